@@ -1,0 +1,2 @@
+//! The `turnbuckle` command.
+fn main() {}

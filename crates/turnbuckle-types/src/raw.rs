@@ -1,0 +1,142 @@
+//! Owns JSON text that is carried around without being understood.
+//! Does not own when it is decoded: whoever knows the type does that, once.
+
+use std::fmt;
+
+use bytes::Bytes;
+use bytestring::ByteString;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+/// One JSON value as its text: a cheap, shareable slice, usually of a receive buffer.
+///
+/// ```
+/// use turnbuckle_types::Raw;
+/// let raw = Raw::new(&serde_json::json!({"a": 1})).unwrap();
+/// assert_eq!(raw.as_str(), r#"{"a":1}"#);
+/// #[derive(serde::Deserialize)]
+/// struct A { a: u8 }
+/// assert_eq!(raw.decode::<A>().unwrap().a, 1);
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Raw(
+    /// Invariant: exactly one valid JSON value, without surrounding white space and
+    /// without line breaks, so that it can be written into a line as it is.
+    ByteString,
+);
+
+impl Raw {
+    /// Encodes a value.
+    pub fn new<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Raw> {
+        Ok(Raw(one_line(serde_json::to_string(value)?)))
+    }
+
+    /// Takes text that must be one JSON value.
+    pub fn from_json(text: impl Into<String>) -> serde_json::Result<Raw> {
+        Ok(RawValue::from_string(text.into())?.into())
+    }
+
+    /// The empty object.
+    pub const fn empty_object() -> Raw {
+        Raw(ByteString::from_static("{}"))
+    }
+
+    /// `null`.
+    pub const fn null() -> Raw {
+        Raw(ByteString::from_static("null"))
+    }
+
+    /// Takes text that this crate has just encoded.
+    #[doc(hidden)]
+    pub fn from_encoded(text: Vec<u8>) -> Option<Raw> {
+        String::from_utf8(text).ok().map(|text| Raw(ByteString::from(text)))
+    }
+
+    /// A slice of `line` that a JSON parser has just delimited.
+    pub(crate) fn slice_of(line: &ByteString, value: &str) -> Raw {
+        Raw(line.slice_ref(value))
+    }
+
+    pub(crate) fn to_text(&self) -> ByteString {
+        self.0.clone()
+    }
+
+    /// The JSON text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The bytes of the JSON text.
+    pub fn into_bytes(self) -> Bytes {
+        self.0.into_bytes()
+    }
+
+    /// Whether the value is an object.
+    pub fn is_object(&self) -> bool {
+        self.as_str().starts_with('{')
+    }
+
+    /// Decodes the value into a type that owns its data.
+    pub fn decode<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
+        serde_json::from_str(self.as_str())
+    }
+
+    /// Decodes the value into a type that may borrow from this text.
+    pub fn decode_borrowed<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
+        serde_json::from_str(self.as_str())
+    }
+}
+
+/// A line break in JSON text is always white space (in a string it would be escaped), so
+/// a space says the same.
+fn one_line(text: String) -> ByteString {
+    if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
+        return ByteString::from(text);
+    }
+    ByteString::from(text.replace(['\n', '\r'], " "))
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<Box<RawValue>> for Raw {
+    fn from(value: Box<RawValue>) -> Raw {
+        Raw(one_line(String::from(Box::<str>::from(value))))
+    }
+}
+
+impl From<serde_json::Value> for Raw {
+    fn from(value: serde_json::Value) -> Raw {
+        Raw(ByteString::from(value.to_string()))
+    }
+}
+
+impl From<&serde_json::Value> for Raw {
+    fn from(value: &serde_json::Value) -> Raw {
+        Raw(ByteString::from(value.to_string()))
+    }
+}
+
+impl Serialize for Raw {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // serde_json only hands out `&RawValue` from a parse: one scan, no copy.
+        serde_json::from_str::<&RawValue>(self.as_str())
+            .map_err(serde::ser::Error::custom)?
+            .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Raw, D::Error> {
+        Ok(Box::<RawValue>::deserialize(deserializer)?.into())
+    }
+}

@@ -1,0 +1,122 @@
+//! Owns the list of protocol revisions and the two eras they fall into.
+//! Does not own which of them a connection speaks: the negotiation decides that.
+
+use std::{fmt, str::FromStr};
+
+/// How a revision conveys version, identity and capabilities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Era {
+    /// An `initialize` handshake opens a connection: 2024-11-05 to 2025-11-25.
+    Legacy,
+    /// Every request carries its own metadata: 2026-07-28.
+    Modern,
+}
+
+/// A published revision of the protocol.
+///
+/// ```
+/// use turnbuckle_types::{Era, Revision};
+/// let revision: Revision = "2025-11-25".parse().unwrap();
+/// assert_eq!(revision.era(), Era::Legacy);
+/// assert!(revision < Revision::LATEST);
+/// assert!("2025-11-26".parse::<Revision>().is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Revision {
+    /// 2024-11-05, the first.
+    V2024_11_05,
+    /// 2025-03-26: Streamable HTTP, batches, annotations.
+    V2025_03_26,
+    /// 2025-06-18: structured output, elicitation, no batches.
+    V2025_06_18,
+    /// 2025-11-25: icons, sampling with tools, tasks.
+    V2025_11_25,
+    /// 2026-07-28: stateless.
+    V2026_07_28,
+}
+
+impl Revision {
+    /// Every revision, oldest first.
+    pub const ALL: [Revision; 5] = [
+        Self::V2024_11_05,
+        Self::V2025_03_26,
+        Self::V2025_06_18,
+        Self::V2025_11_25,
+        Self::V2026_07_28,
+    ];
+    /// The newest revision.
+    pub const LATEST: Revision = Self::V2026_07_28;
+    /// The newest revision that opens with a handshake.
+    pub const LATEST_LEGACY: Revision = Self::V2025_11_25;
+
+    /// The date that names this revision on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V2024_11_05 => "2024-11-05",
+            Self::V2025_03_26 => "2025-03-26",
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    /// The era this revision belongs to.
+    pub const fn era(self) -> Era {
+        match self {
+            Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => {
+                Era::Legacy
+            }
+            Self::V2026_07_28 => Era::Modern,
+        }
+    }
+
+    /// Whether JSON-RPC batches exist in this revision.
+    pub const fn has_batches(self) -> bool {
+        matches!(self, Self::V2025_03_26)
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A string that names no published revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownRevision(pub String);
+
+impl fmt::Display for UnknownRevision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not a protocol revision this SDK knows", self.0)
+    }
+}
+
+impl std::error::Error for UnknownRevision {}
+
+impl FromStr for Revision {
+    type Err = UnknownRevision;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|revision| revision.as_str() == text)
+            .ok_or_else(|| UnknownRevision(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_revision_parses_back_and_they_are_in_order() {
+        for revision in Revision::ALL {
+            assert_eq!(revision.as_str().parse(), Ok(revision));
+        }
+        assert!(Revision::ALL.is_sorted());
+        assert_eq!(Revision::ALL.last(), Some(&Revision::LATEST));
+        assert_eq!(Revision::LATEST_LEGACY.era(), Era::Legacy);
+    }
+}

@@ -1,0 +1,306 @@
+//! The dispatcher of the in-process wire: no framing, no tasks, the same contract.
+//!
+//! Owns: handing a request straight to the other side and polling its handler inside the
+//! caller's own future. Does not own: bytes, because there are none.
+
+mod notes;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    task::{Context, Poll},
+};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use turnbuckle_types::{Raw, RequestId, jsonrpc::Params};
+
+pub(crate) use notes::Notes;
+
+use super::{
+    Abandon, BoxFuture, Counters, Event, Exchange, Incoming, Note, Outcome, Outgoing, Peer, Reply,
+    Serve, Transport,
+    duplex::{Permit, Replies, panicked},
+    exchange::Drive,
+    outcome_to_result,
+    table::{Serial, Table},
+};
+use crate::{
+    error::{Closed, Error, Executed},
+    limits::Limits,
+};
+use notes::Stopped;
+
+/// One end of an in-process connection.
+pub(crate) struct Direct(Arc<End>);
+
+/// What sends to `serve`.
+pub(super) struct End {
+    serve: Arc<dyn Serve>,
+    /// The other end, for what the serving side asks. Only the client's end has one.
+    back: OnceLock<Arc<Direct>>,
+    table: Mutex<Table<Arc<Notes>, ()>>,
+    closed: OnceLock<Closed>,
+    limits: Limits,
+    dropped_requests: AtomicU64,
+}
+
+impl Direct {
+    /// Joins a client's answers with a server; the client's end is returned.
+    pub(crate) fn connect(
+        server: Arc<dyn Serve>,
+        client: Arc<dyn Serve>,
+        limits: Limits,
+    ) -> Arc<Direct> {
+        let forth = Arc::new(Direct::new(server.clone(), limits.clone()));
+        let back = Arc::new(Direct::new(client.clone(), limits));
+        // Each side knows the way to the other without keeping it alive.
+        let (to_client, to_server) = (Arc::downgrade(&back), Arc::downgrade(&forth));
+        server.connected(Peer::new(to_client));
+        client.connected(Peer::new(to_server));
+        let _ = forth.0.back.set(back);
+        forth
+    }
+
+    fn new(serve: Arc<dyn Serve>, limits: Limits) -> Direct {
+        Direct(Arc::new(End {
+            serve,
+            back: OnceLock::new(),
+            table: Mutex::new(Table::default()),
+            closed: OnceLock::new(),
+            limits,
+            dropped_requests: AtomicU64::new(0),
+        }))
+    }
+}
+
+impl End {
+    fn table(&self) -> MutexGuard<'_, Table<Arc<Notes>, ()>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self, closed: Closed) {
+        if self.closed.set(closed).is_err() {
+            return;
+        }
+        let (running, _) = self.table().close();
+        running.into_iter().for_each(|notes| notes.stop(Stopped::Closed));
+        if let Some(back) = self.back.get() {
+            back.0.end(Closed::new("the peer closed the connection"));
+        }
+    }
+
+    /// Applies a notification as a reader would.
+    fn note(&self, note: Note) {
+        if self.closed.get().is_some() {
+            return tracing::debug!(method = %note.method, "a notification after the close is dropped");
+        }
+        if &*note.method == "notifications/cancelled"
+            && let Some(id) = cancelled_id(&note)
+        {
+            let running = self.table().sent(&id).cloned();
+            if let Some(notes) = running {
+                notes.stop(Stopped::Cancelled);
+            }
+        }
+        self.serve.note(note);
+    }
+}
+
+fn cancelled_id(note: &Note) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Cancelled<'a> {
+        #[serde(borrow, rename = "requestId")]
+        request_id: &'a RawValue,
+    }
+    let cancelled: Cancelled<'_> = serde_json::from_str(note.params.text()).ok()?;
+    RequestId::from_token(cancelled.request_id.get())
+}
+
+impl Transport for Direct {
+    fn open(&self, request: Outgoing) -> Exchange {
+        Exchange::new(Handed { end: self.0.clone(), stage: Stage::New(request) })
+    }
+
+    fn notify(&self, note: Note) -> BoxFuture<'_, ()> {
+        Box::pin(async move { self.0.note(note) })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.close_now();
+        Box::pin(async {})
+    }
+
+    fn close_now(&self) {
+        self.0.end(Closed::new("the connection was closed on this side"));
+    }
+
+    fn counters(&self) -> Counters {
+        Counters { dropped_requests: self.0.dropped_requests.load(Relaxed), ..Counters::default() }
+    }
+}
+
+/// A request that was handed over, and the handler that answers it.
+struct Handed {
+    end: Arc<End>,
+    stage: Stage,
+}
+
+enum Stage {
+    New(Outgoing),
+    Running {
+        id: RequestId,
+        serial: Serial,
+        notes: Arc<Notes>,
+        /// `None` once it has been cancelled by name: then no answer comes.
+        handler: Option<BoxFuture<'static, Outcome>>,
+    },
+    /// The answer, until the notifications before it are read.
+    Answered { notes: Arc<Notes>, outcome: Option<Outcome> },
+    Done,
+}
+
+impl Handed {
+    /// Hands the request over. An error ends the exchange.
+    fn start(&mut self) -> Result<(), Error> {
+        let Stage::New(request) = &mut self.stage else { return Ok(()) };
+        let end = &self.end;
+        if let Some(closed) = end.closed.get() {
+            return Err(closed.error(Executed::No));
+        }
+        let notes = Arc::new(Notes::new(end.back.get().cloned(), end.limits.queued_notifications));
+        let (id, serial) = end
+            .table()
+            .send(request.id.take(), notes.clone())
+            .map_err(|collision| Error::id_in_flight(&collision.0))?;
+        let params = params(request, &id)?;
+        let incoming = Incoming {
+            id: id.clone(),
+            method: std::mem::take(&mut request.method).into_owned().into(),
+            params,
+            permit: Permit::unlimited(),
+        };
+        let replies = Replies::direct(notes.clone());
+        let reply = catch_unwind(AssertUnwindSafe(|| end.serve.serve(incoming, replies)))
+            .unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref()))));
+        let abandon = request.abandon;
+        self.stage = match reply {
+            Reply::Now(outcome) => {
+                end.table().abandon(&id, serial);
+                Stage::Answered { notes, outcome: Some(outcome) }
+            }
+            Reply::Later(handler) => {
+                let handler = if abandon == Abandon::Signal { handler } else { detached(handler) };
+                Stage::Running { id, serial, notes, handler: Some(handler) }
+            }
+            Reply::Never => {
+                end.dropped_requests.fetch_add(1, Relaxed);
+                Stage::Running { id, serial, notes, handler: None }
+            }
+        };
+        Ok(())
+    }
+}
+
+fn params(request: &Outgoing, id: &RequestId) -> Result<Params, Error> {
+    let mut text = Vec::with_capacity(request.params.len() + 32);
+    request.write_params(id, &mut text);
+    if text.is_empty() {
+        return Ok(Params::default());
+    }
+    Raw::from_encoded(text)
+        .ok_or_else(|| Error::refused("the params are not text"))
+        .and_then(|raw| Params::of(raw).map_err(Error::from))
+}
+
+/// A handler that nobody's drop may stop runs as a task of its own from the start.
+fn detached(handler: BoxFuture<'static, Outcome>) -> BoxFuture<'static, Outcome> {
+    let task = tokio::spawn(handler);
+    Box::pin(async move {
+        task.await.unwrap_or_else(|_| Err(turnbuckle_types::RpcError::internal("internal error")))
+    })
+}
+
+impl Drive for Handed {
+    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
+        if let Err(error) = self.start() {
+            self.stage = Stage::Done;
+            return Poll::Ready(Event::Done(Err(error)));
+        }
+        let this = &mut *self;
+        loop {
+            match &mut this.stage {
+                Stage::Running { id, serial, notes, handler } => {
+                    if let Some(note) = notes.pop() {
+                        return Poll::Ready(Event::Note(note));
+                    }
+                    match notes.poll_stopped(context) {
+                        Some(Stopped::Cancelled) => *handler = None,
+                        Some(Stopped::Closed) => {
+                            let closed = this.end.closed.get();
+                            let error = closed.map_or_else(
+                                || Error::refused("the connection is closed"),
+                                |closed| closed.error(Executed::Maybe),
+                            );
+                            this.stage = Stage::Done;
+                            return Poll::Ready(Event::Done(Err(error)));
+                        }
+                        None => {}
+                    }
+                    let Some(running) = handler else { return Poll::Pending };
+                    let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(context)));
+                    let outcome = match polled {
+                        Ok(Poll::Ready(outcome)) => outcome,
+                        Err(payload) => Err(panicked(id, payload.as_ref())),
+                        Ok(Poll::Pending) => match notes.pop() {
+                            Some(note) => return Poll::Ready(Event::Note(note)),
+                            None => return Poll::Pending,
+                        },
+                    };
+                    this.end.table().abandon(id, *serial);
+                    this.stage = Stage::Answered { notes: notes.clone(), outcome: Some(outcome) };
+                }
+                Stage::Answered { notes, outcome } => {
+                    if let Some(note) = notes.pop() {
+                        return Poll::Ready(Event::Note(note));
+                    }
+                    if let Some(outcome) = outcome.take() {
+                        this.stage = Stage::Done;
+                        return Poll::Ready(Event::Done(outcome_to_result(outcome)));
+                    }
+                    this.stage = Stage::Done;
+                }
+                Stage::New(_) | Stage::Done => {
+                    let error = Error::refused("this call has already ended");
+                    return Poll::Ready(Event::Done(Err(error)));
+                }
+            }
+        }
+    }
+
+    fn reason(self: Pin<&mut Self>, reason: String) {
+        tracing::debug!(reason, "a call is about to be abandoned");
+    }
+
+    fn id(&self) -> Option<&RequestId> {
+        match &self.stage {
+            Stage::New(request) => request.id.as_ref(),
+            Stage::Running { id, .. } => Some(id),
+            Stage::Answered { .. } | Stage::Done => None,
+        }
+    }
+}
+
+/// The handler's future goes with it: that is the cancel.
+impl Drop for Handed {
+    fn drop(&mut self) {
+        if let Stage::Running { id, serial, notes, .. } = &self.stage {
+            self.end.table().abandon(id, *serial);
+            notes.stop(Stopped::Cancelled);
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Owns what each inbound message does, at once and in wire order.
+//! Does not own meaning, and never waits: whatever takes time becomes a task.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use turnbuckle_types::{
+    RequestId, RpcError,
+    jsonrpc::{Fault, Frame, Message, Notification, Request, Response, Role, parse_line, write_error},
+};
+
+use super::{
+    NOBODY, Shared,
+    batch::Group,
+    serving::{Handler, Permit, Replies, Running, panicked},
+};
+use crate::{
+    dispatch::{Incoming, Note, Reply, outcome_to_result},
+    error::{Closed, Error, ErrorKind},
+};
+
+/// How many errors without an id may wait at once: a peer that sends junk learns no more
+/// from the hundredth.
+const NAMELESS: usize = 16;
+
+/// What the reader has to know after a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Received {
+    /// A handler's task was started.
+    Spawned,
+    Applied,
+}
+
+impl Shared {
+    /// Applies one line.
+    pub(super) fn receive(self: &Arc<Self>, line: Bytes) -> Received {
+        tracing::trace!(line = %String::from_utf8_lossy(&line), "received");
+        match parse_line(line, self.limits.json_depth) {
+            Ok(Message::Single(frame)) => self.frame(frame, None),
+            Ok(Message::Batch(items)) if self.serve.batches() => self.batch(items),
+            Ok(Message::Batch(_)) => {
+                let message = "batches exist in revision 2025-03-26 only, which was not negotiated";
+                let error = RpcError::invalid_request(message);
+                self.fault(Fault { id: None, role: Role::Request, error })
+            }
+            Err(fault) => self.fault(fault),
+        }
+    }
+
+    /// A line that was too long to be read.
+    pub(super) fn too_long(&self) {
+        let message = format!(
+            "the message is longer than this side's limit of {} bytes (line_bytes)",
+            self.limits.line_bytes
+        );
+        let error = RpcError::invalid_request(message);
+        self.fault(Fault { id: None, role: Role::Request, error });
+    }
+
+    fn frame(self: &Arc<Self>, frame: Frame, batch: Option<&Arc<Group>>) -> Received {
+        match frame {
+            Frame::Request(request) => self.request(request, batch),
+            Frame::Notification(note) => self.notification(note),
+            Frame::Response(response) => self.response(response),
+        }
+    }
+
+    fn batch(self: &Arc<Self>, items: Vec<Result<Frame, Fault>>) -> Received {
+        let group = Group::new();
+        let mut received = Received::Applied;
+        for item in items {
+            match item {
+                Ok(frame) => {
+                    if self.frame(frame, Some(&group)) == Received::Spawned {
+                        received = Received::Spawned;
+                    }
+                }
+                Err(fault) if fault.role == Role::Request => {
+                    self.counts.unreadable.fetch_add(1, Relaxed);
+                    group.fault(fault.id.as_ref(), &fault.error);
+                }
+                Err(fault) => {
+                    self.fault(fault);
+                }
+            }
+        }
+        self.update(|state| group.close(state));
+        received
+    }
+
+    fn request(self: &Arc<Self>, request: Request, batch: Option<&Arc<Group>>) -> Received {
+        let Request { id, method, params } = request;
+        let Some(permit) = Permit::take(self) else {
+            let limit = self.limits.in_flight;
+            let message = format!("too many requests in flight on this connection: the limit is {limit} (in_flight)");
+            return self.refuse(&id, RpcError::internal(message), batch);
+        };
+        let handler = Handler::new(id.clone(), batch.map(Group::join));
+        let mut state = self.lock();
+        if state.closed().is_some() {
+            return Received::Applied;
+        }
+        let accepted = state.table.accept(&id, handler);
+        drop(state);
+        let Ok(serial) = accepted else {
+            let message = format!("the request id {id} is already in flight");
+            if let Some(batch) = batch {
+                self.update(|state| batch.close(state));
+            }
+            return self.refuse(&id, RpcError::invalid_request(message), batch);
+        };
+        let replies = Replies::stream(self.clone(), id.clone(), serial);
+        let incoming = Incoming { id: id.clone(), method, params, permit };
+        let reply = catch_unwind(AssertUnwindSafe(|| self.serve.serve(incoming, replies)))
+            .unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref()))));
+        match reply {
+            Reply::Now(outcome) => self.finish(&id, serial, outcome),
+            Reply::Never => {
+                self.counts.dropped_requests.fetch_add(1, Relaxed);
+                self.update(|state| {
+                    let handler = state.table.finish(&id, serial);
+                    if let Some(batch) = handler.and_then(|handler| handler.batch) {
+                        batch.close(state);
+                    }
+                });
+            }
+            Reply::Later(handler) => {
+                let running = Running { shared: self.clone(), id: id.clone(), serial, handler };
+                let mut state = self.lock();
+                // A close that came between found no task to stop: then none is started.
+                if let Some(entry) = state.table.running(&id, serial) {
+                    entry.task = Some(tokio::spawn(running).abort_handle());
+                    return Received::Spawned;
+                }
+            }
+        }
+        Received::Applied
+    }
+
+    fn refuse(&self, id: &RequestId, error: RpcError, batch: Option<&Arc<Group>>) -> Received {
+        match batch {
+            Some(batch) => batch.fault(Some(id), &error),
+            None => self.update(|state| {
+                state.outbox.push(NOBODY, |out| write_error(out, Some(id), &error));
+            }),
+        }
+        self.check_unsent();
+        Received::Applied
+    }
+
+    fn notification(&self, notification: Notification) -> Received {
+        let Notification { method, params } = notification;
+        let note = Note { method, params };
+        match &*note.method {
+            "notifications/cancelled" => self.cancelled(&note),
+            "notifications/progress" => self.route(&note, progress_token(&note)),
+            _ => {
+                if let Some(id) = subscription(&note) {
+                    self.route(&note, Some(id));
+                }
+            }
+        }
+        self.serve.note(note);
+        Received::Applied
+    }
+
+    /// Ends the request that the peer gave up: nothing more is sent for it.
+    fn cancelled(&self, note: &Note) {
+        #[derive(Deserialize)]
+        struct Cancelled<'a> {
+            #[serde(borrow, rename = "requestId")]
+            request_id: &'a RawValue,
+            #[serde(borrow, default)]
+            reason: Option<&'a RawValue>,
+        }
+        let Ok(cancelled) = serde_json::from_str::<Cancelled<'_>>(note.params.text()) else { return };
+        let Some(id) = RequestId::from_token(cancelled.request_id.get()) else { return };
+        let reason = cancelled.reason.map_or("none given", RawValue::get);
+        let stopped = self.update(|state| {
+            let (serial, handler) = state.table.cancel(&id)?;
+            state.outbox.retract(serial);
+            if let Some(batch) = &handler.batch {
+                batch.close(state);
+            }
+            Some(handler)
+        });
+        match stopped {
+            Some(handler) => {
+                tracing::debug!(%id, reason, "the peer cancelled a request");
+                handler.stop();
+            }
+            None => self.route(note, Some(id)),
+        }
+    }
+
+    /// Hands a notification to the call of this side that it belongs to.
+    fn route(&self, note: &Note, id: Option<RequestId>) {
+        let Some(id) = id else { return };
+        let slot = self.lock().table.sent(&id).cloned();
+        if let Some(slot) = slot
+            && slot.note(note.clone(), self.limits.queued_notifications)
+        {
+            self.counts.overflowed.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn response(&self, response: Response) -> Received {
+        let Some(id) = response.id else {
+            self.counts.stray_errors.fetch_add(1, Relaxed);
+            if let Err(error) = response.outcome {
+                tracing::debug!(%error, "the peer sent an error that answers nothing");
+                self.serve.stray(error);
+            }
+            return Received::Applied;
+        };
+        self.end(&id, outcome_to_result(response.outcome));
+        Received::Applied
+    }
+
+    fn end(&self, id: &RequestId, result: Result<turnbuckle_types::Raw, Error>) {
+        let slot = self.lock().table.answer(id);
+        match slot {
+            Some(slot) => slot.end(result),
+            None => {
+                self.counts.late_answers.fetch_add(1, Relaxed);
+                tracing::debug!(%id, "an answer that nobody waits for is dropped");
+            }
+        }
+    }
+
+    fn fault(&self, fault: Fault) -> Received {
+        self.counts.unreadable.fetch_add(1, Relaxed);
+        tracing::debug!(error = %fault.error, "an unreadable message");
+        match (fault.role, &fault.id) {
+            (Role::Response, Some(id)) => {
+                let message = format!("the peer's answer can't be read: {}", fault.error.message);
+                self.end(id, Err(Error::protocol(message)));
+            }
+            (Role::Response, None) => {}
+            (Role::Request, id) if self.serve.answers(&fault) => {
+                self.update(|state| {
+                    if id.is_none() {
+                        state.nameless += 1;
+                        if state.nameless > NAMELESS {
+                            return;
+                        }
+                    }
+                    state.outbox.push(NOBODY, |out| write_error(out, id.as_ref(), &fault.error));
+                });
+                self.check_unsent();
+            }
+            (Role::Request, _) => {}
+        }
+        Received::Applied
+    }
+
+    /// A peer that sends and sends but never reads is let go.
+    pub(super) fn check_unsent(&self) {
+        let limit = self.limits.unsent_bytes;
+        if self.lock().outbox.bytes() > limit {
+            let message = format!("the peer does not read: more than {limit} bytes wait for it (unsent_bytes)");
+            self.close(Closed::of(ErrorKind::Limit, message, Vec::new()));
+        }
+    }
+}
+
+fn progress_token(note: &Note) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Token<'a> {
+        #[serde(borrow, rename = "progressToken")]
+        token: &'a RawValue,
+    }
+    let token: Token<'_> = serde_json::from_str(note.params.text()).ok()?;
+    RequestId::from_token(token.token.get())
+}
+
+fn subscription(note: &Note) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Meta<'a> {
+        #[serde(borrow, rename = "io.modelcontextprotocol/subscriptionId")]
+        id: &'a RawValue,
+    }
+    let meta = note.params.meta.as_ref()?;
+    let meta: Meta<'_> = serde_json::from_str(meta.as_str()).ok()?;
+    RequestId::from_token(meta.id.get())
+}

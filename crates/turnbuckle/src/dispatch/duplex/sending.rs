@@ -1,0 +1,167 @@
+//! Owns a request on its way out: entered on the first poll, taken back or cancelled on
+//! drop. Does not own the table or the writer.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use turnbuckle_types::{RequestId, jsonrpc};
+
+use super::{NOBODY, Phase, Shared, Slot};
+use crate::{
+    dispatch::{Abandon, Event, Note, Outgoing, exchange::Drive, table::Serial},
+    error::{Error, Executed},
+};
+
+/// A request of this side.
+pub(super) struct Sending {
+    shared: Arc<Shared>,
+    stage: Stage,
+    reason: Option<String>,
+}
+
+enum Stage {
+    /// Nothing was written.
+    New(Outgoing),
+    /// In the table, and in the outbox or beyond.
+    Sent { id: RequestId, serial: Serial, slot: Arc<Slot>, abandon: Abandon },
+    Done,
+}
+
+impl Sending {
+    pub(super) fn new(shared: Arc<Shared>, request: Outgoing) -> Sending {
+        Sending { shared, stage: Stage::New(request), reason: None }
+    }
+
+    /// Enters the request into table and outbox in one step, so that no answer can come
+    /// before the entry and no drop can fall between the two.
+    fn enter(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let Stage::New(request) = &mut self.stage else { return Poll::Ready(Ok(())) };
+        let shared = &self.shared;
+        let slot = Arc::new(Slot::default());
+        let entered = shared.update(|state| {
+            if let Some(closed) = state.closed().or(state.deaf.as_ref()) {
+                return Poll::Ready(Err(closed.error(Executed::No)));
+            }
+            if state.outbox.bytes() > shared.high_water() {
+                state.waiting.push(context.waker().clone());
+                return Poll::Pending;
+            }
+            let (id, serial) = state
+                .table
+                .send(request.id.take(), slot.clone())
+                .map_err(|collision| Error::id_in_flight(&collision.0))?;
+            state.outbox.push(serial, |out| write(out, &id, request));
+            Poll::Ready(Ok((id, serial)))
+        });
+        let (id, serial) = ready!(entered)?;
+        self.stage = Stage::Sent { id, serial, slot, abandon: request.abandon };
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn write(out: &mut Vec<u8>, id: &RequestId, request: &Outgoing) {
+    if request.token_at.is_none() {
+        return jsonrpc::write_request(out, id, &request.method, &request.params);
+    }
+    jsonrpc::write_request(out, id, &request.method, "");
+    // The envelope closes with a brace; the params go before it.
+    out.pop();
+    out.extend_from_slice(br#","params":"#);
+    request.write_params(id, out);
+    out.push(b'}');
+}
+
+impl Drive for Sending {
+    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
+        if let Err(error) = ready!(self.enter(context)) {
+            self.stage = Stage::Done;
+            return Poll::Ready(Event::Done(Err(error)));
+        }
+        let Stage::Sent { slot, .. } = &self.stage else {
+            return Poll::Ready(Event::Done(Err(Error::refused("this call has already ended"))));
+        };
+        let event = ready!(slot.poll(context));
+        if matches!(event, Event::Done(_)) {
+            self.stage = Stage::Done;
+        }
+        Poll::Ready(event)
+    }
+
+    fn reason(mut self: Pin<&mut Self>, reason: String) {
+        self.reason = Some(reason);
+    }
+
+    fn id(&self) -> Option<&RequestId> {
+        match &self.stage {
+            Stage::Sent { id, .. } => Some(id),
+            Stage::New(request) => request.id.as_ref(),
+            Stage::Done => None,
+        }
+    }
+}
+
+/// Never waits and never blocks: it takes the frame back if the writer has not begun it,
+/// and otherwise leaves the cancel in the outbox.
+impl Drop for Sending {
+    fn drop(&mut self) {
+        let Stage::Sent { id, serial, abandon, .. } = &self.stage else { return };
+        let reason = self.reason.as_deref().unwrap_or("caller cancelled");
+        self.shared.update(|state| {
+            if state.table.abandon(id, *serial).is_none() {
+                return; // Answered meanwhile, or the connection is gone.
+            }
+            let unwritten = state.outbox.retract(*serial) > 0;
+            if unwritten || *abandon == Abandon::Silence || state.closed().is_some() {
+                return;
+            }
+            state.outbox.push(NOBODY, |out| write_cancel(out, id, reason));
+        });
+    }
+}
+
+fn write_cancel(out: &mut Vec<u8>, id: &RequestId, reason: &str) {
+    out.extend_from_slice(
+        br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#,
+    );
+    id.write_to(out);
+    out.extend_from_slice(br#","reason":"#);
+    // Writing a string to a Vec can't fail.
+    let _ = serde_json::to_writer(&mut *out, reason);
+    out.extend_from_slice(b"}}");
+}
+
+/// Sends a notification once there is room. Dropping the future before that sends nothing.
+pub(super) async fn notify(shared: &Arc<Shared>, note: Note) {
+    std::future::poll_fn(|context| {
+        shared.update(|state| {
+            if state.closed().is_some() {
+                tracing::debug!(method = %note.method, "a notification after the close is dropped");
+                return Poll::Ready(());
+            }
+            if state.outbox.bytes() > shared.high_water() {
+                state.waiting.push(context.waker().clone());
+                return Poll::Pending;
+            }
+            let params = note.params.raw.as_ref().map_or("", |raw| raw.as_str());
+            state.outbox.push(NOBODY, |out| jsonrpc::write_notification(out, &note.method, params));
+            Poll::Ready(())
+        })
+    })
+    .await;
+}
+
+/// Waits until the connection is gone.
+pub(super) async fn closed(shared: &Arc<Shared>) {
+    std::future::poll_fn(|context| {
+        let mut state = shared.lock();
+        if matches!(state.phase, Phase::Closed(_)) {
+            return Poll::Ready(());
+        }
+        state.closing.push(context.waker().clone());
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,179 @@
+//! Owns the peer's requests while they run: the task, its answer, its notifications.
+//! Does not own which requests run: the table does.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    task::{Context, Poll},
+};
+
+use tokio::task::AbortHandle;
+use turnbuckle_types::{RequestId, RpcError, jsonrpc};
+
+use super::{Shared, batch::Group};
+use crate::{
+    dispatch::{BoxFuture, Exchange, Note, Outcome, Outgoing, direct, table::Serial},
+    error::Error,
+};
+
+/// What the table keeps of a running request.
+pub(super) struct Handler {
+    pub(super) id: RequestId,
+    /// `None` until the handler's task exists.
+    pub(super) task: Option<AbortHandle>,
+    /// Where the answer goes instead of the wire, if the request came in a batch.
+    pub(super) batch: Option<Arc<Group>>,
+    /// Notifications pushed since the batch that `counted_at` names was taken.
+    queued: usize,
+    counted_at: u64,
+}
+
+impl Handler {
+    pub(super) fn new(id: RequestId, batch: Option<Arc<Group>>) -> Handler {
+        Handler { id, task: None, batch, queued: 0, counted_at: 0 }
+    }
+
+    /// Drops the handler's future, at its next scheduling step.
+    pub(super) fn stop(self) {
+        if let Some(task) = self.task {
+            task.abort();
+        }
+    }
+}
+
+/// The task of one handler: it answers by returning, and turns a panic into an error.
+pub(super) struct Running {
+    pub(super) shared: Arc<Shared>,
+    pub(super) id: RequestId,
+    pub(super) serial: Serial,
+    pub(super) handler: BoxFuture<'static, Outcome>,
+}
+
+impl Future for Running {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let polled = catch_unwind(AssertUnwindSafe(|| this.handler.as_mut().poll(context)));
+        let outcome = match polled {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(outcome)) => outcome,
+            Err(payload) => Err(panicked(&this.id, payload.as_ref())),
+        };
+        this.shared.finish(&this.id, this.serial, outcome);
+        Poll::Ready(())
+    }
+}
+
+/// The error for a panic. Its payload goes to the log and nowhere else.
+pub(crate) fn panicked(id: &RequestId, payload: &(dyn Any + Send)) -> RpcError {
+    let text = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a value that is not text");
+    tracing::error!(%id, panic = text, "a handler panicked");
+    RpcError::internal("internal error")
+}
+
+/// Counts a request as in flight for as long as it lives.
+pub(crate) struct Permit(Option<Arc<Shared>>);
+
+impl Permit {
+    /// `None` when the limit is reached.
+    pub(super) fn take(shared: &Arc<Shared>) -> Option<Permit> {
+        let before = shared.in_flight.fetch_add(1, Relaxed);
+        let permit = Permit(Some(shared.clone()));
+        (before < shared.limits.in_flight).then_some(permit)
+    }
+
+    /// For a wire that has no such limit.
+    pub(crate) fn unlimited() -> Permit {
+        Permit(None)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.0 {
+            shared.in_flight.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+/// The way to send what belongs to one running request.
+#[derive(Clone)]
+pub(crate) struct Replies(Way);
+
+#[derive(Clone)]
+enum Way {
+    Stream { shared: Arc<Shared>, id: RequestId, serial: Serial },
+    Direct(Arc<direct::Notes>),
+}
+
+impl Replies {
+    pub(super) fn stream(shared: Arc<Shared>, id: RequestId, serial: Serial) -> Replies {
+        Replies(Way::Stream { shared, id, serial })
+    }
+
+    pub(in crate::dispatch) fn direct(notes: Arc<direct::Notes>) -> Replies {
+        Replies(Way::Direct(notes))
+    }
+
+    /// Queues a notification whose params `render` appends. Pending while the request has
+    /// too many waiting; a no-op once it has ended.
+    pub(crate) fn poll_note(
+        &self,
+        context: &mut Context<'_>,
+        method: &str,
+        render: &mut dyn FnMut(&mut Vec<u8>),
+    ) -> Poll<()> {
+        match &self.0 {
+            Way::Stream { shared, id, serial } => shared.update(|state| {
+                let taken = state.outbox.taken();
+                let Some(handler) = state.table.running(id, *serial) else {
+                    return Poll::Ready(());
+                };
+                if handler.counted_at != taken {
+                    (handler.counted_at, handler.queued) = (taken, 0);
+                }
+                if handler.queued >= shared.limits.queued_notifications {
+                    state.waiting.push(context.waker().clone());
+                    return Poll::Pending;
+                }
+                handler.queued += 1;
+                state.outbox.push(*serial, |out| {
+                    jsonrpc::write_notification(out, method, "");
+                    // The envelope closes with a brace; the params go before it.
+                    out.pop();
+                    out.extend_from_slice(br#","params":"#);
+                    render(out);
+                    out.push(b'}');
+                });
+                Poll::Ready(())
+            }),
+            Way::Direct(notes) => notes.poll_push(context, method, render),
+        }
+    }
+
+    /// Asks the peer something that belongs to this request.
+    pub(crate) fn ask(&self, request: Outgoing) -> Exchange {
+        match &self.0 {
+            Way::Stream { shared, .. } => {
+                Exchange::new(super::sending::Sending::new(shared.clone(), request))
+            }
+            Way::Direct(notes) => notes.ask(request),
+        }
+    }
+
+    /// A notification to the peer that is not bound to this request's life.
+    pub(crate) async fn tell(&self, note: Note) -> Result<(), Error> {
+        match &self.0 {
+            Way::Stream { shared, .. } => super::sending::notify(shared, note).await,
+            Way::Direct(notes) => notes.tell(note),
+        }
+        Ok(())
+    }
+}

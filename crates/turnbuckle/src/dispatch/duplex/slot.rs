@@ -1,0 +1,75 @@
+//! Owns the meeting point of the reader and one waiting caller.
+//! Does not own the table that finds it.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use turnbuckle_types::Raw;
+
+use crate::{
+    dispatch::{Event, Note},
+    error::Error,
+};
+
+/// Notifications in order, then the end. The reader fills it and never waits for it.
+#[derive(Default)]
+pub(super) struct Slot(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    notes: VecDeque<Note>,
+    end: Option<Result<Raw, Error>>,
+    waker: Option<Waker>,
+}
+
+impl Slot {
+    /// Queues a notification; past `limit` the oldest gives way. Tells whether one did.
+    pub(super) fn note(&self, note: Note, limit: usize) -> bool {
+        let mut inner = self.lock();
+        let full = inner.notes.len() >= limit;
+        if full {
+            inner.notes.pop_front();
+        }
+        inner.notes.push_back(note);
+        wake(inner);
+        full
+    }
+
+    /// Sets the end. Only the table's owner calls this, once.
+    pub(super) fn end(&self, end: Result<Raw, Error>) {
+        let mut inner = self.lock();
+        inner.end = Some(end);
+        wake(inner);
+    }
+
+    /// What came next: every notification before the end.
+    pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Event> {
+        let mut inner = self.lock();
+        if let Some(note) = inner.notes.pop_front() {
+            return Poll::Ready(Event::Note(note));
+        }
+        if let Some(end) = inner.end.take() {
+            return Poll::Ready(Event::Done(end));
+        }
+        match &mut inner.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn wake(mut inner: std::sync::MutexGuard<'_, Inner>) {
+    let waker = inner.waker.take();
+    drop(inner);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}

@@ -1,0 +1,176 @@
+//! Turns a wire into call-and-return.
+//!
+//! Owns: the seam between protocol and transport, and the two dispatchers that stand on
+//! it. Does not own: what any method means; methods are strings here, params and results
+//! raw JSON.
+
+pub(crate) mod direct;
+pub(crate) mod duplex;
+mod exchange;
+mod outbox;
+pub(crate) mod table;
+
+use std::{borrow::Cow, pin::Pin, sync::Arc};
+
+use turnbuckle_types::{
+    Raw, RequestId, RpcError,
+    jsonrpc::{Fault, Params, Text},
+};
+
+pub(crate) use exchange::{Event, Exchange};
+
+use crate::{
+    dispatch::duplex::{Permit, Replies},
+    error::Error,
+};
+
+/// A boxed future, as the traits below need it.
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a request ends with: the result's JSON text, or an error.
+pub(crate) type Outcome = Result<Raw, RpcError>;
+
+/// One end of a connection, as whoever sends requests on it sees it.
+pub(crate) trait Transport: Send + Sync + 'static {
+    /// Nothing is sent until the exchange is polled. Dropping it abandons the request, in
+    /// the way this wire abandons requests.
+    fn open(&self, request: Outgoing) -> Exchange;
+    /// Sends a notification; waits while the peer does not read. Dropped silently after a
+    /// close.
+    fn notify(&self, note: Note) -> BoxFuture<'_, ()>;
+    /// Ends the connection: what waits is flushed within a bound, callers are told.
+    fn close(&self) -> BoxFuture<'_, ()>;
+    /// Ends the connection without waiting for anything.
+    fn close_now(&self);
+    /// What was dropped and counted so far.
+    fn counters(&self) -> Counters;
+}
+
+/// One end of a connection, as whoever answers requests on it sees it.
+pub(crate) trait Serve: Send + Sync + 'static {
+    /// Called by the reader, in wire order: it must not wait and runs no user code.
+    /// Returning is answering; the future being dropped is being cancelled.
+    fn serve(&self, request: Incoming, replies: Replies) -> Reply;
+    /// A notification, after the dispatcher has applied it. Must not wait either.
+    fn note(&self, note: Note);
+    /// Whether a broken message is to be answered.
+    fn answers(&self, fault: &Fault) -> bool;
+    /// An error that answers nothing in particular.
+    fn stray(&self, error: RpcError) {
+        let _ = error;
+    }
+    /// Whether batches exist in what was negotiated.
+    fn batches(&self) -> bool {
+        false
+    }
+    /// The way back to the peer.
+    fn connected(&self, peer: Peer) {
+        let _ = peer;
+    }
+}
+
+/// How a request is answered.
+pub(crate) enum Reply {
+    /// At once: nothing had to run.
+    Now(Outcome),
+    /// By a handler, which the dispatcher runs as a task of its own.
+    Later(BoxFuture<'static, Outcome>),
+    /// Not at all: it was dropped, and is counted.
+    Never,
+}
+
+/// A request to be sent.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) method: Cow<'static, str>,
+    /// JSON text of the params, or empty for none.
+    pub(crate) params: String,
+    /// Where in `params` the progress token, which is the id, goes.
+    pub(crate) token_at: Option<usize>,
+    /// The id that the caller chose.
+    pub(crate) id: Option<RequestId>,
+    pub(crate) abandon: Abandon,
+}
+
+/// What dropping a written request tells the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Abandon {
+    /// The wire's own signal.
+    Signal,
+    /// Nothing: `initialize`, `server/discover`, or the caller's wish.
+    Silence,
+}
+
+impl Outgoing {
+    /// Appends the params with the progress token in its place.
+    pub(crate) fn write_params(&self, id: &RequestId, out: &mut Vec<u8>) {
+        let Some(at) = self.token_at else {
+            return out.extend_from_slice(self.params.as_bytes());
+        };
+        let (before, after) = self.params.split_at(at);
+        out.extend_from_slice(before.as_bytes());
+        out.extend_from_slice(br#""progressToken":"#);
+        id.write_to(out);
+        if !after.starts_with('}') {
+            out.push(b',');
+        }
+        out.extend_from_slice(after.as_bytes());
+    }
+}
+
+/// A request that arrived.
+pub(crate) struct Incoming {
+    pub(crate) id: RequestId,
+    pub(crate) method: Text,
+    pub(crate) params: Params,
+    /// Held for as long as the request counts as in flight.
+    pub(crate) permit: Permit,
+}
+
+/// A notification, in either direction.
+#[derive(Clone, Debug)]
+pub(crate) struct Note {
+    pub(crate) method: Text,
+    pub(crate) params: Params,
+}
+
+impl Note {
+    pub(crate) fn new(method: impl Into<Text>, params: Option<Raw>) -> Note {
+        Note { method: method.into(), params: Params { raw: params, ..Params::default() } }
+    }
+}
+
+/// The way to a peer from the side that serves it. Does not keep the connection alive.
+#[derive(Clone)]
+pub(crate) struct Peer(std::sync::Weak<dyn Transport>);
+
+impl Peer {
+    pub(crate) fn new(transport: std::sync::Weak<dyn Transport>) -> Peer {
+        Peer(transport)
+    }
+
+    pub(crate) fn transport(&self) -> Option<Arc<dyn Transport>> {
+        self.0.upgrade()
+    }
+}
+
+/// Counts of what a connection dropped, as anyone may look at them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Answers to requests that had ended or never were.
+    pub late_answers: u64,
+    /// Errors that carried no id.
+    pub stray_errors: u64,
+    /// Requests that were dropped without an answer, because a modern client answers none.
+    pub dropped_requests: u64,
+    /// Lines and messages that could not be read.
+    pub unreadable: u64,
+    /// Progress that gave way because its call was not being polled.
+    pub overflowed: u64,
+}
+
+/// Joins an error of this side with the outcome of the other.
+pub(crate) fn outcome_to_result(outcome: Outcome) -> Result<Raw, Error> {
+    outcome.map_err(Error::from)
+}

@@ -1,0 +1,257 @@
+//! Owns the one error type that callers see.
+//! Does not own the wire's error object (`RpcError`) nor what a model reads (`ToolError`).
+
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
+
+use turnbuckle_types::{RequestId, RpcError};
+
+/// The result of anything that can fail with [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a call, a connection or a server did not do what was asked.
+///
+/// One pointer wide. [`kind`](Error::kind) is for deciding, `Display` is one plain sentence
+/// for people, [`source`](std::error::Error::source) has the rest.
+///
+/// ```
+/// # use turnbuckle::{Error, ErrorKind};
+/// fn retry(error: &Error) -> bool {
+///     error.is_retryable() && !error.maybe_executed()
+/// }
+/// # let _ = (retry, ErrorKind::Timeout);
+/// ```
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: Cow<'static, str>,
+    rpc: Option<RpcError>,
+    executed: Executed,
+    last_stderr: Vec<String>,
+    source: Option<Source>,
+}
+
+/// Whether the other side may have begun the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Executed {
+    No,
+    Maybe,
+}
+
+/// What sort of failure an [`Error`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The time given to the call ran out; the peer was told to stop.
+    Timeout,
+    /// The connection ended, or was closed before the call was made.
+    Closed,
+    /// The peer answered with an error: see [`Error::as_rpc`].
+    Remote,
+    /// The peer broke the protocol.
+    Protocol,
+    /// Refused on this side before anything was sent.
+    Refused,
+    /// A configured limit was reached.
+    Limit,
+    /// No connection could be made: the program did not start, no revision in common.
+    Connect,
+    /// A value could not be encoded or decoded.
+    Codec,
+    /// The operating system failed.
+    Io,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Error {
+        Error(Box::new(Inner {
+            kind,
+            message: message.into(),
+            rpc: None,
+            executed: Executed::No,
+            last_stderr: Vec::new(),
+            source: None,
+        }))
+    }
+
+    pub(crate) fn with_source(mut self, source: impl Into<Source>) -> Error {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    pub(crate) fn with_executed(mut self, executed: Executed) -> Error {
+        self.0.executed = executed;
+        self
+    }
+
+    pub(crate) fn with_stderr(mut self, lines: Vec<String>) -> Error {
+        self.0.last_stderr = lines;
+        self
+    }
+
+    pub(crate) fn refused(message: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(ErrorKind::Refused, message)
+    }
+
+    pub(crate) fn protocol(message: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(ErrorKind::Protocol, message).with_executed(Executed::Maybe)
+    }
+
+    pub(crate) fn id_in_flight(id: &RequestId) -> Error {
+        Error::refused(format!("the request id {id} is already in flight; choose another or wait"))
+    }
+
+    pub(crate) fn timeout(method: &str, reason: &str) -> Error {
+        Error::new(ErrorKind::Timeout, format!("{method} {reason}")).with_executed(Executed::Maybe)
+    }
+
+    pub(crate) fn io(doing: &str, source: std::io::Error) -> Error {
+        Error::new(ErrorKind::Io, format!("{doing}: {source}")).with_source(source)
+    }
+
+    /// What sort of failure this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The error that the peer answered with.
+    pub fn as_rpc(&self) -> Option<&RpcError> {
+        self.0.rpc.as_ref()
+    }
+
+    /// Whether the time given to the call ran out.
+    pub fn is_timeout(&self) -> bool {
+        self.0.kind == ErrorKind::Timeout
+    }
+
+    /// Whether the connection is gone.
+    pub fn is_closed(&self) -> bool {
+        self.0.kind == ErrorKind::Closed
+    }
+
+    /// Whether the same call could succeed later, on this or on a new connection.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Timeout | ErrorKind::Closed | ErrorKind::Limit)
+    }
+
+    /// Whether the other side may have done some or all of the work. Only a call that
+    /// was never written, or that the peer refused outright, certainly did nothing.
+    pub fn maybe_executed(&self) -> bool {
+        self.0.executed == Executed::Maybe
+    }
+
+    /// The last lines that a server process wrote to its stderr, where that helps.
+    pub fn last_stderr(&self) -> &[String] {
+        &self.0.last_stderr
+    }
+}
+
+/// "timed out after 30s", as it is told to the peer and to the caller.
+pub(crate) fn timed_out(after: Duration) -> String {
+    format!("timed out after {after:?}")
+}
+
+impl From<RpcError> for Error {
+    fn from(rpc: RpcError) -> Error {
+        // The peer judged these before it ran anything.
+        let before = matches!(rpc.code, -32700 | -32600 | -32601 | -32602 | -32022..=-32020);
+        let mut error = Error::new(ErrorKind::Remote, format!("the peer answered: {rpc}"));
+        error.0.executed = if before { Executed::No } else { Executed::Maybe };
+        error.0.source = Some(Box::new(rpc.clone()));
+        error.0.rpc = Some(rpc);
+        error
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        if let Some(line) = self.0.last_stderr.last() {
+            write!(f, "; its last words: {line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Error");
+        debug.field("kind", &self.0.kind).field("message", &self.0.message);
+        if let Some(rpc) = &self.0.rpc {
+            debug.field("rpc", rpc);
+        }
+        if !self.0.last_stderr.is_empty() {
+            debug.field("last_stderr", &self.0.last_stderr);
+        }
+        debug.finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as &(dyn std::error::Error + 'static))
+    }
+}
+
+/// Why a connection ended: kept once, told to everyone who waits or comes later.
+#[derive(Clone, Debug)]
+pub(crate) struct Closed(Arc<ClosedInner>);
+
+#[derive(Debug)]
+struct ClosedInner {
+    kind: ErrorKind,
+    message: Cow<'static, str>,
+    last_stderr: Vec<String>,
+}
+
+impl Closed {
+    pub(crate) fn new(message: impl Into<Cow<'static, str>>) -> Closed {
+        Closed::of(ErrorKind::Closed, message, Vec::new())
+    }
+
+    pub(crate) fn of(
+        kind: ErrorKind,
+        message: impl Into<Cow<'static, str>>,
+        last_stderr: Vec<String>,
+    ) -> Closed {
+        Closed(Arc::new(ClosedInner { kind, message: message.into(), last_stderr }))
+    }
+
+    pub(crate) fn error(&self, executed: Executed) -> Error {
+        Error::new(self.0.kind, self.0.message.clone())
+            .with_executed(executed)
+            .with_stderr(self.0.last_stderr.clone())
+    }
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_pointer_wide_and_one_sentence_long() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+        let error = Error::from(RpcError::invalid_params("`a` is missing"));
+        assert_eq!(error.to_string(), "the peer answered: `a` is missing (code -32602)");
+        assert!(!error.maybe_executed());
+        assert!(Error::from(RpcError::internal("x")).maybe_executed());
+        assert_eq!(error.as_rpc().unwrap().code, -32602);
+    }
+
+    #[test]
+    fn everyone_who_waits_at_a_close_is_told_the_same() {
+        let closed = Closed::of(ErrorKind::Closed, "the server exited with status 3", vec!["boom".into()]);
+        let error = closed.error(Executed::Maybe);
+        assert!(error.is_closed() && error.maybe_executed() && error.is_retryable());
+        assert_eq!(error.to_string(), "the server exited with status 3; its last words: boom");
+        assert_eq!(error.last_stderr(), ["boom"]);
+    }
+}

@@ -1,0 +1,77 @@
+//! Owns the numbers past which a peer is refused. Does not own the refusals themselves:
+//! each room that reads a limit words its own error.
+
+/// Limits of one connection, each with a default that suits most programs.
+///
+/// ```
+/// use turnbuckle::Limits;
+/// let limits = Limits::default().line_bytes(64 * 1024).in_flight(32);
+/// assert_eq!(limits.in_flight, 32);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The longest message on a stream wire: 16 MiB. A longer line costs that line only;
+    /// the sender is told the limit and the connection lives.
+    pub line_bytes: usize,
+    /// How deep arrays and objects may nest in a message: 100.
+    pub json_depth: usize,
+    /// How many of the peer's requests may run at once on one connection: 4,096. One more
+    /// is refused with an error that names the limit.
+    pub in_flight: usize,
+    /// How many notifications of one request may wait: 1,024. A handler that is faster
+    /// than its peer waits; on the receiving side the oldest progress gives way.
+    pub queued_notifications: usize,
+    /// How many bytes may wait for a peer that does not read: 64 MiB. New requests wait
+    /// long before; past the limit itself the connection is closed.
+    pub unsent_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            line_bytes: 16 << 20,
+            json_depth: 100,
+            in_flight: 4096,
+            queued_notifications: 1024,
+            unsent_bytes: 64 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// Sets [`line_bytes`](Limits::line_bytes).
+    #[must_use]
+    pub fn line_bytes(mut self, bytes: usize) -> Limits {
+        self.line_bytes = bytes;
+        self
+    }
+
+    /// Sets [`json_depth`](Limits::json_depth).
+    #[must_use]
+    pub fn json_depth(mut self, levels: usize) -> Limits {
+        self.json_depth = levels;
+        self
+    }
+
+    /// Sets [`in_flight`](Limits::in_flight).
+    #[must_use]
+    pub fn in_flight(mut self, requests: usize) -> Limits {
+        self.in_flight = requests;
+        self
+    }
+
+    /// Sets [`queued_notifications`](Limits::queued_notifications).
+    #[must_use]
+    pub fn queued_notifications(mut self, notifications: usize) -> Limits {
+        self.queued_notifications = notifications;
+        self
+    }
+
+    /// Sets [`unsent_bytes`](Limits::unsent_bytes).
+    #[must_use]
+    pub fn unsent_bytes(mut self, bytes: usize) -> Limits {
+        self.unsent_bytes = bytes;
+        self
+    }
+}

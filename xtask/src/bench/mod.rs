@@ -1,0 +1,4 @@
+//! Owns: stub.
+pub(crate) fn run(_: &[String]) -> Result<(), String> {
+    Ok(())
+}

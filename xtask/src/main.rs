@@ -1,0 +1,40 @@
+//! Owns: the project's own tasks, each a subcommand of `cargo xtask`.
+//! Does not own: what continuous integration runs and in which order; `.ci/run` does.
+
+mod bench;
+mod features;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask TASK
+
+  tidy                     check the rules of the house that the compiler does not know
+  ci-features              run clippy on all features, on none, and on each alone
+  bench [--quick]          measure beside the bare limit and rmcp, write docs/benchmarks.md
+        [--only A,B,…]     only these candidates
+        [--rounds N]       rounds of each measurement (default 3)
+  bench --count [--gate]   count instructions and allocations per request with valgrind;
+                           --gate counts only ours and fails above the targets";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        Some((task, rest)) => match (task.as_str(), rest) {
+            ("tidy", []) => tidy::run(),
+            ("ci-features", []) => features::run(),
+            ("bench", options) => bench::run(options),
+            _ => Err(USAGE.to_owned()),
+        },
+        None => Err(USAGE.to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            eprintln!("{sentence}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Owns: what must be written down: module headers, doctests that run, dependencies, examples.
+//! Does not own: whether the text is any good.
+
+use super::source::{Finding, Source};
+use crate::workspace::Package;
+
+/// Finds modules that do not open by saying what they own and what they do not.
+pub(crate) fn headers(source: &Source) -> Vec<Finding> {
+    // A crate's root may show its README instead.
+    let shows_page = source.text.starts_with("#![doc = include_str!");
+    if source.is_test_file() || shows_page {
+        return Vec::new();
+    }
+    let header: String = source
+        .text
+        .lines()
+        .take_while(|line| line.starts_with("//!"))
+        .flat_map(|line| [line.trim_start_matches("//!"), " "])
+        .collect::<String>()
+        .to_lowercase();
+    if header.trim().is_empty() {
+        return vec![source.finding(1, "the module does not open with `//!` docs")];
+    }
+    let words = header.split_whitespace().collect::<Vec<_>>().join(" ");
+    let says_both = words.contains("owns") && words.contains("does not own");
+    // The root of a crate speaks to its users, not to the people in the house.
+    let is_root = ["/src/lib.rs", "/src/main.rs"].iter().any(|root| source.path.ends_with(root));
+    if source.is_crate_source() && !is_root && !says_both {
+        let sentence = "the module's docs do not say what it owns and what it does not own";
+        return vec![source.finding(1, sentence)];
+    }
+    Vec::new()
+}
+
+/// Finds code blocks in doc comments that are never compiled.
+pub(crate) fn ignored_doctests(source: &Source) -> Vec<Finding> {
+    let docs = source.text.lines().enumerate().filter_map(|(index, line)| {
+        let line = line.trim_start();
+        let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
+        Some((index + 1, text))
+    });
+    ignored_fences(&source.path, docs)
+}
+
+/// Finds the same in a page of Markdown, which may be included as docs.
+pub(crate) fn ignored_fences_of_page(path: &str, text: &str) -> Vec<Finding> {
+    ignored_fences(path, text.lines().enumerate().map(|(index, line)| (index + 1, line)))
+}
+
+fn ignored_fences<'a>(path: &str, lines: impl Iterator<Item = (usize, &'a str)>) -> Vec<Finding> {
+    let is_ignored = |line: &str| {
+        line.trim_start().strip_prefix("```").is_some_and(|info| {
+            info.split([',', ' ']).any(|word| word.trim().starts_with("ignore"))
+        })
+    };
+    lines
+        .filter(|(_, line)| is_ignored(line))
+        .map(|(line, _)| Finding {
+            path: path.to_owned(),
+            line,
+            sentence: "an example that is ignored is never compiled".to_owned(),
+        })
+        .collect()
+}
+
+/// Where every direct dependency has its line.
+pub(crate) const DEPENDENCIES: &str = "docs/dependencies.md";
+
+/// Finds dependencies of published crates without a line that names them in backticks.
+pub(crate) fn dependencies(packages: &[Package], page: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in packages.iter().filter(|package| package.published) {
+        for dependency in &package.dependencies {
+            if !page.contains(&format!("`{dependency}`")) {
+                findings.push(Finding {
+                    path: DEPENDENCIES.to_owned(),
+                    line: 1,
+                    sentence: format!("`{dependency}` of {} has no line", package.name),
+                });
+            }
+        }
+    }
+    findings
+}
+
+/// Finds examples that no page mentions by file name or by `--example NAME`.
+pub(crate) fn unmentioned_examples(sources: &[Source], pages: &[(String, String)]) -> Vec<Finding> {
+    let is_example = |source: &&Source| {
+        let name = source.path.rsplit('/').next().unwrap_or_default();
+        source.path.starts_with("examples/")
+            && !source.is_test_file()
+            && !matches!(name, "lib.rs" | "main.rs" | "build.rs")
+    };
+    sources
+        .iter()
+        .filter(is_example)
+        .filter(|source| {
+            let file = source.path.rsplit('/').next().unwrap_or_default();
+            let name = file.trim_end_matches(".rs");
+            let wanted = [file.to_owned(), format!("--example {name}"), format!("--bin {name}")];
+            !pages.iter().any(|(_, text)| wanted.iter().any(|wanted| text.contains(wanted)))
+        })
+        .map(|source| source.finding(1, "no page in README.md or docs/ mentions this example"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> Source {
+        Source::parse(path, text).unwrap()
+    }
+
+    #[test]
+    fn a_module_says_what_it_owns_and_what_not() {
+        let good = "//! Owns: ids. Does not\n//! own: their meaning.\nfn f() {}";
+        assert_eq!(headers(&source("crates/a/src/b.rs", good)).len(), 0);
+        assert_eq!(headers(&source("crates/a/src/b.rs", "fn f() {}")).len(), 1);
+        assert_eq!(headers(&source("crates/a/src/b.rs", "//! Owns: ids.\nfn f() {}")).len(), 1);
+        assert_eq!(headers(&source("crates/a/src/lib.rs", "//! A crate.\nfn f() {}")).len(), 0);
+        let shown = "#![doc = include_str!(\"../README.md\")]";
+        assert_eq!(headers(&source("crates/a/src/lib.rs", shown)).len(), 0);
+        assert_eq!(headers(&source("examples/src/b.rs", "//! Calls a tool.\nfn f() {}")).len(), 0);
+        assert_eq!(headers(&source("crates/a/src/tests.rs", "fn f() {}")).len(), 0);
+    }
+
+    #[test]
+    fn examples_in_docs_run() {
+        let good = "/// ```\n/// f();\n/// ```\n/// ```no_run\n/// g();\n/// ```\nfn f() {}";
+        assert_eq!(ignored_doctests(&source("a.rs", good)).len(), 0);
+        let bad = "//! ```rust,ignore\n//! f();\n//! ```";
+        assert_eq!(ignored_doctests(&source("a.rs", bad)).len(), 1);
+        assert_eq!(ignored_doctests(&source("a.rs", "// ```ignore is for docs")).len(), 0);
+        assert_eq!(ignored_fences_of_page("README.md", "```ignore\nf();\n```").len(), 1);
+        assert_eq!(ignored_fences_of_page("README.md", "```rust\nignore();\n```").len(), 0);
+    }
+
+    fn package(name: &str, published: bool) -> Package {
+        Package {
+            name: name.to_owned(),
+            published,
+            features: Vec::new(),
+            dependencies: vec!["serde".to_owned()],
+        }
+    }
+
+    #[test]
+    fn every_dependency_of_a_published_crate_has_its_line() {
+        let packages = [package("a", true), package("xtask", false)];
+        assert_eq!(dependencies(&packages, "| `serde` | reads JSON |").len(), 0);
+        assert_eq!(dependencies(&packages, "| `serde_json` | reads JSON |").len(), 1);
+        assert_eq!(dependencies(&packages[1..], "").len(), 0);
+    }
+
+    #[test]
+    fn every_example_is_mentioned() {
+        let sources = [source("examples/src/bin/hello.rs", ""), source("examples/src/lib.rs", "")];
+        let page = |text: &str| [("README.md".to_owned(), text.to_owned())];
+        assert_eq!(unmentioned_examples(&sources, &page("see hello.rs")).len(), 0);
+        assert_eq!(unmentioned_examples(&sources, &page("cargo run --example hello")).len(), 0);
+        assert_eq!(unmentioned_examples(&sources, &page("says hello")).len(), 1);
+    }
+}

@@ -1,0 +1,143 @@
+//! Owns: the rules of the house that no compiler checks: which files they look at and how what
+//! they find is shown. Does not own: the rules themselves; each is a pure function in its module.
+
+mod docs;
+mod layers;
+mod revision;
+mod size;
+mod source;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use self::source::{Finding, Source};
+use crate::workspace;
+
+/// Where Rust files are looked for.
+const PLACES: &[&str] = &["crates", "examples", "xtask", "bench"];
+
+/// Directories with nothing of ours in them, or with code that is wrong on purpose.
+const SKIPPED: &[&str] = &["target", "ui", "results"];
+
+/// Rules that need nothing but one file.
+const RULES: &[fn(&Source) -> Vec<Finding>] = &[
+    docs::headers,
+    docs::ignored_doctests,
+    layers::runtime,
+    revision::decisions,
+    size::sizes,
+    words::endless_queues,
+    words::glob_exports,
+    words::ignored_tests,
+    words::serde_guesses,
+    words::silenced_lints,
+    words::sleeping_tests,
+    
+    words::unfinished,
+];
+
+/// Checks the whole checkout; the error lists every finding as `file:line: sentence`.
+pub(crate) fn run() -> Result<(), String> {
+    let root = workspace::root();
+    let mut findings = Vec::new();
+    let mut sources = Vec::new();
+    let mut files = Vec::new();
+    for place in PLACES {
+        files.extend(read_all(&root, place, "rs")?);
+    }
+    for (path, text) in files {
+        match Source::parse(&path, &text) {
+            Ok(source) => sources.push(source),
+            Err(finding) => findings.push(finding),
+        }
+    }
+    findings.extend(sources.iter().flat_map(|source| RULES.iter().flat_map(|rule| rule(source))));
+    findings.extend(check_layers(&sources));
+    findings.extend(size::stale_exceptions(&sources));
+    let pages = pages(&root)?;
+    findings.extend(pages.iter().flat_map(|(path, text)| docs::ignored_fences_of_page(path, text)));
+    findings.extend(docs::unmentioned_examples(&sources, &pages));
+    let page = pages.iter().find(|(path, _)| path == docs::DEPENDENCIES);
+    let dependencies = page.map(|(_, text)| text.as_str()).unwrap_or_default();
+    findings.extend(docs::dependencies(&workspace::packages()?, dependencies));
+    report(findings, sources.len())
+}
+
+fn check_layers(sources: &[Source]) -> Vec<Finding> {
+    let root = sources.iter().find(|source| source.path == "crates/turnbuckle/src/lib.rs");
+    let exports = root.map(layers::exports).unwrap_or_default();
+    sources.iter().flat_map(|source| layers::rooms(source, &exports)).collect()
+}
+
+fn report(mut findings: Vec<Finding>, files: usize) -> Result<(), String> {
+    if findings.is_empty() {
+        println!("tidy: {files} files, nothing to say");
+        return Ok(());
+    }
+    findings.sort();
+    findings.dedup();
+    let mut lines: Vec<String> = findings
+        .iter()
+        .map(|finding| format!("{}:{}: {}", finding.path, finding.line, finding.sentence))
+        .collect();
+    lines.push(format!("tidy: {} findings", findings.len()));
+    Err(lines.join("\n"))
+}
+
+/// The pages that a reader finds: the README and everything in `docs/`, and the crates' READMEs.
+fn pages(root: &Path) -> Result<Vec<(String, String)>, String> {
+    let mut pages = read_all(root, "docs", "md")?;
+    pages.extend(read_all(root, "crates", "md")?);
+    if let Ok(text) = std::fs::read_to_string(root.join("README.md")) {
+        pages.push(("README.md".to_owned(), text));
+    }
+    Ok(pages)
+}
+
+/// Every file under `place` whose name ends with `extension`, by its path from the root.
+fn read_all(root: &Path, place: &str, extension: &str) -> Result<Vec<(String, String)>, String> {
+    let mut waiting = vec![root.join(place)];
+    let mut files = Vec::new();
+    while let Some(directory) = waiting.pop() {
+        let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                let skipped = path
+                    .file_name()
+                    .is_some_and(|name| SKIPPED.iter().any(|skipped| name == *skipped));
+                if !skipped {
+                    waiting.push(path);
+                }
+            } else if path.extension().is_some_and(|found| found == extension) {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files.iter().map(|path| read(root, path)).collect()
+}
+
+fn read(root: &Path, path: &PathBuf) -> Result<(String, String), String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    let relative = path.strip_prefix(root).unwrap_or(path);
+    Ok((relative.to_string_lossy().replace('\\', "/"), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_sorted_lines_and_an_error() {
+        let finding = |path: &str, line| Finding {
+            path: path.to_owned(),
+            line,
+            sentence: "is wrong".to_owned(),
+        };
+        let error = report(vec![finding("b.rs", 1), finding("a.rs", 9)], 2).unwrap_err();
+        assert_eq!(error, "a.rs:9: is wrong\nb.rs:1: is wrong\ntidy: 2 findings");
+        assert_eq!(report(Vec::new(), 2), Ok(()));
+    }
+}

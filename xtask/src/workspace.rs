@@ -1,0 +1,122 @@
+//! Owns: where the checkout is, and what cargo knows about its packages.
+//! Does not own: any judgement about either.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The directory of the workspace's `Cargo.toml`.
+pub(crate) fn root() -> PathBuf {
+    // Cargo sets the variable for `cargo run`; the built-in value serves a binary started by hand.
+    let here = std::env::var("CARGO_MANIFEST_DIR")
+        .unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    Path::new(&here).parent().map(Path::to_owned).unwrap_or_default()
+}
+
+/// The cargo that started us, else the one on the path.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Runs `command` to its end with our own output, and fails with one sentence when it fails.
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    let status = command.status().map_err(|error| could_not_start(command, &error))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("`{}` failed: {status}", line_of(command)))
+}
+
+/// Runs `command` to its end and returns what it printed.
+pub(crate) fn output(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| could_not_start(command, &error))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Err(format!("`{}` failed: {}\n{complaint}", line_of(command), output.status))
+}
+
+/// A member of the workspace, as far as the tasks care.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) published: bool,
+    pub(crate) features: Vec<String>,
+    /// Names of direct dependencies of every kind, without those that live in the workspace.
+    pub(crate) dependencies: Vec<String>,
+}
+
+/// The members of the workspace, asked from cargo.
+pub(crate) fn packages() -> Result<Vec<Package>, String> {
+    let text = output(cargo().args(["metadata", "--format-version=1", "--no-deps"]))?;
+    parse_metadata(&text)
+}
+
+fn parse_metadata(text: &str) -> Result<Vec<Package>, String> {
+    let metadata: Value = serde_json::from_str(text)
+        .map_err(|error| format!("cargo's metadata is not JSON: {error}"))?;
+    let packages = metadata["packages"].as_array().ok_or("cargo's metadata lists no packages")?;
+    Ok(packages.iter().map(package).collect())
+}
+
+fn package(value: &Value) -> Package {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut dependencies: Vec<String> = value["dependencies"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|dependency| dependency["path"].is_null())
+        .map(|dependency| text(&dependency["name"]))
+        .collect();
+    dependencies.sort();
+    dependencies.dedup();
+    Package {
+        name: text(&value["name"]),
+        // `publish` is null where a package may go anywhere, and an empty list for `publish = false`.
+        published: value["publish"].is_null(),
+        features: value["features"]
+            .as_object()
+            .map(|features| features.keys().cloned().collect())
+            .unwrap_or_default(),
+        dependencies,
+    }
+}
+
+fn could_not_start(command: &Command, error: &std::io::Error) -> String {
+    format!("`{}` could not be started: {error}", line_of(command))
+}
+
+fn line_of(command: &Command) -> String {
+    let mut words = vec![command.get_program().to_string_lossy().into_owned()];
+    words.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_gives_names_features_and_outside_dependencies() {
+        let text = r#"{"packages": [
+            {"name": "a", "publish": null, "features": {"x": [], "default": ["x"]},
+             "dependencies": [{"name": "serde", "path": null}, {"name": "serde", "path": null},
+                              {"name": "b", "path": "/somewhere"}]},
+            {"name": "b", "publish": [], "features": {}, "dependencies": []}]}"#;
+        let packages = parse_metadata(text).unwrap();
+        assert_eq!(packages[0].name, "a");
+        assert!(packages[0].published);
+        assert_eq!(packages[0].features, ["default", "x"]);
+        assert_eq!(packages[0].dependencies, ["serde"]);
+        assert!(!packages[1].published);
+    }
+
+    #[test]
+    fn metadata_that_is_no_json_is_an_error() {
+        assert!(parse_metadata("error: no manifest").is_err());
+    }
+}
