@@ -7,10 +7,7 @@ use serde::de::MapAccess;
 
 use crate::{
     At, Encode, Raw,
-    wire::{
-        json,
-        read::{self, Word},
-    },
+    wire::{json, read::Word},
 };
 
 /// Members that a peer or a user added: kept as text, in order, and written back.
@@ -29,8 +26,14 @@ use crate::{
 #[derive(Clone, Default, PartialEq)]
 pub struct Extra(
     #[expect(clippy::box_collection, reason = "almost always empty, and part of every type")]
-    Option<Box<Vec<(Box<str>, Raw)>>>,
+    Option<Box<Vec<Member>>>,
 );
+
+#[derive(Clone, PartialEq)]
+struct Member {
+    name: Box<str>,
+    value: Raw,
+}
 
 impl Extra {
     /// No members.
@@ -52,22 +55,22 @@ impl Extra {
     pub fn insert(&mut self, name: impl Into<Box<str>>, value: impl Into<Raw>) {
         let (name, value) = (name.into(), value.into());
         let members = self.0.get_or_insert_default();
-        match members.iter_mut().find(|(found, _)| *found == name) {
-            Some(member) => member.1 = value,
-            None => members.push((name, value)),
+        match members.iter_mut().find(|member| member.name == name) {
+            Some(member) => member.value = value,
+            None => members.push(Member { name, value }),
         }
     }
 
     /// Takes a member out.
     pub fn remove(&mut self, name: &str) -> Option<Raw> {
         let members = self.0.as_mut()?;
-        let index = members.iter().position(|(found, _)| **found == *name)?;
-        Some(members.remove(index).1)
+        let index = members.iter().position(|member| *member.name == *name)?;
+        Some(members.remove(index).value)
     }
 
     /// The members in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Raw)> {
-        self.0.iter().flat_map(|members| members.iter()).map(|(name, value)| (&**name, value))
+        self.0.iter().flat_map(|members| members.iter()).map(|member| (&*member.name, &member.value))
     }
 
     /// Reads the member whose name has just been read.
@@ -77,7 +80,7 @@ impl Extra {
         access: &mut A,
     ) -> Result<(), A::Error> {
         let value = access.next_value()?;
-        self.0.get_or_insert_default().push((name.0.into(), value));
+        self.0.get_or_insert_default().push(Member { name: name.0.into(), value });
         Ok(())
     }
 
@@ -93,136 +96,5 @@ impl Extra {
 impl fmt::Debug for Extra {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
-    }
-}
-
-/// Values of one type by names that the sender chose, in their order.
-///
-/// No name appears twice; decoding refuses an object in which one does.
-///
-/// ```
-/// use turnbuckle_types::{Named, Raw};
-/// let mut extensions = Named::new();
-/// extensions.insert("io.modelcontextprotocol/ui", Raw::empty_object());
-/// assert!(extensions.value("io.modelcontextprotocol/ui").is_some());
-/// assert!(serde_json::from_str::<Named<Raw>>(r#"{"a":1,"a":2}"#).is_err());
-/// ```
-#[derive(Clone, PartialEq)]
-pub struct Named<T>(
-    /// Invariant: the names are distinct.
-    Vec<(String, T)>,
-);
-
-impl<T> Named<T> {
-    /// No values.
-    pub const fn new() -> Named<T> {
-        Named(Vec::new())
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The value of this name.
-    pub fn value(&self, name: &str) -> Option<&T> {
-        self.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
-    }
-
-    /// Adds a value, or replaces the one of this name.
-    pub fn insert(&mut self, name: impl Into<String>, value: impl Into<T>) {
-        let (name, value) = (name.into(), value.into());
-        match self.0.iter_mut().find(|(found, _)| *found == name) {
-            Some(entry) => entry.1 = value,
-            None => self.0.push((name, value)),
-        }
-    }
-
-    /// Takes a value out.
-    pub fn remove(&mut self, name: &str) -> Option<T> {
-        let index = self.0.iter().position(|(found, _)| found == name)?;
-        Some(self.0.remove(index).1)
-    }
-
-    /// The values in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> + Clone {
-        self.0.iter().map(|(name, value)| (name.as_str(), value))
-    }
-}
-
-impl<T> Default for Named<T> {
-    fn default() -> Named<T> {
-        Named::new()
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Named<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
-    }
-}
-
-/// Where a name appears twice, the later value stands.
-impl<N: Into<String>, T> FromIterator<(N, T)> for Named<T> {
-    fn from_iter<I: IntoIterator<Item = (N, T)>>(values: I) -> Named<T> {
-        let mut named = Named::new();
-        for (name, value) in values {
-            named.insert(name, value);
-        }
-        named
-    }
-}
-
-impl<T> IntoIterator for Named<T> {
-    type Item = (String, T);
-    type IntoIter = std::vec::IntoIter<(String, T)>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
-}
-
-impl<T: Encode> Encode for Named<T> {
-    fn write(&self, at: At, out: &mut Vec<u8>) {
-        json::write_object(self.iter(), at, out);
-    }
-}
-
-impl<T: Encode> serde::Serialize for Named<T> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.encode(At::Everything, serializer)
-    }
-}
-
-impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for Named<T> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(NamedVisitor(std::marker::PhantomData))
-    }
-}
-
-struct NamedVisitor<T>(std::marker::PhantomData<T>);
-
-impl<'de, T: serde::Deserialize<'de>> serde::de::Visitor<'de> for NamedVisitor<T> {
-    type Value = Named<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Named<T>, A::Error> {
-        let mut values = Vec::new();
-        while let Some(entry) = access.next_entry()? {
-            values.push(entry);
-        }
-        let named = Named(values);
-        match read::duplicate(named.iter().map(|(name, _)| name)) {
-            None => Ok(named),
-            Some(name) => Err(read::appears_twice(name)),
-        }
     }
 }

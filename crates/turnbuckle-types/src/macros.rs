@@ -129,13 +129,13 @@ macro_rules! model {
 
         impl $crate::Encode for $name {
             fn write(&self, at: $crate::At, out: &mut Vec<u8>) {
-                use $crate::wire::json::{write_key, write_member};
+                use $crate::wire::json;
                 // Not every type has members that differ between revisions.
                 let _ = at;
                 out.push(b'{');
-                $( write_member(concat!("\"", $tag, "\":"), $kind, at, out); )?
+                $( json::write_member(concat!("\"", $tag, "\":"), $kind, at, out); )?
                 $(
-                    write_key(concat!("\"", $rwire, "\":"), out);
+                    json::write_key(concat!("\"", $rwire, "\":"), out);
                     write_value!(&self.$rfield, at, out $(, $rwrite)?);
                 )*
                 $(
@@ -145,11 +145,11 @@ macro_rules! model {
                         $( && $when(&self.$ofield, at) )?
                     {
                         if !$crate::Encode::is_absent(&self.$ofield, at) {
-                            write_member(concat!("\"", $owire, "\":"), &self.$ofield, at, out);
+                            json::write_member(concat!("\"", $owire, "\":"), &self.$ofield, at, out);
                         }
                         $(
                             else if let Some(value) = $require(self, at) {
-                                write_member(concat!("\"", $owire, "\":"), &value, at, out);
+                                json::write_member(concat!("\"", $owire, "\":"), &value, at, out);
                             }
                         )?
                     }
@@ -166,15 +166,15 @@ macro_rules! model {
             where
                 A: serde::de::MapAccess<'de>,
             {
-                use $crate::wire::read::{Word, member};
+                use $crate::wire::read;
                 $( let mut $rfield: Option<$rtype> = None; )*
                 $( let mut $ofield: Option<$otype> = None; )*
                 let mut extra = $crate::Extra::new();
-                while let Some(name) = access.next_key::<Word<'de>>()? {
+                while let Some(name) = access.next_key::<read::Word<'de>>()? {
                     match name.as_str() {
-                        $( $tag => $crate::wire::read::fixed(access, $tag, $kind)?, )?
-                        $( $rwire => member(&mut $rfield, access, $rwire)?, )*
-                        $( $owire => member(&mut $ofield, access, $owire)?, )*
+                        $( $tag => read::fixed(access, $tag, $kind)?, )?
+                        $( $rwire => read::member(&mut $rfield, access, $rwire)?, )*
+                        $( $owire => read::member(&mut $ofield, access, $owire)?, )*
                         _ => extra.read(name, access)?,
                     }
                 }
@@ -310,8 +310,12 @@ macro_rules! argument {
 }
 
 macro_rules! write_value {
-    ($value:expr, $at:ident, $out:ident, $write:path) => { $write($value, $at, $out) };
-    ($value:expr, $at:ident, $out:ident) => { $crate::Encode::write($value, $at, $out) };
+    ($value:expr, $at:ident, $out:ident, $write:path) => {
+        $write($value, $at, $out)
+    };
+    ($value:expr, $at:ident, $out:ident) => {
+        $crate::Encode::write($value, $at, $out)
+    };
 }
 
 macro_rules! serialize {

@@ -32,7 +32,6 @@ const RULES: &[fn(&Source) -> Vec<Finding>] = &[
     words::serde_guesses,
     words::silenced_lints,
     words::sleeping_tests,
-    
     words::unfinished,
 ];
 

@@ -5,9 +5,7 @@ use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use serde::de::{
-    DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{Fault, Frame, Message, Notification, Params, Request, Response, Role, Text};

@@ -24,6 +24,6 @@ pub(crate) mod sampling;
 pub(crate) mod schema;
 pub(crate) mod subscription;
 pub(crate) mod task;
-pub(crate) mod tool;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tool;

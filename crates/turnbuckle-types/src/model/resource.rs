@@ -1,11 +1,11 @@
 //! Owns resources: their description, listing, reading, and the older subscriptions.
 //! Does not own `subscriptions/listen`, which replaced those.
 
-use serde::{Deserialize, Deserializer, de::Error};
+use serde::de::{Error, MapAccess};
 
 use crate::{
-    Annotations, At, CacheScope, Encode, Icon, Meta, Named, Raw, ResultType,
-    wire::modern,
+    Annotations, At, CacheScope, Encode, Extra, Icon, Meta, Named, Raw, ResultType,
+    wire::{modern, read},
 };
 
 model! {
@@ -130,34 +130,36 @@ impl Encode for ResourceContents {
 
 serialize!(ResourceContents);
 
-impl<'de> Deserialize<'de> for ResourceContents {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let any = any::Contents::deserialize(deserializer)?;
-        let any::Contents { uri, text, blob, mime_type, meta, extra } = any;
-        match (text, blob) {
-            (Some(text), None) => Ok(TextResourceContents { uri, text, mime_type, meta, extra }.into()),
-            (None, Some(blob)) => Ok(BlobResourceContents { uri, blob, mime_type, meta, extra }.into()),
-            (None, None) => Err(D::Error::custom("missing field `text` or `blob`")),
-            (Some(_), Some(_)) => Err(D::Error::custom("`text` and `blob` exclude each other")),
+deserialize!(ResourceContents, read::ObjectVisitor);
+
+/// The two kinds have no tag: they differ in one member, wherever it stands.
+impl read::Members for ResourceContents {
+    const NAME: &'static str = "ResourceContents";
+
+    fn read<'de, A: MapAccess<'de>>(access: &mut A) -> Result<Self, A::Error> {
+        let (mut uri, mut text, mut blob) = (None, None::<Option<String>>, None::<Option<String>>);
+        let (mut mime_type, mut meta, mut extra) = (None, None, Extra::new());
+        while let Some(name) = access.next_key::<read::Word<'de>>()? {
+            match name.as_str() {
+                "uri" => read::member(&mut uri, access, "uri")?,
+                "text" => read::member(&mut text, access, "text")?,
+                "blob" => read::member(&mut blob, access, "blob")?,
+                "mimeType" => read::member(&mut mime_type, access, "mimeType")?,
+                "_meta" => read::member(&mut meta, access, "_meta")?,
+                _ => extra.read(name, access)?,
+            }
         }
-    }
-}
-
-/// Either kind of contents, before it is known which: they differ in one member.
-mod any {
-    use crate::Meta;
-
-    model! {
-        pub struct Contents {
-            required {
-                uri("uri"): String,
+        let uri = uri.ok_or_else(|| A::Error::missing_field("uri"))?;
+        let (mime_type, meta) = (mime_type.flatten(), meta.unwrap_or_default());
+        match (text.flatten(), blob.flatten()) {
+            (Some(text), None) => {
+                Ok(TextResourceContents { uri, text, mime_type, meta, extra }.into())
             }
-            optional {
-                text("text"): Option<String>,
-                blob("blob"): Option<String>,
-                mime_type("mimeType"): Option<String>,
-                meta("_meta"): Meta,
+            (None, Some(blob)) => {
+                Ok(BlobResourceContents { uri, blob, mime_type, meta, extra }.into())
             }
+            (None, None) => Err(A::Error::custom("missing field `text` or `blob`")),
+            (Some(_), Some(_)) => Err(A::Error::custom("`text` and `blob` exclude each other")),
         }
     }
 }

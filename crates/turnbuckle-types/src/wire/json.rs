@@ -18,11 +18,7 @@ pub(crate) fn write_object<'a, T: Encode + 'a>(
 }
 
 /// Appends an array.
-pub(crate) fn write_array<T: Encode>(
-    items: impl Iterator<Item = T>,
-    at: At,
-    out: &mut Vec<u8>,
-) {
+pub(crate) fn write_array<T: Encode>(items: impl Iterator<Item = T>, at: At, out: &mut Vec<u8>) {
     out.push(b'[');
     for (index, item) in items.enumerate() {
         if index > 0 {

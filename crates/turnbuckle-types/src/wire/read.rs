@@ -21,7 +21,7 @@ impl Word<'_> {
     }
 }
 
-impl<'de> Deserialize<'de> for Word<'de> {
+impl<'de: 'a, 'a> Deserialize<'de> for Word<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(WordVisitor)
     }
@@ -167,10 +167,10 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
                 return Err(A::Error::duplicate_field(T::TAG));
             }
             let kind: Word<'de> = access.next_value()?;
-            if text.is_empty() {
-                if let Some(value) = T::read_kind(kind.as_str(), &mut access)? {
-                    return Ok(value);
-                }
+            if text.is_empty()
+                && let Some(value) = T::read_kind(kind.as_str(), &mut access)?
+            {
+                return Ok(value);
             }
             text.push(T::TAG, kind.as_str());
             found = Some(kind.0.into_owned());

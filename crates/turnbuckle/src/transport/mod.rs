@@ -1,6 +1,12 @@
 //! The wires.
 //!
-//! Owns: framing, child processes, the standard streams, in-memory pairs. Does not own:
-//! what is said on them, nor who is the client and who the server.
+//! Owns: framing, child processes, the standard streams. Does not own: what is said on
+//! them, nor who is the client and who the server.
 
+#[cfg(feature = "client")]
+pub mod child;
+#[cfg(any(feature = "client", feature = "server"))]
+mod closing;
 pub(crate) mod line;
+#[cfg(feature = "server")]
+pub mod stdio;

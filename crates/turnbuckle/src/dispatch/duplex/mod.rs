@@ -183,13 +183,21 @@ impl Shared {
             return;
         }
         state.phase = Phase::Flushing(closed);
-        let running = state.table.close_running();
-        for (serial, handler) in &running {
-            // Progress that waits is still in order before this error.
-            let error = Err(RpcError::internal(unanswered));
+        let mut running = state.table.close_running();
+        for (serial, handler) in &mut running {
+            let farewell = handler.farewell.take();
+            let listen = farewell.is_some();
+            // Progress that waits is still in order before this.
+            let outcome = farewell.ok_or_else(|| RpcError::internal(unanswered));
             match &handler.batch {
-                Some(batch) => batch.answer(&mut state, &handler.id, error),
-                None => state.push_outcome(*serial, &handler.id, error),
+                Some(batch) => batch.answer(&mut state, &handler.id, outcome),
+                None => state.push_outcome(*serial, &handler.id, outcome),
+            }
+            if listen {
+                // 2026-07-28 basic/patterns/cancellation: a server MUST name the stream it ends.
+                state.outbox.push(NOBODY, |out| {
+                    sending::write_cancel(out, &handler.id, unanswered);
+                });
             }
         }
         let wakers = state.take_wakers();

@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::task::AbortHandle;
-use turnbuckle_types::{RequestId, RpcError, jsonrpc};
+use turnbuckle_types::{Raw, RequestId, RpcError, jsonrpc};
 
 use super::{Shared, batch::Group};
 use crate::{
@@ -25,6 +25,9 @@ pub(super) struct Handler {
     pub(super) task: Option<AbortHandle>,
     /// Where the answer goes instead of the wire, if the request came in a batch.
     pub(super) batch: Option<Arc<Group>>,
+    /// The result that an orderly shutdown gives, for a request that is not unfinished
+    /// work: a listen stream.
+    pub(super) farewell: Option<Raw>,
     /// Notifications pushed since the batch that `counted_at` names was taken.
     queued: usize,
     counted_at: u64,
@@ -32,7 +35,7 @@ pub(super) struct Handler {
 
 impl Handler {
     pub(super) fn new(id: RequestId, batch: Option<Arc<Group>>) -> Handler {
-        Handler { id, task: None, batch, queued: 0, counted_at: 0 }
+        Handler { id, task: None, batch, farewell: None, queued: 0, counted_at: 0 }
     }
 
     /// Drops the handler's future, at its next scheduling step.
@@ -155,6 +158,15 @@ impl Replies {
                 Poll::Ready(())
             }),
             Way::Direct(notes) => notes.poll_push(context, method, render),
+        }
+    }
+
+    /// Sets the result that an orderly shutdown of this side gives, instead of an error.
+    pub(crate) fn at_shutdown(&self, farewell: Raw) {
+        if let Way::Stream { shared, id, serial } = &self.0
+            && let Some(handler) = shared.lock().table.running(id, *serial)
+        {
+            handler.farewell = Some(farewell);
         }
     }
 

@@ -1,0 +1,156 @@
+//! Owns how this side answers what a server asks, and who sees its notifications.
+//! Does not own the questions of the modern era, which arrive as results.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+    },
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::Instant};
+use turnbuckle_types::{
+    Era, Method, Raw, Revision, RpcError,
+    jsonrpc::{Fault, Text},
+};
+
+use crate::dispatch::{BoxFuture, Incoming, Note, Outcome, Reply, Serve, duplex::Replies};
+
+/// A question that a legacy server asks its client.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServerRequest {
+    /// The method: `sampling/createMessage`, `elicitation/create`, `roots/list` …
+    pub method: Text,
+    /// Its params.
+    pub params: Option<Raw>,
+}
+
+pub(super) type OnRequest = Arc<dyn Fn(ServerRequest) -> BoxFuture<'static, Outcome> + Send + Sync>;
+pub(super) type OnNotification = Arc<dyn Fn(&str, Option<&Raw>) + Send + Sync>;
+
+/// The client's side of a connection that serves.
+pub(super) struct Answers {
+    pub(super) on_request: Option<OnRequest>,
+    pub(super) on_notification: Option<OnNotification>,
+    /// Set by the negotiation. Before that nothing but `ping` is answered.
+    pub(super) revision: OnceLock<Revision>,
+    pub(super) answering: Arc<Answering>,
+}
+
+impl Answers {
+    fn era(&self) -> Option<Era> {
+        self.revision.get().map(|revision| revision.era())
+    }
+}
+
+impl Serve for Answers {
+    fn serve(&self, request: Incoming, _: Replies) -> Reply {
+        // 2026-07-28 transports/stdio: a server MUST NOT send requests, a client writes no
+        // responses.
+        if self.era() == Some(Era::Modern) {
+            return Reply::Never;
+        }
+        if Method::from_name(&request.method) == Some(Method::Ping) {
+            return Reply::Now(Ok(Raw::empty_object()));
+        }
+        let Some(on_request) = &self.on_request else {
+            return Reply::Now(Err(RpcError::method_not_found(&request.method)));
+        };
+        let question = ServerRequest { method: request.method, params: request.params.raw };
+        let (on_request, answering) = (on_request.clone(), self.answering.clone());
+        let permit = request.permit;
+        Reply::Later(Box::pin(async move {
+            // Calls in flight don't run out of time because of us.
+            let _paused = answering.pause();
+            let outcome = on_request(question).await;
+            drop(permit);
+            outcome
+        }))
+    }
+
+    fn note(&self, note: Note) {
+        let Some(observer) = &self.on_notification else { return };
+        let params = note.params.raw.as_ref();
+        let seen = std::panic::AssertUnwindSafe(|| observer(&note.method, params));
+        if std::panic::catch_unwind(seen).is_err() {
+            tracing::error!(method = %note.method, "a notification observer panicked");
+        }
+    }
+
+    fn answers(&self, fault: &Fault) -> bool {
+        self.era() == Some(Era::Legacy) && fault.id.is_some()
+    }
+
+    fn batches(&self) -> bool {
+        self.revision.get().is_some_and(|revision| revision.has_batches())
+    }
+}
+
+/// Keeps the time in which this side was answering.
+#[derive(Default)]
+pub(super) struct Answering {
+    state: Mutex<Paused>,
+    resumed: Notify,
+}
+
+#[derive(Default)]
+struct Paused {
+    active: usize,
+    since: Option<Instant>,
+    total: Duration,
+}
+
+impl Answering {
+    fn lock(&self) -> MutexGuard<'_, Paused> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pause(self: &Arc<Self>) -> Pause {
+        let mut state = self.lock();
+        state.active += 1;
+        state.since.get_or_insert_with(Instant::now);
+        drop(state);
+        Pause(self.clone())
+    }
+
+    /// How long it has been in all, up to `now`.
+    pub(super) fn paused(&self, now: Instant) -> Duration {
+        let state = self.lock();
+        state.total + state.since.map_or(Duration::ZERO, |since| now - since)
+    }
+
+    /// Resolves once nothing is being answered.
+    pub(super) async fn over(&self) {
+        loop {
+            let resumed = self.resumed.notified();
+            if self.lock().active == 0 {
+                return;
+            }
+            resumed.await;
+        }
+    }
+}
+
+struct Pause(Arc<Answering>);
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.active -= 1;
+        if state.active == 0
+            && let Some(since) = state.since.take()
+        {
+            state.total += since.elapsed();
+            drop(state);
+            self.0.resumed.notify_waiters();
+        }
+    }
+}
+
+impl fmt::Debug for Answering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answering").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,232 @@
+//! Owns one call: its options, its clocks, its progress, and the decoding of its result.
+//! Does not own how it is abandoned: dropping its exchange does that.
+
+use std::{
+    borrow::Cow,
+    future::IntoFuture,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use turnbuckle_types::{Meta, Method, Progress, Raw, RequestId};
+
+use super::{Inner, clock::Deadlines};
+use crate::{
+    dispatch::{Abandon, Event, Exchange, Outgoing},
+    envelope::stamp::WantsProgress,
+    error::{Error, ErrorKind, Result},
+};
+
+/// A call that has not been made yet. `.await` makes it; dropping that future cancels it.
+///
+/// ```no_run
+/// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
+/// use std::time::Duration;
+/// let result = client
+///     .call_tool("render", serde_json::json!({"scene": 3}))
+///     .timeout(Duration::from_secs(30))
+///     .on_progress(|progress| eprintln!("{} done", progress.progress))
+///     .await?;
+/// # let _ = result; Ok(()) }
+/// ```
+#[must_use = "a call does nothing until it is awaited"]
+pub struct Call<T> {
+    client: Arc<Inner>,
+    method: Cow<'static, str>,
+    /// The text of the params object, or empty for none; or why it could not be made.
+    params: Result<String>,
+    meta: Meta,
+    id: Option<RequestId>,
+    timeouts: super::Timeouts,
+    on_progress: Option<OnProgress>,
+    abandon: Abandon,
+    decode: Decode<T>,
+}
+
+type OnProgress = Box<dyn FnMut(Progress) + Send>;
+type Decode<T> = fn(Raw) -> Result<T>;
+
+impl<T> Call<T> {
+    pub(super) fn new(
+        client: &Arc<Inner>,
+        method: impl Into<Cow<'static, str>>,
+        params: Result<String>,
+        decode: Decode<T>,
+    ) -> Call<T> {
+        let method = method.into();
+        let abandonable = Method::from_name(&method).is_none_or(|method| method.row().abandonable);
+        Call {
+            client: client.clone(),
+            params,
+            meta: Meta::new(),
+            id: None,
+            timeouts: client.timeouts,
+            on_progress: None,
+            abandon: if abandonable { Abandon::Signal } else { Abandon::Silence },
+            decode,
+            method,
+        }
+    }
+
+    /// The longest time the call may take in all. 30 minutes unless the client says otherwise.
+    pub fn timeout(mut self, total: Duration) -> Call<T> {
+        self.timeouts.total = Some(total);
+        self
+    }
+
+    /// The longest time without a sign of life: progress resets it. It always stays under
+    /// the total. 60 seconds unless the client says otherwise.
+    pub fn idle_timeout(mut self, idle: Duration) -> Call<T> {
+        self.timeouts.idle = Some(idle);
+        self
+    }
+
+    /// Takes both clocks away from this call.
+    pub fn no_timeouts(mut self) -> Call<T> {
+        self.timeouts = super::Timeouts { idle: None, total: None };
+        self
+    }
+
+    /// Calls `callback` for each progress report, in order, before the call returns. A
+    /// callback that panics costs only itself.
+    pub fn on_progress(mut self, callback: impl FnMut(Progress) + Send + 'static) -> Call<T> {
+        self.on_progress = Some(Box::new(callback));
+        self
+    }
+
+    /// Adds an entry to the request's `_meta`.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Raw>) -> Call<T> {
+        self.meta.insert(key.into(), value.into());
+        self
+    }
+
+    /// Chooses the request's id. It reaches the server exactly as given; one that is in
+    /// flight is refused.
+    pub fn request_id(mut self, id: impl Into<RequestId>) -> Call<T> {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Lets the server finish even if this call is dropped or runs out of time.
+    pub fn keep_running(mut self) -> Call<T> {
+        self.abandon = Abandon::Silence;
+        self
+    }
+
+    pub(super) fn open(self) -> Result<Running<T>> {
+        let params = self.params?;
+        let wants = self.on_progress.is_some() || self.timeouts.idle.is_some();
+        let progress = if wants { WantsProgress::Yes } else { WantsProgress::No };
+        let stamped = self.client.stamp.apply(&params, &self.meta, progress);
+        let exchange = self.client.transport.open(Outgoing {
+            method: self.method.clone(),
+            params: stamped.params,
+            token_at: stamped.token_at,
+            id: self.id,
+            abandon: self.abandon,
+        });
+        let now = Instant::now();
+        let deadlines = Deadlines::new(self.timeouts, now, self.client.answering.paused(now));
+        Ok(Running {
+            client: self.client,
+            method: self.method,
+            exchange,
+            deadlines,
+            on_progress: self.on_progress,
+            decode: self.decode,
+        })
+    }
+
+    async fn run(self) -> Result<T> {
+        let mut running = self.open()?;
+        loop {
+            match running.next().await? {
+                Event::Note(note) => running.progress(&note),
+                Event::Done(result) => return (running.decode)(result?),
+            }
+        }
+    }
+}
+
+/// A call in flight.
+pub(super) struct Running<T> {
+    client: Arc<Inner>,
+    method: Cow<'static, str>,
+    pub(super) exchange: Exchange,
+    pub(super) deadlines: Deadlines,
+    on_progress: Option<OnProgress>,
+    decode: Decode<T>,
+}
+
+impl<T> Running<T> {
+    /// The next event, or the end of the time given.
+    pub(super) async fn next(&mut self) -> Result<Event> {
+        let answering = &self.client.answering;
+        loop {
+            let Some(deadline) = self.deadlines.next(answering.paused(Instant::now())) else {
+                return Ok(self.exchange.next().await);
+            };
+            tokio::select! {
+                biased;
+                event = self.exchange.next() => {
+                    let now = Instant::now();
+                    self.deadlines.sign(now, answering.paused(now));
+                    return Ok(event);
+                }
+                () = tokio::time::sleep_until(deadline) => {}
+            }
+            // While this side answers a question the clocks stand still.
+            tokio::select! {
+                biased;
+                event = self.exchange.next() => return Ok(event),
+                () = answering.over() => {}
+            }
+            let now = Instant::now();
+            if let Some(ran_out) = self.deadlines.ran_out(now, answering.paused(now)) {
+                let reason = ran_out.reason();
+                let error = Error::timeout(&self.method, &reason);
+                self.exchange.reason(reason);
+                return Err(error);
+            }
+        }
+    }
+
+    fn progress(&mut self, note: &crate::dispatch::Note) {
+        let Some(callback) = &mut self.on_progress else { return };
+        if &*note.method != "notifications/progress" {
+            return;
+        }
+        let progress = match serde_json::from_str::<Progress>(note.params.text()) {
+            Ok(progress) => progress,
+            Err(error) => return tracing::debug!(%error, "progress that can't be read is dropped"),
+        };
+        if catch_unwind(AssertUnwindSafe(|| callback(progress))).is_err() {
+            tracing::error!(method = %self.method, "a progress callback panicked and is not called again");
+            self.on_progress = None;
+        }
+    }
+}
+
+impl<T: 'static> IntoFuture for Call<T> {
+    type Output = Result<T>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+impl<T> std::fmt::Debug for Call<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+/// The error for a result that is not what its method promises.
+pub(super) fn undecodable(method: &str, error: &serde_json::Error) -> Error {
+    Error::new(ErrorKind::Protocol, format!("the server's answer to {method} can't be read: {error}"))
+        .with_executed(crate::error::Executed::Maybe)
+}

@@ -1,0 +1,120 @@
+//! Owns when a call has waited too long. Does not own what happens then.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Timeouts;
+
+/// The deadlines of one call. Time in which this side was answering a question of the
+/// server does not count.
+#[derive(Debug)]
+pub(super) struct Deadlines {
+    limits: Timeouts,
+    started: Instant,
+    last_sign: Instant,
+    /// How much of the time before each of these moments did not count.
+    paused_at_start: Duration,
+    paused_at_sign: Duration,
+}
+
+/// Which clock ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RanOut {
+    Idle(Duration),
+    Total(Duration),
+}
+
+impl Deadlines {
+    pub(super) fn new(limits: Timeouts, now: Instant, paused: Duration) -> Deadlines {
+        Deadlines {
+            limits,
+            started: now,
+            last_sign: now,
+            paused_at_start: paused,
+            paused_at_sign: paused,
+        }
+    }
+
+    /// The server gave a sign of life.
+    pub(super) fn sign(&mut self, now: Instant, paused: Duration) {
+        self.last_sign = now;
+        self.paused_at_sign = paused;
+    }
+
+    /// From now on nothing runs out: a stream that was acknowledged may last for ever.
+    pub(super) fn lift(&mut self) {
+        self.limits = Timeouts { idle: None, total: None };
+    }
+
+    /// The moment to look again, `None` for never.
+    pub(super) fn next(&self, paused: Duration) -> Option<Instant> {
+        let idle = self.limits.idle.map(|idle| self.last_sign + idle + (paused - self.paused_at_sign));
+        let total = self.limits.total.map(|total| self.started + total + (paused - self.paused_at_start));
+        match (idle, total) {
+            (Some(idle), Some(total)) => Some(idle.min(total)),
+            (idle, total) => idle.or(total),
+        }
+    }
+
+    pub(super) fn ran_out(&self, now: Instant, paused: Duration) -> Option<RanOut> {
+        let total = self.limits.total.filter(|total| now >= self.started + *total + (paused - self.paused_at_start));
+        if let Some(total) = total {
+            return Some(RanOut::Total(total));
+        }
+        let idle = self.limits.idle.filter(|idle| now >= self.last_sign + *idle + (paused - self.paused_at_sign));
+        idle.map(RanOut::Idle)
+    }
+}
+
+impl RanOut {
+    /// As the peer and the caller are told.
+    pub(super) fn reason(self) -> String {
+        match self {
+            RanOut::Total(limit) => crate::error::timed_out(limit),
+            RanOut::Idle(limit) => format!("{} without a sign of life", crate::error::timed_out(limit)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const NONE: Duration = Duration::ZERO;
+
+    fn deadlines(idle: Option<u32>, total: Option<u32>) -> (Deadlines, Instant) {
+        let now = Instant::now();
+        let limits = Timeouts { idle: idle.map(|s| SECOND * s), total: total.map(|s| SECOND * s) };
+        (Deadlines::new(limits, now, NONE), now)
+    }
+
+    #[test]
+    fn progress_resets_the_idle_clock_but_never_the_total() {
+        let (mut deadlines, start) = deadlines(Some(2), Some(5));
+        assert_eq!(deadlines.next(NONE), Some(start + SECOND * 2));
+        for second in [1, 2, 3, 4] {
+            assert_eq!(deadlines.ran_out(start + SECOND * second, NONE), None);
+            deadlines.sign(start + SECOND * second, NONE);
+        }
+        assert_eq!(deadlines.next(NONE), Some(start + SECOND * 5));
+        assert_eq!(deadlines.ran_out(start + SECOND * 5, NONE), Some(RanOut::Total(SECOND * 5)));
+    }
+
+    #[test]
+    fn both_clocks_stop_while_this_side_answers() {
+        let (deadlines, start) = deadlines(Some(2), Some(5));
+        assert_eq!(deadlines.ran_out(start + SECOND * 11, SECOND * 10), None);
+        assert_eq!(deadlines.next(SECOND * 10), Some(start + SECOND * 12));
+        assert_eq!(deadlines.ran_out(start + SECOND * 12, SECOND * 10), Some(RanOut::Idle(SECOND * 2)));
+    }
+
+    #[test]
+    fn each_clock_can_be_switched_off() {
+        let (mut deadlines, start) = deadlines(None, None);
+        assert_eq!((deadlines.next(NONE), deadlines.ran_out(start + SECOND * 9999, NONE)), (None, None));
+        deadlines.lift();
+        assert_eq!(deadlines.next(NONE), None);
+    }
+}

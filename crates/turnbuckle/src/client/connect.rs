@@ -1,0 +1,532 @@
+//! Owns how a connection is made: over what, with which settings, by which opening words.
+//! Does not own what the server's answers mean: `negotiate` judges them.
+
+use std::{
+    process::Command,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use turnbuckle_types::{
+    ClientCapabilities, DiscoverResult, Encode, Era, Implementation, Initialize,
+    InitializeResult, Meta, Method, Raw, Revision, RpcError, write_at,
+};
+
+use super::{
+    Client, Inner, ServerFacts, Timeouts,
+    answer::{Answering, Answers, OnNotification, OnRequest, ServerRequest},
+    negotiate::{Attempt, Observation, Verdict, agreed, judge},
+};
+use crate::{
+    dispatch::{
+        Abandon, Event, Exchange, Note, Outgoing, Transport,
+        duplex::{self, Obituary},
+    },
+    envelope::stamp::{Stamp, WantsProgress},
+    error::{Closed, Error, ErrorKind, Result},
+    limits::Limits,
+    transport::child::{ChildHandle, Spawn},
+};
+
+/// How long a dead server's exit status is waited for before its callers are told.
+const LAST_STATUS: Duration = Duration::from_millis(250);
+
+/// Settings for a connection, then the connection itself.
+///
+/// ```no_run
+/// # async fn example() -> turnbuckle::Result<()> {
+/// use std::{process::Command, time::Duration};
+/// use turnbuckle::{Client, Revision};
+/// let client = Client::builder()
+///     .info("my-host", "2.1")
+///     .revision(Revision::V2025_11_25)
+///     .timeout(Duration::from_secs(20))
+///     .spawn(Command::new("my-server").arg("--stdio"))
+///     .await?;
+/// # let _ = client; Ok(()) }
+/// ```
+#[must_use = "a builder does nothing until a connection is made with it"]
+pub struct ClientBuilder {
+    info: Implementation,
+    capabilities: ClientCapabilities,
+    pinned: Option<Revision>,
+    probe_timeout: Duration,
+    connect_timeout: Duration,
+    timeouts: Timeouts,
+    limits: Limits,
+    on_request: Option<OnRequest>,
+    on_notification: Option<OnNotification>,
+}
+
+impl Default for ClientBuilder {
+    fn default() -> ClientBuilder {
+        ClientBuilder {
+            info: Implementation::new("turnbuckle", env!("CARGO_PKG_VERSION")),
+            capabilities: ClientCapabilities::new(),
+            pinned: None,
+            probe_timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(60),
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+            on_request: None,
+            on_notification: None,
+        }
+    }
+}
+
+/// What [`Client::spawn`] takes: a [`Command`], as it is or as its builder methods return
+/// it, or a [`Spawn`].
+pub trait IntoSpawn {
+    /// Makes the settings of the process.
+    fn into_spawn(self) -> Spawn;
+}
+
+impl IntoSpawn for Spawn {
+    fn into_spawn(self) -> Spawn {
+        self
+    }
+}
+
+impl IntoSpawn for Command {
+    fn into_spawn(self) -> Spawn {
+        Spawn::new(self)
+    }
+}
+
+impl IntoSpawn for &mut Command {
+    fn into_spawn(self) -> Spawn {
+        let mut copy = Command::new(self.get_program());
+        copy.args(self.get_args());
+        for (name, value) in self.get_envs() {
+            match value {
+                Some(value) => copy.env(name, value),
+                None => copy.env_remove(name),
+            };
+        }
+        if let Some(directory) = self.get_current_dir() {
+            copy.current_dir(directory);
+        }
+        Spawn::new(copy)
+    }
+}
+
+impl Client {
+    /// Starts a server as a child process and connects to it. Dropping the future shuts
+    /// the process down again.
+    pub async fn spawn(command: impl IntoSpawn) -> Result<Client> {
+        Client::builder().spawn(command).await
+    }
+
+    /// Connects over any byte stream: a socket, a pipe, an in-memory pair. Dropping the
+    /// future closes the stream.
+    pub async fn over(stream: impl AsyncRead + AsyncWrite + Send + 'static) -> Result<Client> {
+        Client::builder().over(stream).await
+    }
+}
+
+impl ClientBuilder {
+    /// Who this client is.
+    pub fn info(mut self, name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
+        self.info = Implementation::new(name, version);
+        self
+    }
+
+    /// What this client says it can do.
+    pub fn capabilities(mut self, capabilities: ClientCapabilities) -> ClientBuilder {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// Speaks this revision and no other, and sends exactly what it needs: no probe, and
+    /// for a modern one no opening words at all.
+    pub fn revision(mut self, revision: Revision) -> ClientBuilder {
+        self.pinned = Some(revision);
+        self
+    }
+
+    /// How long a server may be silent about `server/discover` before it is taken for a
+    /// legacy one: 10 seconds. What it says after that still counts, until it has answered
+    /// `initialize`.
+    pub fn probe_timeout(mut self, timeout: Duration) -> ClientBuilder {
+        self.probe_timeout = timeout;
+        self
+    }
+
+    /// How long a server has to answer `initialize`: 60 seconds.
+    pub fn connect_timeout(mut self, timeout: Duration) -> ClientBuilder {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// The longest time a call may take in all: 30 minutes. Each call can choose its own.
+    pub fn timeout(mut self, total: Duration) -> ClientBuilder {
+        self.timeouts.total = Some(total);
+        self
+    }
+
+    /// The longest time a call may go without a sign of life: 60 seconds.
+    pub fn idle_timeout(mut self, idle: Duration) -> ClientBuilder {
+        self.timeouts.idle = Some(idle);
+        self
+    }
+
+    /// Lets calls take as long as they take.
+    pub fn no_timeouts(mut self) -> ClientBuilder {
+        self.timeouts = Timeouts { idle: None, total: None };
+        self
+    }
+
+    /// Limits of the connection.
+    pub fn limits(mut self, limits: Limits) -> ClientBuilder {
+        self.limits = limits;
+        self
+    }
+
+    /// Answers what a legacy server asks, other than `ping`. The future is dropped when
+    /// the server gives the question up; while it runs, no call of this client runs out of
+    /// time.
+    pub fn on_request<F, Fut>(mut self, answer: F) -> ClientBuilder
+    where
+        F: Fn(ServerRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Raw, RpcError>> + Send + 'static,
+    {
+        self.on_request = Some(Arc::new(move |request| Box::pin(answer(request))));
+        self
+    }
+
+    /// Sees every notification of the server, also those that a call has used already. It
+    /// is called by the reader and must not wait.
+    pub fn on_notification(
+        mut self,
+        observer: impl Fn(&str, Option<&Raw>) + Send + Sync + 'static,
+    ) -> ClientBuilder {
+        self.on_notification = Some(Arc::new(observer));
+        self
+    }
+
+    /// Starts a server as a child process and connects to it. A server that exits because
+    /// of the first message is started once more and spoken to in the legacy way. Dropping
+    /// the future shuts the process down again.
+    pub async fn spawn(self, command: impl IntoSpawn) -> Result<Client> {
+        let mut command = command.into_spawn();
+        let (transport, answers, child) = self.start(&mut command)?;
+        match self.negotiate(&transport, &answers, CanRespawn::Yes).await {
+            Ok(Opened::Ready(stamp, facts)) => Ok(self.client(transport, stamp, facts, answers, Some(child))),
+            Ok(Opened::Respawn(revision)) => {
+                drop(child);
+                let (transport, answers, child) = self.start(&mut command)?;
+                let (stamp, facts) =
+                    self.handshake(&transport, &answers, revision, None).await?;
+                Ok(self.client(transport, stamp, facts, answers, Some(child)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Connects over any byte stream. Dropping the future closes the stream.
+    pub async fn over(self, stream: impl AsyncRead + AsyncWrite + Send + 'static) -> Result<Client> {
+        let (read, write) = tokio::io::split(stream);
+        self.over_halves(Box::pin(read), Box::pin(write)).await
+    }
+
+    /// Connects over a stream that comes in two halves. Dropping the future closes it.
+    pub async fn over_halves(
+        self,
+        read: impl AsyncRead + Unpin + Send + 'static,
+        write: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<Client> {
+        let answers = self.answers();
+        let wire = duplex::start(read, write, answers.clone(), self.limits.clone(), None);
+        self.open(wire.transport, answers).await
+    }
+
+    /// Opens a connection that needs no process.
+    async fn open(self, transport: Arc<dyn Transport>, answers: Arc<Answers>) -> Result<Client> {
+        let guard = CloseOnDrop(Some(transport.clone()));
+        let opened = self.negotiate(&transport, &answers, CanRespawn::No).await?;
+        guard.keep();
+        match opened {
+            Opened::Ready(stamp, facts) => Ok(self.client(transport, stamp, facts, answers, None)),
+            Opened::Respawn(_) => Err(Error::new(ErrorKind::Connect, "the server ended the connection")),
+        }
+    }
+
+    /// Connects through a transport that `make` joins with this client's answers.
+    #[cfg(feature = "server")]
+    pub(crate) async fn connect_with(
+        self,
+        make: impl FnOnce(Arc<dyn crate::dispatch::Serve>, Limits) -> Arc<dyn Transport>,
+    ) -> Result<Client> {
+        let answers = self.answers();
+        let transport = make(answers.clone(), self.limits.clone());
+        self.open(transport, answers).await
+    }
+
+    fn answers(&self) -> Arc<Answers> {
+        Arc::new(Answers {
+            on_request: self.on_request.clone(),
+            on_notification: self.on_notification.clone(),
+            revision: OnceLock::new(),
+            answering: Arc::new(Answering::default()),
+        })
+    }
+
+    fn start(&self, command: &mut Spawn) -> Result<(Arc<dyn Transport>, Arc<Answers>, ChildHandle)> {
+        let child = command
+            .spawn()
+            .map_err(|error| Error::new(ErrorKind::Connect, error.to_string()).with_source(error))?;
+        let answers = self.answers();
+        let obituary = obituary(&child.handle);
+        let wire = duplex::start(
+            child.stdout,
+            child.stdin,
+            answers.clone(),
+            self.limits.clone(),
+            Some(obituary),
+        );
+        Ok((wire.transport, answers, child.handle))
+    }
+
+    fn client(
+        self,
+        transport: Arc<dyn Transport>,
+        stamp: Stamp,
+        server: ServerFacts,
+        answers: Arc<Answers>,
+        child: Option<ChildHandle>,
+    ) -> Client {
+        let answering = answers.answering.clone();
+        Client(Arc::new(Inner { transport, stamp, server, timeouts: self.timeouts, answering, child }))
+    }
+
+    fn stamp(&self, revision: Revision) -> Stamp {
+        Stamp::new(revision, &self.info, &self.capabilities)
+    }
+
+    async fn negotiate(
+        &self,
+        transport: &Arc<dyn Transport>,
+        answers: &Arc<Answers>,
+        respawn: CanRespawn,
+    ) -> Result<Opened> {
+        if let Some(pinned) = self.pinned {
+            return match pinned.era() {
+                Era::Modern => Ok(self.modern(pinned, answers, None)),
+                Era::Legacy => {
+                    let (stamp, facts) = self.handshake(transport, answers, pinned, None).await?;
+                    Ok(Opened::Ready(stamp, facts))
+                }
+            };
+        }
+        let mut revision = Revision::LATEST;
+        let mut attempt = Attempt::First;
+        loop {
+            let mut probe = self.probe(transport, revision);
+            let (observation, failure) = self.observe(&mut probe).await;
+            if matches!(observation, Observation::Ended) && respawn == CanRespawn::No {
+                return Err(failure.unwrap_or_else(|| Error::new(ErrorKind::Connect, "the server ended the connection")));
+            }
+            match judge(&observation, revision, &Revision::ALL, attempt) {
+                Verdict::Modern(revision, found) => return Ok(self.modern(revision, answers, *found)),
+                Verdict::Probe(common) => (revision, attempt) = (common, Attempt::Second),
+                Verdict::Legacy(offered) => {
+                    // After silence the probe stays open: a slow answer may still win.
+                    let open = matches!(observation, Observation::Silence).then_some(probe);
+                    let (stamp, facts) = self
+                        .handshake(transport, answers, offered, open)
+                        .await
+                        .map_err(|error| with_probe(error, &observation))?;
+                    return Ok(Opened::Ready(stamp, facts));
+                }
+                Verdict::Respawn(offered) => return Ok(Opened::Respawn(offered)),
+                Verdict::Fail(why) => return Err(Error::new(ErrorKind::Connect, why)),
+            }
+        }
+    }
+
+    fn probe(&self, transport: &Arc<dyn Transport>, revision: Revision) -> Exchange {
+        let stamp = self.stamp(revision);
+        let stamped = stamp.apply("", &Meta::new(), WantsProgress::No);
+        transport.open(opening(Method::Discover, stamped.params))
+    }
+
+    async fn observe(&self, probe: &mut Exchange) -> (Observation, Option<Error>) {
+        match tokio::time::timeout(self.probe_timeout, answer(probe)).await {
+            Err(_) => (Observation::Silence, None),
+            Ok(Ok(raw)) => (Observation::Answered(raw), None),
+            Ok(Err(error)) => match error.as_rpc() {
+                Some(rpc) => (Observation::Refused(rpc.clone()), None),
+                None if error.is_closed() => (Observation::Ended, Some(error)),
+                // An answer that can't be read is an answer that is not modern.
+                None => (Observation::Answered(Raw::null()), Some(error)),
+            },
+        }
+    }
+
+    fn modern(&self, revision: Revision, answers: &Answers, found: Option<DiscoverResult>) -> Opened {
+        let _ = answers.revision.set(revision);
+        let facts = match found {
+            Some(found) => ServerFacts {
+                info: found.meta.server_info().ok().flatten(),
+                capabilities: Some(found.capabilities),
+                instructions: found.instructions,
+            },
+            None => ServerFacts::default(),
+        };
+        Opened::Ready(self.stamp(revision), facts)
+    }
+
+    /// Opens with `initialize`. A probe that is still open wins if its answer comes first.
+    async fn handshake(
+        &self,
+        transport: &Arc<dyn Transport>,
+        answers: &Arc<Answers>,
+        offered: Revision,
+        mut probe: Option<Exchange>,
+    ) -> Result<(Stamp, ServerFacts)> {
+        let params = Initialize::new(offered.as_str(), self.capabilities.clone(), self.info.clone());
+        let mut initialize = transport.open(opening(Method::Initialize, text(&params, offered)));
+        let deadline = tokio::time::Instant::now() + self.connect_timeout;
+        loop {
+            tokio::select! {
+                biased;
+                late = answer_of(&mut probe) => {
+                    probe = None;
+                    let Ok(raw) = late else { continue };
+                    let observation = Observation::Answered(raw);
+                    let verdict = judge(&observation, Revision::LATEST, &Revision::ALL, Attempt::Second);
+                    if let Verdict::Modern(revision, found) = verdict
+                        && let Opened::Ready(stamp, facts) = self.modern(revision, answers, *found)
+                    {
+                        return Ok((stamp, facts));
+                    }
+                }
+                opened = answer(&mut initialize) => {
+                    return self.opened(transport, answers, offered, opened?).await;
+                }
+                () = tokio::time::sleep_until(deadline) => {
+                    let reason = crate::error::timed_out(self.connect_timeout);
+                    return Err(Error::timeout(Method::Initialize.as_str(), &reason));
+                }
+            }
+        }
+    }
+
+    async fn opened(
+        &self,
+        transport: &Arc<dyn Transport>,
+        answers: &Arc<Answers>,
+        offered: Revision,
+        raw: Raw,
+    ) -> Result<(Stamp, ServerFacts)> {
+        let result: InitializeResult = raw
+            .decode()
+            .map_err(|error| super::call::undecodable(Method::Initialize.as_str(), &error))?;
+        let revision = agreed(&result, offered, self.pinned, &Revision::ALL)
+            .map_err(|why| Error::new(ErrorKind::Connect, why))?;
+        let _ = answers.revision.set(revision);
+        transport.notify(Note::new(Method::Initialized.as_str(), None)).await;
+        let facts = ServerFacts {
+            info: Some(result.server_info),
+            capabilities: Some(result.capabilities),
+            instructions: result.instructions,
+        };
+        Ok((self.stamp(revision), facts))
+    }
+}
+
+impl std::fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientBuilder").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CanRespawn {
+    Yes,
+    No,
+}
+
+/// How far the opening words got.
+enum Opened {
+    Ready(Stamp, ServerFacts),
+    Respawn(Revision),
+}
+
+/// A connection that is given up while it is being made is closed.
+struct CloseOnDrop(Option<Arc<dyn Transport>>);
+
+impl CloseOnDrop {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        if let Some(transport) = &self.0 {
+            transport.close_now();
+        }
+    }
+}
+
+/// A request that opens a connection: nobody is told if it is abandoned.
+fn opening(method: Method, params: String) -> Outgoing {
+    Outgoing {
+        method: method.as_str().into(),
+        params,
+        token_at: None,
+        id: None,
+        abandon: if method.row().abandonable { Abandon::Signal } else { Abandon::Silence },
+    }
+}
+
+fn text(params: &impl Encode, revision: Revision) -> String {
+    let mut text = Vec::new();
+    write_at(params, revision, &mut text);
+    // The encoder writes text.
+    String::from_utf8(text).unwrap_or_default()
+}
+
+async fn answer(exchange: &mut Exchange) -> Result<Raw> {
+    loop {
+        if let Event::Done(result) = exchange.next().await {
+            return result;
+        }
+    }
+}
+
+async fn answer_of(exchange: &mut Option<Exchange>) -> Result<Raw> {
+    match exchange {
+        Some(exchange) => answer(exchange).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Both failures, in one sentence.
+fn with_probe(error: Error, observation: &Observation) -> Error {
+    let probe = match observation {
+        Observation::Refused(rpc) => format!("answered `server/discover` with: {rpc}"),
+        Observation::Silence => "did not answer `server/discover`".to_owned(),
+        _ => "gave `server/discover` an answer that is not modern".to_owned(),
+    };
+    let lines = error.last_stderr().to_vec();
+    let kind = if error.is_closed() || error.is_timeout() { error.kind() } else { ErrorKind::Connect };
+    Error::new(kind, format!("the server {probe}, and `initialize` failed: {error}"))
+        .with_stderr(lines)
+        .with_source(error)
+}
+
+/// How a spawned server ended, as its callers are told.
+fn obituary(child: &ChildHandle) -> Obituary {
+    let observer = child.observer();
+    Box::pin(async move {
+        let exited = tokio::time::timeout(LAST_STATUS, observer.exited()).await;
+        let message = match exited {
+            Ok(report) => format!("the server {report}"),
+            Err(_) => "the server closed its output but is still running".to_owned(),
+        };
+        Closed::of(ErrorKind::Closed, message, observer.last_stderr())
+    })
+}

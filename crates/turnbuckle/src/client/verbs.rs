@@ -1,0 +1,221 @@
+//! Owns the verbs: which method, which params, which result. Does not own how they run.
+
+use serde::{Serialize, de::DeserializeOwned};
+use turnbuckle_types::{
+    CallToolResult, Discover, DiscoverResult, Encode, ListTools, ListToolsResult, Method,
+    Ping, Raw, ResultType, Revision, jsonrpc, write_at,
+};
+
+use super::{Call, Client, Tools, call::undecodable};
+use crate::{
+    dispatch::Note,
+    error::{Error, ErrorKind, Result},
+};
+
+impl Client {
+    /// Calls a tool. `arguments` is anything that encodes to an object; `()` for none.
+    ///
+    /// A tool that fails returns a result with `is_error`, not an error: the model is meant
+    /// to read it. Dropping the future cancels the call on the server.
+    pub fn call_tool(&self, name: &str, arguments: impl Serialize) -> Call<CallToolResult> {
+        let params = call_params(name, &arguments);
+        Call::new(&self.0, Method::CallTool.as_str(), params, |raw| {
+            complete::<CallToolResult>(Method::CallTool, &raw, |result| result.result_type.as_ref())
+        })
+    }
+
+    /// Asks for the first page of the server's tools. Dropping the future cancels it.
+    pub fn list_tools(&self) -> Call<ListToolsResult> {
+        self.list_tools_from(None)
+    }
+
+    pub(super) fn list_tools_from(&self, cursor: Option<String>) -> Call<ListToolsResult> {
+        let mut params = ListTools::new();
+        params.cursor = cursor;
+        self.verb(Method::ListTools, &params, |raw| {
+            complete::<ListToolsResult>(Method::ListTools, &raw, |result| result.result_type.as_ref())
+        })
+    }
+
+    /// All tools of the server, page by page as they are asked for.
+    pub fn tools(&self) -> Tools {
+        Tools::new(self.clone())
+    }
+
+    /// Asks whether the server is there. The modern era has no ping: there it fails at
+    /// once and names [`discover`](Client::discover). Dropping the future cancels it.
+    pub fn ping(&self) -> Call<()> {
+        self.verb(Method::Ping, &Ping::new(), |_| Ok(()))
+    }
+
+    /// Asks a modern server what it speaks and offers. Dropping the future forgets the
+    /// question; the server is not told.
+    pub fn discover(&self) -> Call<DiscoverResult> {
+        self.verb(Method::Discover, &Discover::new(), |raw| {
+            complete::<DiscoverResult>(Method::Discover, &raw, |result| result.result_type.as_ref())
+        })
+    }
+
+    /// Sends any request and returns its result as it came. `params` is anything that
+    /// encodes to an object; `()` for none. Dropping the future cancels it.
+    pub fn request(&self, method: impl Into<String>, params: impl Serialize) -> Call<Raw> {
+        let mut meta = turnbuckle_types::Meta::new();
+        let params = object(&params).and_then(|text| split_meta(text, &mut meta));
+        let mut call = Call::new(&self.0, method.into(), params, Ok);
+        for (key, value) in meta.iter() {
+            call = call.meta(key.to_owned(), value.clone());
+        }
+        call
+    }
+
+    /// Sends any notification. Waits only while the server does not read; after the
+    /// connection has closed it is dropped. Dropping the future before that sends nothing.
+    pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
+        let text = object(&params)?;
+        let raw = if text.is_empty() { None } else { Some(Raw::from_json(text).map_err(encoding)?) };
+        let note = Note { method: method.into(), params: jsonrpc::Params { raw, ..Default::default() } };
+        self.0.transport.notify(note).await;
+        Ok(())
+    }
+
+    /// A verb of the method table, refused here where the revision lacks it.
+    pub(super) fn verb<T>(
+        &self,
+        method: Method,
+        params: &impl Encode,
+        decode: fn(Raw) -> Result<T>,
+    ) -> Call<T> {
+        let revision = self.revision();
+        let params = if method.sent_by_client(revision) {
+            let mut text = Vec::new();
+            write_at(params, revision, &mut text);
+            // The encoder writes text; an empty object says no more than none.
+            let text = String::from_utf8(text).unwrap_or_default();
+            Ok(if text == "{}" { String::new() } else { text })
+        } else {
+            Err(lacking(method, revision))
+        };
+        Call::new(&self.0, method.as_str(), params, decode)
+    }
+}
+
+/// A verb that a revision lacks, and what to use instead.
+fn lacking(method: Method, revision: Revision) -> Error {
+    let instead = match method {
+        Method::Ping => "; call `discover()` to see whether the server is there",
+        Method::Discover => "; what the server said about itself is in `server_info()` and `server_capabilities()`",
+        Method::Listen => "; register `on_notification` on the client's builder",
+        _ => "",
+    };
+    Error::refused(format!("`{method}` does not exist in revision {revision}{instead}"))
+}
+
+fn call_params(name: &str, arguments: &impl Serialize) -> Result<String> {
+    let arguments = object(arguments)?;
+    let mut text = String::with_capacity(name.len() + arguments.len() + 32);
+    text.push_str(r#"{"name":"#);
+    text.push_str(&serde_json::to_string(name).map_err(encoding)?);
+    if !arguments.is_empty() {
+        text.push_str(r#","arguments":"#);
+        text.push_str(&arguments);
+    }
+    text.push('}');
+    Ok(text)
+}
+
+/// The text of an object; empty for a value that encodes to null.
+fn object(value: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string(value).map_err(encoding)?;
+    if text.starts_with('{') {
+        return Ok(one_line(text));
+    }
+    if text == "null" {
+        return Ok(String::new());
+    }
+    Err(Error::new(ErrorKind::Codec, "params and arguments must encode to a JSON object"))
+}
+
+/// Only raw JSON inside the caller's own value can bring a line break, as white space.
+fn one_line(text: String) -> String {
+    if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
+}
+
+fn encoding(error: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Codec, format!("the value can't be encoded: {error}")).with_source(error)
+}
+
+/// Moves a `_meta` that the caller wrote into raw params to where the stamp merges it.
+fn split_meta(text: String, meta: &mut turnbuckle_types::Meta) -> Result<String> {
+    if !text.contains("\"_meta\"") {
+        return Ok(text);
+    }
+    let mut members: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(&text).map_err(encoding)?;
+    if let Some(found) = members.remove("_meta") {
+        *meta = serde_json::from_value(found).map_err(encoding)?;
+    }
+    serde_json::to_string(&members).map_err(encoding)
+}
+
+/// Decodes a result that must be complete: the kind is looked at before the content is
+/// blamed.
+fn complete<T: DeserializeOwned>(
+    method: Method,
+    raw: &Raw,
+    kind: fn(&T) -> Option<&ResultType>,
+) -> Result<T> {
+    match raw.decode::<T>() {
+        Ok(result) => match kind(&result) {
+            None | Some(ResultType::Complete) => Ok(result),
+            Some(other) => Err(unexpected_kind(method, other)),
+        },
+        Err(error) => {
+            #[derive(serde::Deserialize)]
+            struct Peek {
+                #[serde(default, rename = "resultType")]
+                kind: Option<ResultType>,
+            }
+            match raw.decode::<Peek>().ok().and_then(|peek| peek.kind) {
+                Some(kind) if kind != ResultType::Complete => Err(unexpected_kind(method, &kind)),
+                _ => Err(undecodable(method.as_str(), &error)),
+            }
+        }
+    }
+}
+
+fn unexpected_kind(method: Method, kind: &ResultType) -> Error {
+    let message = match kind {
+        ResultType::InputRequired => {
+            format!("the server wants input before it answers {method}, and this client has no way to give any")
+        }
+        _ => format!("the server answered {method} with a kind of result this client does not know"),
+    };
+    Error::protocol(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, value::RawValue};
+
+    use super::*;
+
+    #[test]
+    fn arguments_must_be_an_object_or_nothing() {
+        assert_eq!(call_params("a\"", &()).unwrap(), r#"{"name":"a\""}"#);
+        assert_eq!(call_params("a", &json!({"x": 1})).unwrap(), r#"{"name":"a","arguments":{"x":1}}"#);
+        assert_eq!(call_params("a", &[1]).unwrap_err().kind(), ErrorKind::Codec);
+        let raw = RawValue::from_string("{\n\"x\":1}".into()).unwrap();
+        assert!(!call_params("a", &raw).unwrap().contains('\n'));
+    }
+
+    #[test]
+    fn a_result_that_wants_input_is_not_an_empty_success() {
+        let raw: Raw = json!({"resultType": "input_required", "requestState": "s"}).into();
+        let error = complete::<CallToolResult>(Method::CallTool, &raw, |r| r.result_type.as_ref()).unwrap_err();
+        assert!(error.to_string().contains("wants input"), "{error}");
+        let unknown: Raw = json!({"resultType": "task", "content": []}).into();
+        assert!(complete::<CallToolResult>(Method::CallTool, &unknown, |r| r.result_type.as_ref()).is_err());
+        let absent: Raw = json!({"content": []}).into();
+        assert!(complete::<CallToolResult>(Method::CallTool, &absent, |r| r.result_type.as_ref()).is_ok());
+    }
+}

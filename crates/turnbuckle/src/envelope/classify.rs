@@ -1,0 +1,146 @@
+//! Owns the era of a message that arrives. Does not own what is then done with it.
+
+use serde::Serialize;
+use turnbuckle_types::{
+    Era, Meta, Method, Revision, RpcError, code,
+    jsonrpc::Params,
+};
+
+/// How a request is to be served.
+#[derive(Debug)]
+pub(crate) enum Route {
+    /// It declares a modern revision: everything it needs is in it.
+    Modern(Envelope),
+    /// It belongs to a connection that was opened by a handshake, or opens one.
+    Legacy(Meta),
+}
+
+/// Proof that a request declared a modern revision that is served here.
+#[derive(Debug)]
+pub(crate) struct Envelope {
+    pub(crate) revision: Revision,
+    pub(crate) meta: Meta,
+}
+
+/// Routes a request by what its `_meta` declares, whatever its method.
+pub(crate) fn classify(
+    method: &str,
+    params: &Params,
+    served: &[Revision],
+) -> Result<Route, RpcError> {
+    let meta = match &params.meta {
+        Some(raw) => Meta::from_raw(raw)
+            .map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}")))?,
+        None => Meta::new(),
+    };
+    let declared = meta.protocol_version().map_err(|error| invalid(&error))?;
+    let Some(version) = declared else {
+        return undeclared(method, meta);
+    };
+    let revision = match version.parse::<Revision>() {
+        Ok(revision) if revision.era() == Era::Modern && served.contains(&revision) => revision,
+        _ => return Err(unsupported(&version, served)),
+    };
+    // 2026-07-28 basic/index §_meta: the capabilities are required on every request.
+    match meta.value(Meta::CLIENT_CAPABILITIES) {
+        Some(capabilities) if capabilities.is_object() => {}
+        Some(_) => return Err(missing_key(Meta::CLIENT_CAPABILITIES, "must be an object")),
+        None => return Err(missing_key(Meta::CLIENT_CAPABILITIES, "is missing")),
+    }
+    drop(version);
+    Ok(Route::Modern(Envelope { revision, meta }))
+}
+
+/// A method that only the modern era has can't be meant otherwise: it lacks its envelope.
+fn undeclared(method: &str, meta: Meta) -> Result<Route, RpcError> {
+    let modern_only = Method::from_name(method).is_some_and(|method| {
+        !Revision::ALL.iter().any(|revision| revision.era() == Era::Legacy && method.exists_in(*revision))
+    });
+    if modern_only {
+        return Err(missing_key(Meta::PROTOCOL_VERSION, "is missing"));
+    }
+    Ok(Route::Legacy(meta))
+}
+
+fn missing_key(key: &str, what: &str) -> RpcError {
+    RpcError::invalid_params(format!("`params._meta[\"{key}\"]` {what}"))
+}
+
+pub(crate) fn invalid(error: &turnbuckle_types::InvalidMeta) -> RpcError {
+    RpcError::invalid_params(format!("`params._meta[\"{}\"]` is not valid: {error}", error.key))
+}
+
+/// −32022, with what is served here.
+pub(crate) fn unsupported(requested: &str, served: &[Revision]) -> RpcError {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        supported: Vec<&'static str>,
+        requested: &'a str,
+    }
+    let supported: Vec<_> = served.iter().rev().map(|revision| revision.as_str()).collect();
+    let message =
+        format!("protocol version `{requested}` is not supported; use one of {}", supported.join(", "));
+    RpcError::new(code::UNSUPPORTED_VERSION, message).with_data(&Data { supported, requested })
+}
+
+#[cfg(test)]
+mod tests {
+    use turnbuckle_types::Raw;
+
+    use super::*;
+
+    const VERSION: &str = Meta::PROTOCOL_VERSION;
+    const CAPABILITIES: &str = Meta::CLIENT_CAPABILITIES;
+
+    fn route(method: &str, meta: &str) -> Result<Route, RpcError> {
+        let params = format!(r#"{{"_meta":{meta}}}"#);
+        let params = Params::of(Raw::from_json(params).unwrap()).unwrap();
+        classify(method, &params, &Revision::ALL)
+    }
+
+    #[test]
+    fn a_declared_modern_revision_routes_any_method() {
+        for method in ["tools/call", "initialize", "ping", "x/y"] {
+            let meta = format!(r#"{{"{VERSION}":"2026-07-28","{CAPABILITIES}":{{}}}}"#);
+            let Ok(Route::Modern(envelope)) = route(method, &meta) else { panic!("{method}") };
+            assert_eq!(envelope.revision, Revision::V2026_07_28);
+        }
+    }
+
+    #[test]
+    fn what_declares_nothing_is_legacy_unless_only_the_modern_era_has_it() {
+        assert!(matches!(route("initialize", "{}"), Ok(Route::Legacy(_))));
+        assert!(matches!(route("unheard/of", "{}"), Ok(Route::Legacy(_))));
+        for method in ["server/discover", "subscriptions/listen"] {
+            let error = route(method, "{}").unwrap_err();
+            assert_eq!(error.code, code::INVALID_PARAMS);
+            assert!(error.message.contains(VERSION), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn an_unknown_or_legacy_version_is_refused_with_the_ones_served() {
+        for version in ["1900-01-01", "2025-11-25", ""] {
+            let meta = format!(r#"{{"{VERSION}":"{version}","{CAPABILITIES}":{{}}}}"#);
+            let error = route("tools/list", &meta).unwrap_err();
+            assert_eq!(error.code, code::UNSUPPORTED_VERSION);
+            let data = error.data.unwrap().decode::<serde_json::Value>().unwrap();
+            assert_eq!(data["requested"], version);
+            assert_eq!(data["supported"][0], "2026-07-28");
+        }
+    }
+
+    #[test]
+    fn a_broken_envelope_is_invalid_params_that_name_the_key() {
+        for (meta, named) in [
+            (format!(r#"{{"{VERSION}":"2026-07-28"}}"#), CAPABILITIES),
+            (format!(r#"{{"{VERSION}":"2026-07-28","{CAPABILITIES}":[]}}"#), CAPABILITIES),
+            (format!(r#"{{"{VERSION}":5,"{CAPABILITIES}":{{}}}}"#), VERSION),
+            (r#"{"a":1,"a":2}"#.to_owned(), "a"),
+        ] {
+            let error = route("tools/list", &meta).unwrap_err();
+            assert_eq!(error.code, code::INVALID_PARAMS);
+            assert!(error.message.contains(named), "{}", error.message);
+        }
+    }
+}

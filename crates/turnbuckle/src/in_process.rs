@@ -1,0 +1,22 @@
+//! Owns the one place where client and server meet without a wire.
+//! Does not own either of them.
+
+use std::sync::Arc;
+
+use crate::{Client, ClientBuilder, Server, dispatch::direct::Direct, error::Result};
+
+impl Client {
+    /// Connects to a server in the same process: no framing, the same contract.
+    /// Dropping the future closes the connection.
+    pub async fn in_process(server: &Server) -> Result<Client> {
+        Client::builder().in_process(server).await
+    }
+}
+
+impl ClientBuilder {
+    /// Connects to a server in the same process. Dropping the future closes the connection.
+    pub async fn in_process(self, server: &Server) -> Result<Client> {
+        let kernel = server.connection()?;
+        self.connect_with(|answers, limits| Direct::connect(kernel, answers, limits) as Arc<_>).await
+    }
+}

@@ -1,0 +1,126 @@
+//! Owns what all connections of a server share: the checked tools, the answers that never
+//! change. Does not own anything of one connection.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+
+use turnbuckle_types::{
+    DiscoverResult, Era, Implementation, InitializeResult, ListToolsResult, Meta, Raw, Revision,
+    ServerCapabilities, ToolsCapability, write_at,
+};
+
+use super::{Server, changes::Changes, extract::States, tool::Tool};
+
+/// A server that was found sound.
+pub(super) struct App {
+    info: Implementation,
+    instructions: Option<String>,
+    pub(super) tools: HashMap<String, Arc<Tool>>,
+    /// The same tools, as they were registered.
+    listing: Vec<turnbuckle_types::Tool>,
+    pub(super) states: Arc<States>,
+    pub(super) served: Vec<Revision>,
+    pub(super) changes: Changes,
+    /// `tools/list` as text, by revision.
+    lists: [OnceLock<Raw>; Revision::ALL.len()],
+    /// What ends a modern result: `"_meta":{…}}` with the server's name.
+    tail: Vec<u8>,
+}
+
+impl App {
+    /// Checks everything; the error is one sentence a problem.
+    pub(super) fn new(server: &Server) -> Result<App, String> {
+        let mut problems = Vec::new();
+        let mut tools = HashMap::new();
+        for tool in &server.tools {
+            let name = tool.name();
+            problems.extend(tool.problems.iter().map(|problem| format!("tool `{name}`: {problem}")));
+            for (id, state) in &tool.needs {
+                if !server.states.has(*id) {
+                    problems.push(format!("tool `{name}` takes State<{state}>, which the server was not given: call .state(…)"));
+                }
+            }
+            if tools.insert(name.to_owned(), Arc::new(tool.clone())).is_some() {
+                problems.push(format!("there are two tools named `{name}`"));
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems.join("; "));
+        }
+        Ok(App {
+            info: server.info.clone(),
+            instructions: server.instructions.clone(),
+            tools,
+            listing: server.tools.iter().map(|tool| tool.spec.clone()).collect(),
+            states: Arc::new(server.states.clone()),
+            served: Revision::ALL.to_vec(),
+            changes: server.changes.clone(),
+            lists: Default::default(),
+            tail: tail(&server.info),
+        })
+    }
+
+    /// What follows from what was registered.
+    fn capabilities(&self) -> ServerCapabilities {
+        let mut capabilities = ServerCapabilities::new();
+        capabilities.logging = Some(Raw::empty_object());
+        if !self.tools.is_empty() {
+            let mut tools = ToolsCapability::new();
+            tools.list_changed = Some(true);
+            capabilities.tools = Some(tools);
+        }
+        capabilities
+    }
+
+    pub(super) fn discover(&self, revision: Revision) -> Raw {
+        let supported = self.served.iter().rev().map(|revision| revision.as_str().to_owned());
+        let mut result = DiscoverResult::new(supported.collect::<Vec<_>>(), self.capabilities());
+        result.instructions.clone_from(&self.instructions);
+        self.finish(&result, revision)
+    }
+
+    pub(super) fn initialize(&self, revision: Revision) -> Raw {
+        let mut result =
+            InitializeResult::new(revision.as_str(), self.capabilities(), self.info.clone());
+        result.instructions.clone_from(&self.instructions);
+        Raw::at(&result, revision)
+    }
+
+    pub(super) fn list_tools(&self, revision: Revision) -> Raw {
+        let index = Revision::ALL.iter().position(|known| *known == revision).unwrap_or_default();
+        let list = || self.finish(&ListToolsResult::new(self.listing.clone()), revision);
+        self.lists[index].get_or_init(list).clone()
+    }
+
+    /// A result without `_meta` of its own, as text, with the server's name where the
+    /// revision has a place for it.
+    pub(super) fn finish<T: turnbuckle_types::Encode>(&self, result: &T, revision: Revision) -> Raw {
+        let mut text = Vec::with_capacity(256);
+        write_at(result, revision, &mut text);
+        if revision.era() == Era::Modern && text.pop_if(|last| *last == b'}').is_some() {
+            if text.last() != Some(&b'{') {
+                text.push(b',');
+            }
+            text.extend_from_slice(&self.tail);
+        }
+        Raw::from_encoded(text).unwrap_or_else(Raw::empty_object)
+    }
+
+    /// The server's name, where the revision has a place for it.
+    pub(super) fn name_in(&self, meta: &mut Meta, revision: Revision) {
+        if revision.era() == Era::Modern {
+            meta.set_server_info(&self.info);
+        }
+    }
+}
+
+fn tail(info: &Implementation) -> Vec<u8> {
+    let mut meta = Meta::new();
+    meta.set_server_info(info);
+    let mut text = br#""_meta":"#.to_vec();
+    write_at(&meta, Revision::LATEST, &mut text);
+    text.push(b'}');
+    text
+}

@@ -1,0 +1,195 @@
+//! Owns what a running handler can see and say. Does not own the handler's answer.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde::Serialize;
+use tokio::sync::Notify;
+use turnbuckle_types::{
+    ClientCapabilities, Implementation, LogLevel, Meta, Raw, RequestId, Revision,
+};
+
+use super::{legacy::Opened, say};
+use crate::{
+    dispatch::{Abandon, Outgoing, duplex::Replies},
+    error::{Error, ErrorKind, Result},
+};
+
+/// The request that a handler answers: who asks, and how to talk back meanwhile.
+///
+/// Cheap to clone. It may outlive its request: then everything it says is dropped.
+///
+/// ```
+/// use turnbuckle::{Ctx, Server, tool};
+/// async fn count(ctx: Ctx) -> String {
+///     for step in 1..=3 {
+///         ctx.progress(step).total(3).await;
+///     }
+///     format!("counted in revision {}", ctx.revision())
+/// }
+/// let server = Server::new("demo", "1.0").tool(tool("count", count));
+/// # let _ = server;
+/// ```
+#[derive(Clone)]
+pub struct Ctx(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) id: RequestId,
+    pub(super) revision: Revision,
+    pub(super) meta: Meta,
+    /// The handshake, in the legacy era.
+    pub(super) opened: Option<Arc<Opened>>,
+    pub(super) token: Option<RequestId>,
+    /// Nothing less severe is sent; `None`: nothing at all.
+    pub(super) log_level: Option<LogLevel>,
+    pub(super) replies: Replies,
+    pub(super) cancelled: AtomicBool,
+    pub(super) cancel: Notify,
+    pub(super) said: Mutex<Said>,
+}
+
+/// What the handler has said so far.
+#[derive(Default)]
+pub(super) struct Said {
+    pub(super) progress: Option<f64>,
+    pub(super) meta: Meta,
+}
+
+impl Ctx {
+    /// The id of the request, as the client chose it.
+    pub fn request_id(&self) -> &RequestId {
+        &self.0.id
+    }
+
+    /// The revision in which the request is answered.
+    pub fn revision(&self) -> Revision {
+        self.0.revision
+    }
+
+    /// Who the client says it is.
+    pub fn client_info(&self) -> Option<Implementation> {
+        match &self.0.opened {
+            Some(opened) => Some(opened.client.client_info.clone()),
+            None => self.0.meta.client_info().ok().flatten(),
+        }
+    }
+
+    /// What the client says it can do.
+    pub fn client_capabilities(&self) -> ClientCapabilities {
+        match &self.0.opened {
+            Some(opened) => opened.client.capabilities.clone(),
+            None => self.0.meta.client_capabilities().ok().flatten().unwrap_or_default(),
+        }
+    }
+
+    /// The `_meta` of the request.
+    pub fn meta(&self) -> &Meta {
+        &self.0.meta
+    }
+
+    /// Adds an entry to the `_meta` of the result.
+    pub fn set_meta(&self, key: impl Into<String>, value: impl Into<Raw>) {
+        self.said().meta.insert(key.into(), value.into());
+    }
+
+    /// Reports progress: `ctx.progress(3).total(10).message("copying").await`.
+    ///
+    /// Does nothing if the client did not ask for progress, if the value does not exceed
+    /// the one before, or once the request has ended. Waits only while the client is far
+    /// behind. Dropping the future reports nothing.
+    pub fn progress(&self, done: impl Into<say::Amount>) -> say::Report<'_> {
+        say::Report::new(self, done.into())
+    }
+
+    /// Sends a log message to the client, if it asked for messages this severe.
+    /// Dropping the future before it is done sends nothing.
+    pub async fn log(&self, level: LogLevel, data: impl Serialize) {
+        say::log(self, level, None, &data).await;
+    }
+
+    /// [`log`](Ctx::log) with the name of the part of the program that speaks.
+    pub async fn log_from(&self, logger: &str, level: LogLevel, data: impl Serialize) {
+        say::log(self, level, Some(logger), &data).await;
+    }
+
+    /// Asks a legacy client something: `roots/list`, `sampling/createMessage` and so on.
+    /// The modern era has no such requests: there it fails at once. Dropping the future
+    /// cancels the question on the client.
+    pub async fn request(&self, method: &str, params: impl Serialize) -> Result<Raw> {
+        if self.0.opened.is_none() {
+            return Err(Error::refused(format!(
+                "`{method}` can't be sent: in revision {} a server does not send requests",
+                self.0.revision
+            )));
+        }
+        let params = Raw::new(&params)
+            .map_err(|error| Error::new(ErrorKind::Codec, format!("the value can't be encoded: {error}")))?;
+        let question = Outgoing {
+            method: method.to_owned().into(),
+            params: if params == Raw::null() { String::new() } else { params.as_str().to_owned() },
+            token_at: None,
+            id: None,
+            abandon: Abandon::Signal,
+        };
+        self.0.replies.ask(question).done().await
+    }
+
+    /// Whether the client gave the request up, for work that can't be dropped: a sync
+    /// function, or what was moved to another task.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Resolves when the client gives the request up. Dropping the future has no effect.
+    pub async fn cancelled(&self) {
+        let notified = self.0.cancel.notified();
+        if self.is_cancelled() {
+            return;
+        }
+        notified.await;
+    }
+
+    /// Runs `work` to its end even if the request is cancelled meanwhile: for a critical
+    /// piece that must not be left half done. Dropping the returned future does not stop it.
+    ///
+    /// # Panics
+    ///
+    /// Passes on a panic of `work`, which is answered as any other panic of a handler.
+    pub async fn shielded<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        match tokio::spawn(work).await {
+            Ok(value) => value,
+            Err(error) => match error.try_into_panic() {
+                Ok(payload) => std::panic::resume_unwind(payload),
+                // Only a runtime that is going down cancels the task: this one goes with it.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
+    pub(super) fn said(&self) -> MutexGuard<'_, Said> {
+        self.0.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells whatever outlives the handler that the request was given up.
+    pub(super) fn fire(&self) {
+        self.0.cancelled.store(true, Ordering::Release);
+        self.0.cancel.notify_waiters();
+    }
+}
+
+impl fmt::Debug for Ctx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ctx")
+            .field("request_id", &self.0.id)
+            .field("revision", &self.0.revision)
+            .finish_non_exhaustive()
+    }
+}

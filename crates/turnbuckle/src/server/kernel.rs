@@ -1,0 +1,181 @@
+//! Owns the way of one request: which method, which params, which handler.
+//! Does not own the handlers, nor how their answers travel.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use turnbuckle_types::{
+    EmptyResult, Initialize, ListTools, Listen, LogLevel, Meta, Method, Raw, Revision, RpcError,
+    SetLevel,
+    jsonrpc::{Fault, Params},
+};
+
+use super::{
+    app::App,
+    context::{Ctx, Inner},
+    legacy::{Handshake, Opened},
+    listen, run,
+};
+use crate::{
+    dispatch::{Incoming, Note, Outcome, Reply, Serve, duplex::Replies},
+    envelope::classify::{Envelope, Route, classify, invalid},
+};
+
+/// Serves one connection.
+pub(super) struct Kernel {
+    app: Arc<App>,
+    handshake: Handshake,
+}
+
+/// What a request brought along, whatever its era.
+struct Asked {
+    revision: Revision,
+    meta: Meta,
+    opened: Option<Arc<Opened>>,
+    log_level: Option<LogLevel>,
+}
+
+impl Kernel {
+    pub(super) fn new(app: Arc<App>) -> Kernel {
+        Kernel { app, handshake: Handshake::default() }
+    }
+
+    fn route(&self, request: Incoming, replies: Replies) -> Result<Reply, RpcError> {
+        match classify(&request.method, &request.params, &self.app.served)? {
+            Route::Modern(Envelope { revision, meta }) => {
+                let log_level = meta.log_level().map_err(|error| invalid(&error))?;
+                let asked = Asked { revision, meta, opened: None, log_level };
+                self.dispatch(request, asked, replies)
+            }
+            Route::Legacy(meta) => self.legacy(request, meta, replies),
+        }
+    }
+
+    fn legacy(&self, request: Incoming, meta: Meta, replies: Replies) -> Result<Reply, RpcError> {
+        match Method::from_name(&request.method) {
+            Some(Method::Initialize) => {
+                let client: Initialize = decode(&request.params)?;
+                let revision = self.handshake.open(client, &self.app.served)?;
+                return Ok(Reply::Now(Ok(self.app.initialize(revision))));
+            }
+            // 2025-11-25 basic/utilities/ping: either side may ping at any time.
+            Some(Method::Ping) => return Ok(Reply::Now(Ok(Raw::empty_object()))),
+            _ => {}
+        }
+        let Some(opened) = self.handshake.opened() else {
+            let message = format!(
+                "`{}` came before `initialize`; send that first, or declare a revision in `_meta`",
+                request.method
+            );
+            return Err(RpcError::invalid_request(message));
+        };
+        let asked = Asked {
+            revision: opened.revision,
+            meta,
+            opened: Some(opened),
+            log_level: self.handshake.log_level(),
+        };
+        self.dispatch(request, asked, replies)
+    }
+
+    fn dispatch(&self, request: Incoming, asked: Asked, replies: Replies) -> Result<Reply, RpcError> {
+        let revision = asked.revision;
+        let method = Method::from_name(&request.method)
+            .filter(|method| method.sent_by_client(revision))
+            .ok_or_else(|| RpcError::method_not_found(&request.method))?;
+        match method {
+            Method::Discover => Ok(Reply::Now(Ok(self.app.discover(revision)))),
+            Method::ListTools if !self.app.tools.is_empty() => {
+                let list: ListTools = decode(&request.params)?;
+                if list.cursor.is_some() {
+                    return Err(RpcError::invalid_params("`cursor` is not one that this server gave out"));
+                }
+                Ok(Reply::Now(Ok(self.app.list_tools(revision))))
+            }
+            Method::CallTool if !self.app.tools.is_empty() => self.call_tool(request, asked, replies),
+            Method::Listen => self.listen(request, revision, replies),
+            Method::SetLevel => {
+                let level: SetLevel = decode(&request.params)?;
+                self.handshake.set_log_level(level.level);
+                Ok(Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision))))
+            }
+            _ => Err(RpcError::method_not_found(&request.method)),
+        }
+    }
+
+    fn call_tool(&self, request: Incoming, asked: Asked, replies: Replies) -> Result<Reply, RpcError> {
+        let Incoming { id, params, permit, .. } = request;
+        let name = match &params.name {
+            Some(name) => text(name)
+                .ok_or_else(|| RpcError::invalid_params("`params.name` must be a string"))?,
+            None => return Err(RpcError::invalid_params("`params.name` is missing")),
+        };
+        let tool = self.app.tools.get(&*name).cloned().ok_or_else(|| {
+            RpcError::invalid_params(format!("there is no tool named `{name}`"))
+        })?;
+        let arguments = params.arguments.unwrap_or_else(Raw::empty_object);
+        if !arguments.is_object() {
+            return Err(RpcError::invalid_params("`params.arguments` must be an object"));
+        }
+        let token = asked.meta.progress_token().map_err(|error| invalid(&error))?;
+        let ctx = Ctx(Arc::new(Inner {
+            id,
+            revision: asked.revision,
+            meta: asked.meta,
+            opened: asked.opened,
+            token,
+            log_level: asked.log_level,
+            replies,
+            cancelled: false.into(),
+            cancel: tokio::sync::Notify::new(),
+            said: Default::default(),
+        }));
+        Ok(Reply::Later(Box::pin(run::run(self.app.clone(), tool, ctx, arguments, permit))))
+    }
+
+    fn listen(&self, request: Incoming, revision: Revision, replies: Replies) -> Result<Reply, RpcError> {
+        let listen: Listen = decode(&request.params)?;
+        replies.at_shutdown(listen::farewell(&self.app, &request.id, revision));
+        let stream =
+            listen::listen(self.app.clone(), request.id, listen.notifications, revision, replies);
+        let permit = request.permit;
+        Ok(Reply::Later(Box::pin(async move {
+            let outcome = stream.await;
+            drop(permit);
+            outcome
+        })))
+    }
+}
+
+impl Serve for Kernel {
+    fn serve(&self, request: Incoming, replies: Replies) -> Reply {
+        self.route(request, replies).unwrap_or_else(|error| Reply::Now(Outcome::Err(error)))
+    }
+
+    fn note(&self, note: Note) {
+        tracing::trace!(method = %note.method, "a notification");
+    }
+
+    fn answers(&self, _: &Fault) -> bool {
+        true
+    }
+
+    fn batches(&self) -> bool {
+        self.handshake.opened().is_some_and(|opened| opened.revision.has_batches())
+    }
+}
+
+/// Decodes params; the error names the member that is wrong.
+fn decode<T: DeserializeOwned>(params: &Params) -> Result<T, RpcError> {
+    serde_json::from_str(params.text())
+        .map_err(|error| RpcError::invalid_params(format!("`params`: {error}")))
+}
+
+/// The text of a JSON string.
+fn text(raw: &Raw) -> Option<std::borrow::Cow<'_, str>> {
+    let inner = raw.as_str().strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') {
+        return raw.decode::<String>().ok().map(Into::into);
+    }
+    Some(inner.into())
+}

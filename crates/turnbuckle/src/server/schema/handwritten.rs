@@ -1,0 +1,262 @@
+//! Owns validating arguments against a schema that somebody wrote by hand.
+//! Does not own schemas derived from types: those are checked by decoding and `Checks`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::{Draft, JsonType, ValidationError, Validator};
+use serde_json::Value;
+use turnbuckle_types::Raw;
+
+use super::SchemaError;
+use super::problem::{ArgumentError, Problem, count, push_index, push_key, shorten};
+use super::walk::must_be_one_of;
+
+/// The largest schema that is compiled, in bytes.
+const LARGEST: usize = 1024 * 1024;
+/// The deepest nesting of arrays and objects in a schema.
+const DEEPEST: usize = 64;
+/// How many violations are reported; the rest would only repeat them.
+const MOST_PROBLEMS: usize = 8;
+
+/// A hand-written input schema, compiled.
+///
+/// The schema is JSON Schema 2020-12 unless its `$schema` names another draft, its root is
+/// `"type": "object"`, and it refers to nothing outside itself: nothing is ever fetched.
+///
+/// ```
+/// use turnbuckle::server::schema::HandWritten;
+/// use turnbuckle_types::Raw;
+///
+/// let schema = Raw::from(serde_json::json!({
+///     "type": "object",
+///     "properties": {"city": {"type": "string", "minLength": 2}},
+///     "required": ["city"],
+/// }));
+/// let schema = HandWritten::compile(&schema)?;
+/// assert!(schema.validate(r#"{"city": "Ulm"}"#).is_ok());
+/// let error = schema.validate(r#"{"city": 7}"#).unwrap_err();
+/// assert_eq!(error.to_string(), "`city`: expected a string, got a number");
+/// # Ok::<(), turnbuckle::server::schema::SchemaError>(())
+/// ```
+#[derive(Clone)]
+pub struct HandWritten {
+    validator: Arc<Validator>,
+}
+
+impl HandWritten {
+    /// Compiles a schema, or says what must be changed in it.
+    pub fn compile(schema: &Raw) -> Result<HandWritten, SchemaError> {
+        let text = schema.as_str();
+        if text.len() > LARGEST {
+            return Err(SchemaError::new(format!(
+                "the schema has {} bytes and may have {LARGEST}: make it smaller",
+                text.len()
+            )));
+        }
+        let too_deep = || {
+            SchemaError::new(format!(
+                "the schema nests more than {DEEPEST} levels deep: \
+                 make it flatter, or use `$defs` and `$ref`"
+            ))
+        };
+        // The text is JSON, so all that can stop the parser is its own limit on nesting.
+        let tree: Value = serde_json::from_str(text).map_err(|_| too_deep())?;
+        if depth(&tree) > DEEPEST {
+            return Err(too_deep());
+        }
+        if tree.get("type").is_none_or(|kind| kind != "object") {
+            return Err(SchemaError::new(
+                "the schema of a tool's arguments must have `\"type\": \"object\"` at its root: add it",
+            ));
+        }
+        let draft = draft_of(&tree)?;
+        let options = jsonschema::options().with_draft(draft).offline();
+        let validator = options.build(&tree).map_err(|error| refuse(&error))?;
+        Ok(HandWritten { validator: Arc::new(validator) })
+    }
+
+    /// Validates arguments, given as the text of one JSON value. Reports a few violations at most.
+    pub fn validate(&self, arguments: &str) -> Result<(), ArgumentError> {
+        let arguments: Value = serde_json::from_str(arguments).map_err(|error| {
+            ArgumentError::one(Problem::new("", format!("is not JSON that can be checked: {error}")))
+        })?;
+        if self.validator.is_valid(&arguments) {
+            return Ok(());
+        }
+        let errors = self.validator.iter_errors(&arguments).take(MOST_PROBLEMS);
+        let mut problems: Vec<Problem> = errors.map(|error| explain(&error)).collect();
+        problems.dedup();
+        if problems.is_empty() {
+            problems.push(Problem::new("", "is not valid under the tool's schema"));
+        }
+        Err(ArgumentError { problems })
+    }
+}
+
+impl fmt::Debug for HandWritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandWritten").field("draft", &self.validator.draft()).finish_non_exhaustive()
+    }
+}
+
+fn draft_of(tree: &Value) -> Result<Draft, SchemaError> {
+    const KNOWN: [Draft; 5] =
+        [Draft::Draft202012, Draft::Draft201909, Draft::Draft7, Draft::Draft6, Draft::Draft4];
+    let draft = Draft::default().detect(tree);
+    if KNOWN.contains(&draft) {
+        return Ok(draft);
+    }
+    let named = tree.get("$schema").and_then(Value::as_str).unwrap_or_default();
+    Err(SchemaError::new(format!(
+        "the dialect `{}` in `$schema` is not supported: \
+         use https://json-schema.org/draft/2020-12/schema, or leave `$schema` out",
+        shorten(named)
+    )))
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+fn refuse(error: &ValidationError<'_>) -> SchemaError {
+    if let ValidationErrorKind::Referencing(error) = error.kind() {
+        return SchemaError::new(format!(
+            "the schema refers to something that is not in it ({error}): \
+             copy that into `$defs` and refer to it there"
+        ));
+    }
+    let place = match error.instance_path().as_str() {
+        "" => "at its root".to_owned(),
+        pointer => format!("at `{pointer}`"),
+    };
+    SchemaError::new(format!("the schema is not valid JSON Schema {place} ({error}): correct it there"))
+}
+
+fn explain(error: &ValidationError<'_>) -> Problem {
+    let mut path = write_path(error.instance_path());
+    let message = match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            push_key(&mut path, property.as_str().unwrap_or_default());
+            "is missing".to_owned()
+        }
+        ValidationErrorKind::PropertyNames { error } => {
+            if let Value::String(name) = &**error.instance() {
+                push_key(&mut path, name);
+            }
+            "is not a name that is allowed here".to_owned()
+        }
+        kind => sentence(kind, error.instance()),
+    };
+    Problem::new(path, message)
+}
+
+fn sentence(kind: &ValidationErrorKind, value: &Value) -> String {
+    use ValidationErrorKind as Kind;
+    let is = || shorten(&value.to_string());
+    let items = value.as_array().map_or(0, Vec::len);
+    let members = value.as_object().map_or(0, serde_json::Map::len);
+    let characters = value.as_str().map_or(0, |text| text.chars().count());
+    let sized = |relation: &str, limit: u64, noun: &str, has: usize| {
+        format!("must have {relation} {}, has {has}", count(limit, noun))
+    };
+    match kind {
+        Kind::Type { kind } => format!("expected {}, got {}", types(kind), kind_of(value)),
+        Kind::Minimum { limit } => format!("must be at least {limit}, is {}", is()),
+        Kind::Maximum { limit } => format!("must be at most {limit}, is {}", is()),
+        Kind::ExclusiveMinimum { limit } => format!("must be more than {limit}, is {}", is()),
+        Kind::ExclusiveMaximum { limit } => format!("must be less than {limit}, is {}", is()),
+        Kind::MultipleOf { multiple_of } => {
+            format!("must be a multiple of {multiple_of}, is {}", is())
+        }
+        Kind::MinLength { limit } => sized("at least", *limit, "character", characters),
+        Kind::MaxLength { limit } => sized("at most", *limit, "character", characters),
+        Kind::MinItems { limit } => sized("at least", *limit, "item", items),
+        Kind::MaxItems { limit } => sized("at most", *limit, "item", items),
+        Kind::AdditionalItems { limit } => sized("at most", *limit as u64, "item", items),
+        Kind::MinProperties { limit } => sized("at least", *limit, "member", members),
+        Kind::MaxProperties { limit } => sized("at most", *limit, "member", members),
+        Kind::Pattern { pattern } => format!("must match the pattern `{pattern}`"),
+        Kind::Format { format } => format!("must be in the format `{format}`"),
+        Kind::Enum { options } => match &**options {
+            Value::Array(options) => must_be_one_of(options),
+            only => must_be_one_of(std::slice::from_ref(only)),
+        },
+        Kind::Constant { expected_value } => must_be_one_of(std::slice::from_ref(expected_value)),
+        Kind::UniqueItems => "must not have the same item twice".to_owned(),
+        Kind::Contains => "must have an item of the kind that its schema asks for".to_owned(),
+        Kind::AdditionalProperties { unexpected }
+        | Kind::UnevaluatedProperties { unexpected }
+        | Kind::UnevaluatedItems { unexpected } => {
+            let names: Vec<String> =
+                unexpected.iter().take(5).map(|name| format!("`{}`", shorten(name))).collect();
+            format!("unknown {}: leave out {}", noun_for(kind), names.join(", "))
+        }
+        Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => {
+            "must match one of the forms that its schema lists".to_owned()
+        }
+        Kind::OneOfMultipleValid { .. } => {
+            "must match only one of the forms that its schema lists".to_owned()
+        }
+        Kind::Not { .. } => "must not match the form that its schema excludes".to_owned(),
+        Kind::FalseSchema => "must be left out".to_owned(),
+        other => format!("must satisfy `{}` of its schema", other.keyword()),
+    }
+}
+
+fn noun_for(kind: &ValidationErrorKind) -> &'static str {
+    match kind {
+        ValidationErrorKind::UnevaluatedItems { .. } => "items",
+        _ => "fields",
+    }
+}
+
+fn types(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(kind) => with_article(*kind).to_owned(),
+        TypeKind::Multiple(kinds) => {
+            let kinds: Vec<&str> = kinds.iter().map(with_article).collect();
+            kinds.join(" or ")
+        }
+    }
+}
+
+fn with_article(kind: JsonType) -> &'static str {
+    match kind {
+        JsonType::Array => "an array",
+        JsonType::Boolean => "a boolean",
+        JsonType::Integer => "an integer",
+        JsonType::Null => "null",
+        JsonType::Number => "a number",
+        JsonType::Object => "an object",
+        JsonType::String => "a string",
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn write_path(location: &Location) -> String {
+    let mut path = String::new();
+    for segment in location.segments() {
+        match segment {
+            LocationSegment::Property(key) => push_key(&mut path, &key),
+            LocationSegment::Index(index) => push_index(&mut path, index),
+        }
+    }
+    path
+}

@@ -1,0 +1,114 @@
+//! Owns the text of a generated schema: the order of keywords and of properties.
+//! Does not own its content, save that formats which are not standard are not written.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+use turnbuckle_types::Raw;
+
+use super::SchemaError;
+use super::keywords::{Holds, KEYWORDS, is_standard_format};
+use super::shape::Shape;
+
+/// The schema as text: the same for the same type, whichever map serde_json is built with.
+pub(super) fn write(schema: &Value, shape: &Shape) -> Result<Raw, SchemaError> {
+    let mut out = String::new();
+    write_schema(&mut out, schema, shape);
+    Raw::from_json(out).map_err(|error| {
+        SchemaError::new(format!("the generated schema is not valid JSON ({error}): report this"))
+    })
+}
+
+fn write_schema(out: &mut String, schema: &Value, shape: &Shape) {
+    let Value::Object(members) = schema else {
+        write_data(out, schema);
+        return;
+    };
+    let mut list = List::open(out, '{');
+    for (keyword, holds) in KEYWORDS {
+        let Some(value) = members.get(*keyword) else {
+            continue;
+        };
+        if *keyword == "format" && !value.as_str().is_some_and(is_standard_format) {
+            continue;
+        }
+        list.key(out, keyword);
+        match (holds, value) {
+            (Holds::Schema, schema) => write_schema(out, schema, shape),
+            (Holds::Schemas, Value::Array(schemas)) => {
+                let mut inner = List::open(out, '[');
+                for schema in schemas {
+                    inner.item(out);
+                    write_schema(out, schema, shape);
+                }
+                out.push(']');
+            }
+            (Holds::NamedSchemas, Value::Object(named)) => {
+                let names = if *keyword == "properties" {
+                    order(members, named, shape)
+                } else {
+                    let mut names: Vec<&str> = named.keys().map(String::as_str).collect();
+                    names.sort_unstable();
+                    names
+                };
+                let mut inner = List::open(out, '{');
+                for name in names {
+                    inner.key(out, name);
+                    write_schema(out, &named[name], shape);
+                }
+                out.push('}');
+            }
+            (_, data) => write_data(out, data),
+        }
+    }
+    out.push('}');
+}
+
+/// The names of properties in the order of declaration, as far as it can be known: the decoder's
+/// list of fields, else the required ones (which schemars keeps in order) and then the rest.
+fn order<'a>(
+    schema: &'a Map<String, Value>,
+    properties: &'a Map<String, Value>,
+    shape: &Shape,
+) -> Vec<&'a str> {
+    let required = schema.get("required").and_then(Value::as_array);
+    let required: Vec<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+    let fields = shape.fields_with(properties.keys().map(String::as_str));
+    let first = fields.unwrap_or(&required);
+
+    let mut names: Vec<&str> = properties.keys().map(String::as_str).collect();
+    names.sort_by_key(|name| {
+        let place = first.iter().position(|field| field == name);
+        (place.unwrap_or(usize::MAX), *name)
+    });
+    names
+}
+
+fn write_data(out: &mut String, data: &Value) {
+    // Writing into a `String` does not fail.
+    let _ = write!(out, "{data}");
+}
+
+struct List {
+    is_empty: bool,
+}
+
+impl List {
+    fn open(out: &mut String, bracket: char) -> List {
+        out.push(bracket);
+        List { is_empty: true }
+    }
+
+    fn item(&mut self, out: &mut String) {
+        if !self.is_empty {
+            out.push(',');
+        }
+        self.is_empty = false;
+    }
+
+    fn key(&mut self, out: &mut String, key: &str) {
+        self.item(out);
+        write_data(out, &Value::from(key));
+        out.push(':');
+    }
+}

@@ -1,0 +1,112 @@
+//! Owns the ways a server is put on a wire. Does not own the wires.
+
+use std::{
+    future::{Future, IntoFuture, pending},
+    pin::Pin,
+};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::Server;
+use crate::{
+    dispatch::{
+        BoxFuture, Transport as _,
+        duplex::{self, Wire},
+    },
+    error::{Error, Result},
+    transport::stdio,
+};
+
+impl Server {
+    /// Serves one client over the standard streams, until it closes them.
+    ///
+    /// Standard input and output are taken away from the rest of the program: `println!`
+    /// goes to stderr, so that nothing a handler or its children print can reach the wire.
+    /// Dropping the future ends the connection and every handler.
+    pub fn serve_stdio(&self) -> Serving {
+        let connection = self.connection();
+        let limits = self.connection_limits();
+        Serving::new(move || {
+            let serve = connection?;
+            let (read, write) =
+                stdio::take_stdio().map_err(|error| Error::io("taking over the standard streams", error))?;
+            Ok(duplex::start(read, write, serve, limits, None))
+        })
+    }
+
+    /// Serves one client over any byte stream: a socket, a pipe, an in-memory pair.
+    /// Dropping the future ends the connection and every handler.
+    pub fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + 'static) -> Serving {
+        let (read, write) = tokio::io::split(stream);
+        self.serve_halves(Box::pin(read), Box::pin(write))
+    }
+
+    /// [`serve`](Server::serve) for a stream that comes in two halves.
+    pub fn serve_halves(
+        &self,
+        read: impl AsyncRead + Unpin + Send + 'static,
+        write: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> Serving {
+        let connection = self.connection();
+        let limits = self.connection_limits();
+        Serving::new(move || Ok(duplex::start(read, write, connection?, limits, None)))
+    }
+}
+
+/// A server about to serve one connection; `.await` runs it until the connection ends.
+#[must_use = "nothing is served until this is awaited"]
+pub struct Serving {
+    start: Box<dyn FnOnce() -> Result<Wire> + Send>,
+    signal: BoxFuture<'static, ()>,
+}
+
+impl Serving {
+    fn new(start: impl FnOnce() -> Result<Wire> + Send + 'static) -> Serving {
+        Serving { start: Box::new(start), signal: Box::pin(pending()) }
+    }
+
+    /// Ends the connection in good order when `signal` resolves: requests that still run
+    /// are answered that the server is shutting down, what waits is written within a
+    /// second, then the connection is closed.
+    pub fn with_shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Serving {
+        self.signal = Box::pin(signal);
+        self
+    }
+
+    async fn run(self) -> Result<()> {
+        let Wire { transport, reader } = (self.start)()?;
+        let mut reader = EndOnDrop(reader);
+        tokio::select! {
+            ended = &mut reader.0 => {
+                // The reader's task runs no user code; if it failed, so did the connection.
+                let _ = ended;
+            }
+            () = self.signal => transport.close().await,
+        }
+        Ok(())
+    }
+}
+
+/// Dropping a serving future ends its connection.
+struct EndOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl IntoFuture for Serving {
+    type Output = Result<()>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+impl std::fmt::Debug for Serving {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Serving").finish_non_exhaustive()
+    }
+}

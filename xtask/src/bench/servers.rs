@@ -1,0 +1,45 @@
+//! Owns: which scenarios the servers go through. Does not own: the scenarios; `loadgen` does.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use super::programs::Programs;
+use super::results::Results;
+use super::{Effort, home};
+
+const SCENARIOS: &[&str] = &[
+    "stdio-echo:64",
+    "stdio-echo:1",
+    "stdio-progress:1000",
+    "stdio-cancel:1000",
+    "stdio-large:1",
+    "stdio-cold:10",
+];
+
+/// Runs all scenarios over all candidates, which take turns, and adds what was found.
+pub(crate) fn measure(
+    programs: &Programs,
+    effort: &Effort,
+    candidates: &[String],
+    results: &mut Results,
+) -> Result<(), String> {
+    let mut child = std::process::Command::new(programs.path("loadgen"))
+        .current_dir(home())
+        .args(["--config", "candidates.toml", "--only", &candidates.join(",")])
+        .args(["--scenarios", &SCENARIOS.join(",")])
+        .args(["--rounds", &effort.rounds.to_string(), "--secs", &effort.seconds.to_string()])
+        .args(["--retries", &effort.retries.to_string()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("loadgen could not be started: {error}"))?;
+    let stdout = child.stdout.take().ok_or("loadgen has no stdout")?;
+    for line in BufReader::new(stdout).lines() {
+        let line = line.map_err(|error| format!("loadgen printed no text: {error}"))?;
+        let line: serde_json::Value = serde_json::from_str(&line)
+            .map_err(|error| format!("loadgen printed no JSON: {error}"))?;
+        let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+        results.add_line(&text("scenario"), &text("candidate"), &line);
+    }
+    let status = child.wait().map_err(|error| format!("loadgen is lost: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("loadgen failed: {status}")) }
+}
