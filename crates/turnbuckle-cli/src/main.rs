@@ -1,2 +1,54 @@
-//! The `turnbuckle` command.
-fn main() {}
+//! The `turnbuckle` command: talk to Model Context Protocol servers from a terminal.
+//!
+//! Owns: the runtime and the way from a command to its exit status. Does not own: the commands.
+
+mod args;
+mod commands;
+mod demo_server;
+mod exit;
+mod interrupt;
+mod output;
+mod progress;
+mod schema;
+mod session;
+mod target;
+mod values;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{
+    args::{Cli, Command},
+    exit::Failure,
+};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // One thread: what the demo server counts is then always in the order of the wire.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let failure = Failure::failed(format!("this system can't run the program: {error}"));
+            failure.report();
+            return failure.exit_code();
+        }
+    };
+    let outcome = runtime.block_on(run(cli.command));
+    // Whatever still waits for something is not waited for.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.exit_code(),
+    }
+}
+
+/// Runs a command. Each reports its own failure, when it is time for it.
+async fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Demo(arguments) => commands::demo::run(arguments).await,
+        Command::Tools(arguments) => commands::tools::run(arguments).await,
+        Command::Call(arguments) => commands::call::run(arguments).await,
+        Command::Serve => commands::serve::run().await.inspect_err(Failure::report),
+    }
+}

@@ -70,7 +70,10 @@ impl Extra {
 
     /// The members in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Raw)> {
-        self.0.iter().flat_map(|members| members.iter()).map(|member| (&*member.name, &member.value))
+        self.0
+            .iter()
+            .flat_map(|members| members.iter())
+            .map(|member| (&*member.name, &member.value))
     }
 
     /// Reads the member whose name has just been read.

@@ -3,6 +3,22 @@
 //! Owns: JSON-RPC frames, the protocol model (one superset for all revisions),
 //! [`Revision`] and [`Era`], the method table and the differences between
 //! revisions. Does not own: any I/O, any async, any decision about a connection.
+//!
+//! The model has one type for each thing, with the fields of every revision. The params
+//! of a method are named after what it does ([`CallTool`], [`ListTools`], [`Progress`]),
+//! its result is that name and `Result`, and a part has the specification's own name.
+//! Text is written for a revision ([`Raw::at`], [`write_at`]), which leaves out what that
+//! revision lacks and adds what it insists on. Members that the model does not know are
+//! kept and written back.
+//!
+//! ```
+//! use turnbuckle_types::{CallToolResult, Raw, Revision};
+//! let result = CallToolResult::text("3");
+//! let old = Raw::at(&result, Revision::V2024_11_05);
+//! assert_eq!(old.as_str(), r#"{"content":[{"type":"text","text":"3"}]}"#);
+//! let new = Raw::at(&result, Revision::V2026_07_28);
+//! assert!(new.as_str().ends_with(r#""resultType":"complete"}"#));
+//! ```
 
 #[macro_use]
 mod macros;

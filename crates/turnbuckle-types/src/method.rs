@@ -40,6 +40,13 @@ pub trait Notification {
 }
 
 /// What is true of a method.
+///
+/// ```
+/// use turnbuckle_types::Method;
+/// let row = Method::ReadResource.row();
+/// assert!(row.cacheable && row.may_ask && row.abandonable);
+/// assert_eq!(row.mirrored, Some("uri"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Row {
@@ -288,5 +295,45 @@ methods! {
         ElicitationComplete = "notifications/elicitation/complete", ElicitationComplete,
             { server: TASKS, };
         TaskStatus = "notifications/tasks/status", Task, { client: TASKS, server: TASKS, };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_leads_back_to_its_row() {
+        for method in Method::ALL {
+            assert_eq!(Method::from_name(method.as_str()), Some(*method));
+            assert!(Revision::ALL.iter().any(|revision| method.exists_in(*revision)), "{method}");
+            let note = method.as_str().starts_with("notifications/");
+            assert_eq!(note, method.row().kind == MethodKind::Notification, "{method}");
+        }
+        assert_eq!(Method::from_name("tools/Call"), None);
+        assert_eq!(Method::from_name(""), None);
+    }
+
+    #[test]
+    fn the_requests_that_open_a_connection_are_not_abandoned() {
+        let requests = Method::ALL.iter().filter(|m| m.row().kind == MethodKind::Request);
+        let kept: Vec<_> = requests.filter(|method| !method.row().abandonable).collect();
+        assert_eq!(kept, [&Method::Initialize, &Method::Discover]);
+    }
+
+    #[test]
+    fn what_is_mirrored_is_a_member_of_the_params() {
+        let mirrored = |method: &Method| Some((method.as_str(), method.row().mirrored?));
+        let table: Vec<_> = Method::ALL.iter().filter_map(mirrored).collect();
+        let expected = [("tools/call", "name"), ("resources/read", "uri"), ("prompts/get", "name")];
+        assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn an_input_request_is_a_message_of_the_older_revisions() {
+        for method in Method::ALL.iter().filter(|method| method.row().input.is_some()) {
+            assert!(method.sent_by_server(Revision::V2025_11_25), "{method}");
+            assert!(!method.exists_in(Revision::V2026_07_28), "{method}");
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::{
 ///
 /// ```
 /// use turnbuckle_types::{Named, Raw};
-/// let mut extensions = Named::new();
+/// let mut extensions = Named::<Raw>::new();
 /// extensions.insert("io.modelcontextprotocol/ui", Raw::empty_object());
 /// assert!(extensions.value("io.modelcontextprotocol/ui").is_some());
 /// assert!(serde_json::from_str::<Named<Raw>>(r#"{"a":1,"a":2}"#).is_err());

@@ -248,7 +248,8 @@ mod tests {
 
     #[test]
     fn everyone_who_waits_at_a_close_is_told_the_same() {
-        let closed = Closed::of(ErrorKind::Closed, "the server exited with status 3", vec!["boom".into()]);
+        let closed =
+            Closed::of(ErrorKind::Closed, "the server exited with status 3", vec!["boom".into()]);
         let error = closed.error(Executed::Maybe);
         assert!(error.is_closed() && error.maybe_executed() && error.is_retryable());
         assert_eq!(error.to_string(), "the server exited with status 3; its last words: boom");

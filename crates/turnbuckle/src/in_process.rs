@@ -17,6 +17,7 @@ impl ClientBuilder {
     /// Connects to a server in the same process. Dropping the future closes the connection.
     pub async fn in_process(self, server: &Server) -> Result<Client> {
         let kernel = server.connection()?;
-        self.connect_with(|answers, limits| Direct::connect(kernel, answers, limits) as Arc<_>).await
+        self.connect_with(|answers, limits| Direct::connect(kernel, answers, limits) as Arc<_>)
+            .await
     }
 }

@@ -2,28 +2,62 @@
 
 #[cfg(feature = "client")]
 mod client;
+#[cfg(any(feature = "client", feature = "server"))]
+#[cfg_attr(
+    not(all(feature = "client", feature = "server")),
+    expect(dead_code, reason = "a client alone, or a server alone, uses its half of the seam")
+)]
 mod dispatch;
+#[cfg(any(feature = "client", feature = "server"))]
 mod envelope;
+#[cfg_attr(
+    not(all(feature = "client", feature = "server")),
+    expect(dead_code, reason = "each side makes its own errors")
+)]
 mod error;
 #[cfg(all(feature = "client", feature = "server"))]
 mod in_process;
 mod limits;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(any(feature = "client", feature = "server"))]
 pub mod transport;
 
 #[cfg(feature = "client")]
 pub use client::{Call, Client, ClientBuilder, IntoSpawn, Listening, ServerRequest, Tools, Watch};
+#[cfg(any(feature = "client", feature = "server"))]
 pub use dispatch::Counters;
 pub use error::{Error, ErrorKind, Result};
 pub use limits::Limits;
 #[cfg(feature = "server")]
 pub use server::{
     Amount, Args, BlockingFn, Changes, Ctx, FromCall, IntoReply, IntoTool, Json, RawArgs, Report,
-    Server, Serving, State, Tool, ToolError, ToolFn, blocking_tool, tool,
+    Server, Serving, State, Tool, ToolError, ToolFn, blocking_tool, schema, tool,
 };
 pub use turnbuckle_types as types;
 pub use turnbuckle_types::{Revision, RpcError};
+
+/// Makes a tool from a function with plain arguments.
+///
+/// ```
+/// use turnbuckle::{Server, tool};
+///
+/// /// Add two integers.
+/// #[tool]
+/// async fn add(
+///     /// The first number.
+///     a: i64,
+///     /// The second; zero if it is left out.
+///     b: Option<i64>,
+/// ) -> i64 {
+///     a + b.unwrap_or(0)
+/// }
+///
+/// let server = Server::new("calc", "1.0").tool(add);
+/// # let _ = server;
+/// ```
+#[cfg(feature = "macros")]
+pub use turnbuckle_macros::tool;
 
 /// What generated code refers to. Not for use by hand.
 #[cfg(feature = "server")]

@@ -1,11 +1,26 @@
 //! Owns: the code that a tool's function becomes. Does not own: whether it can be one.
 //!
-//! Spans decide where the compiler points. The function keeps its own; the field of an argument
-//! has those of its type, the registration those of the reply, and the future those of the name.
+//! ```text
+//! struct add;                                          // the value
+//! const _: () = {
+//!     async fn add(a: i64, ctx: Ctx) -> i64 { … }      // the function, untouched
+//!     struct __Arguments<T> { a: T }                   // decoded from a call
+//!     fn __call(a: i64, ctx: Ctx) -> impl Future<…>    // a `Send` future
+//!     impl Deref for add { type Target = fn(i64, Ctx) -> Pin<Box<…>>; … }
+//!     fn __register<T, C, R, F>(function: impl Fn(T, C) -> F) -> Tool {
+//!         tool("add", |Args(__Arguments { a }), ctx| function(a, ctx)).description("…")
+//!     }
+//!     impl IntoTool for add { … __register::<i64, Ctx, i64, _>(__call) … }
+//! };
+//! ```
+//!
+//! Names that begin with `__` can't be those of another tool, which no variable may have. Spans decide where the compiler points, so the function and every type keep their own. What
+//! a type lacks is asked for in one place, the call of `__register`, whose type arguments are the
+//! types as they were written: the compiler then points at the one that is wrong, once.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Attribute, Ident, Type, Visibility, ext::IdentExt, spanned::Spanned};
+use syn::{Attribute, Ident, Type, Visibility, ext::IdentExt};
 
 use super::{
     docs,
@@ -17,11 +32,15 @@ use super::{
 /// makes the value a tool.
 pub(super) fn expand(options: &Options, function: &Function) -> TokenStream {
     let Function { inner, visibility, conditions, documentation, .. } = function;
+    let ident = &inner.sig.ident;
     let attributes: Vec<Attribute> = conditions.iter().chain(documentation).cloned().collect();
-    let value = value(visibility, &inner.sig.ident, &attributes);
+    let value = value(visibility, ident, &attributes);
     let parts = Parts::of(function);
-    let (arguments, calls) = (parts.arguments_struct(), parts.calls());
-    let (deref, into_tool) = (parts.deref(), parts.tool_impl(options));
+    let arguments = parts.arguments_struct();
+    let call = parts.call();
+    let deref = parts.deref();
+    let register = parts.register(&name(options, ident), &details(options, function));
+    let types = parts.types();
     quote! {
         #value
         #(#conditions)*
@@ -29,9 +48,15 @@ pub(super) fn expand(options: &Options, function: &Function) -> TokenStream {
         const _: () = {
             #inner
             #arguments
-            #calls
+            #call
             #deref
-            #into_tool
+            #register
+            #[automatically_derived]
+            impl ::turnbuckle::IntoTool for #ident {
+                fn into_tool(self) -> ::turnbuckle::Tool {
+                    __register::<#(#types),*>(__call)
+                }
+            }
         };
     }
 }
@@ -42,7 +67,8 @@ pub(super) fn value(
     ident: &Ident,
     attributes: &[Attribute],
 ) -> TokenStream {
-    quote! {
+    // With the name's span, the compiler points at the name when it speaks of the struct.
+    quote_spanned! {ident.span()=>
         #(#attributes)*
         #[allow(non_camel_case_types)]
         #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
@@ -50,109 +76,159 @@ pub(super) fn value(
     }
 }
 
+fn name(options: &Options, ident: &Ident) -> TokenStream {
+    match &options.name {
+        Some(name) => name.to_token_stream(),
+        None => ident.unraw().to_string().into_token_stream(),
+    }
+}
+
+/// What is said of the tool besides its types: calls of the methods of `Tool`.
+fn details(options: &Options, function: &Function) -> TokenStream {
+    let description = match &options.description {
+        Some(description) => Some(description.to_token_stream()),
+        None => docs::text(&function.documentation),
+    };
+    let description = description.map(|text| quote!(.description(#text)));
+    let title = options.title.as_ref().map(|title| quote!(.title(#title)));
+    let hints = options.hints.iter().map(|(field, value)| {
+        let field = Ident::new(field, Span::call_site());
+        quote!(__annotations.#field = ::core::option::Option::Some(#value);)
+    });
+    let annotations = (!options.hints.is_empty()).then(|| {
+        quote! {
+            .annotations({
+                let mut __annotations = ::turnbuckle::types::ToolAnnotations::new();
+                #(#hints)*
+                __annotations
+            })
+        }
+    });
+    quote!(#description #title #annotations)
+}
+
 /// What the pieces of the expansion are written from.
 struct Parts<'a> {
     function: &'a Function,
-    /// A variable for each argument, in order.
-    variables: Vec<Ident>,
-    types: Vec<&'a Type>,
-    /// What the function itself returns, to its callers: the reply, or a future of it.
-    returned: TokenStream,
+    arguments: Vec<Part<'a>>,
+}
+
+/// One argument.
+struct Part<'a> {
+    ty: &'a Type,
+    /// The variable that holds it.
+    variable: Ident,
+    /// The parameter of `__register` that stands for its type.
+    parameter: Ident,
+    /// Its field, if it has one.
+    field: Option<Field<'a>>,
+}
+
+struct Field<'a> {
+    name: &'a Ident,
+    attributes: &'a [Attribute],
+    /// The field has the type itself, since attributes such as `default = "one"` need to know it.
+    concrete: bool,
 }
 
 impl<'a> Parts<'a> {
     fn of(function: &'a Function) -> Parts<'a> {
-        let variables =
-            (0..function.arguments.len()).map(|index| format_ident!("__argument{index}")).collect();
-        let types = function.arguments.iter().map(|argument| &argument.ty).collect();
-        let reply = &function.reply;
-        let returned = match function.inner.sig.asyncness {
-            // The one place where a future that is not `Send` is noticed.
-            Some(_) => quote_spanned! {function.inner.sig.ident.span()=>
-                impl ::core::future::Future<Output = #reply> + ::core::marker::Send + 'static
-            },
-            None => reply.to_token_stream(),
-        };
-        Parts { function, variables, types, returned }
-    }
-
-    fn plain(&self) -> impl Iterator<Item = (&'a Ident, &'a [Attribute], &'a Type, &Ident)> {
-        self.function.arguments.iter().zip(&self.variables).filter_map(|(argument, variable)| {
-            match &argument.role {
-                Role::Plain(name, attributes) => {
-                    Some((name, &**attributes, &argument.ty, variable))
-                }
+        let arguments = function.arguments.iter().enumerate();
+        let arguments = arguments.map(|(index, argument)| Part {
+            ty: &argument.ty,
+            variable: format_ident!("__argument{index}"),
+            parameter: format_ident!("__T{index}"),
+            field: match &argument.role {
+                Role::Plain(name, attributes) => Some(Field {
+                    name,
+                    attributes,
+                    concrete: !attributes.iter().all(|attribute| attribute.path().is_ident("doc")),
+                }),
                 Role::Extractor => None,
-            }
-        })
+            },
+        });
+        Parts { function, arguments: arguments.collect() }
     }
 
-    fn has_plain(&self) -> bool {
-        self.plain().next().is_some()
+    fn fields(&self) -> impl Iterator<Item = (&Part<'a>, &Field<'a>)> {
+        self.arguments.iter().filter_map(|part| Some((part, part.field.as_ref()?)))
+    }
+
+    /// The parameters of the struct of arguments.
+    fn parameters(&self) -> Vec<&Ident> {
+        let generic = self.fields().filter(|(_, field)| !field.concrete);
+        generic.map(|(part, _)| &part.parameter).collect()
     }
 
     /// The struct that the plain arguments are decoded into.
-    fn arguments_struct(&self) -> TokenStream {
-        if !self.has_plain() {
-            return TokenStream::new();
-        }
-        let fields = self.plain().map(|(name, attributes, ty, _)| {
-            // Where a trait is missing, the derives point at the field's type.
-            quote_spanned!(ty.span()=> #(#attributes)* #name: #ty)
+    ///
+    /// It is generic, so that its derives are right whatever the types are, and have nothing to
+    /// say of a type that lacks something.
+    fn arguments_struct(&self) -> Option<TokenStream> {
+        self.fields().next()?;
+        let parameters = self.parameters();
+        let fields = self.fields().map(|(part, Field { name, attributes, .. })| {
+            let ty = part.generic_type();
+            quote!(#(#attributes)* #name: #ty)
         });
-        quote! {
+        Some(quote! {
             #[derive(
                 ::turnbuckle::__private::serde::Deserialize,
                 ::turnbuckle::__private::schemars::JsonSchema,
             )]
             #[serde(crate = "::turnbuckle::__private::serde", expecting = "an object")]
             #[schemars(crate = "::turnbuckle::__private::schemars")]
-            struct __Arguments { #(#fields),* }
-        }
-    }
+            struct __Arguments<#(#parameters),*> { #(#fields),* }
 
-    /// The types that the handler takes: the plain arguments as one, then the extractors.
-    fn handler_types(&self) -> Vec<TokenStream> {
-        let plain = self.has_plain().then(|| quote!(::turnbuckle::Args<__Arguments>));
-        plain.into_iter().chain(self.extractors().map(|(_, ty)| ty.to_token_stream())).collect()
-    }
-
-    fn extractors(&self) -> impl Iterator<Item = (&Ident, &'a Type)> {
-        self.function.arguments.iter().zip(&self.variables).filter_map(|(argument, variable)| {
-            matches!(argument.role, Role::Extractor).then_some((variable, &argument.ty))
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` can't be an argument of a tool",
+                label = "can't be decoded from a call, or has no schema",
+                note = "each type of yours in it needs \
+                        `#[derive(serde::Deserialize, schemars::JsonSchema)]`",
+                note = "a type of another crate may need that crate's features `serde` and \
+                        `schemars`"
+            )]
+            trait __Argument:
+                ::turnbuckle::__private::serde::de::DeserializeOwned
+                + ::turnbuckle::__private::schemars::JsonSchema
+            {}
+            #[diagnostic::do_not_recommend]
+            impl<T> __Argument for T
+            where
+                T: ::turnbuckle::__private::serde::de::DeserializeOwned
+                    + ::turnbuckle::__private::schemars::JsonSchema
+            {}
         })
     }
 
-    /// The function as its callers see it, and as the handler of the tool.
-    fn calls(&self) -> TokenStream {
-        let Parts { function, variables, types, returned } = self;
-        let ident = &function.inner.sig.ident;
-        let call = quote_spanned!(ident.span()=> #ident(#(#variables),*));
-        let (extracted, extractors): (Vec<_>, Vec<_>) = self.extractors().unzip();
-        let (names, fields): (Vec<_>, Vec<_>) =
-            self.plain().map(|(name, _, _, variable)| (name, variable)).unzip();
-        let plain = self.has_plain().then(|| {
-            quote! {
-                ::turnbuckle::Args(__Arguments { #(#names: #fields),* }):
-                    ::turnbuckle::Args<__Arguments>,
-            }
-        });
+    /// The function with a result that has a name, or all but one.
+    fn call(&self) -> TokenStream {
+        let (ident, reply) = (&self.function.inner.sig.ident, &self.function.reply);
+        let variables: Vec<_> = self.arguments.iter().map(|part| &part.variable).collect();
+        let types = self.arguments.iter().map(|part| part.ty);
+        // The one place where a future that is not `Send` is noticed: the name is shown.
+        let span = ident.span();
+        let result = match self.is_async() {
+            true => quote_spanned! {span=>
+                impl ::core::future::Future<Output = #reply> + ::core::marker::Send + 'static
+            },
+            false => reply.to_token_stream(),
+        };
+        let body = quote_spanned!(span=> #ident(#(#variables),*));
         quote! {
-            fn __call(#(#variables: #types),*) -> #returned {
-                #call
-            }
-            fn __handle(#plain #(#extracted: #extractors),*) -> #returned {
-                __call(#(#variables),*)
+            fn __call(#(#variables: #types),*) -> #result {
+                #body
             }
         }
     }
 
     /// Lets the value be called as the function was.
     fn deref(&self) -> TokenStream {
-        let Parts { function, variables, types, .. } = self;
-        let (ident, reply) = (&function.inner.sig.ident, &function.reply);
-        let (returned, call) = match function.inner.sig.asyncness {
-            Some(_) => (
+        let (ident, reply) = (&self.function.inner.sig.ident, &self.function.reply);
+        let variables: Vec<_> = self.arguments.iter().map(|part| &part.variable).collect();
+        let types: Vec<_> = self.arguments.iter().map(|part| part.ty).collect();
+        let (result, call) = match self.is_async() {
+            true => (
                 quote! {
                     ::core::pin::Pin<::std::boxed::Box<
                         dyn ::core::future::Future<Output = #reply> + ::core::marker::Send
@@ -160,77 +236,97 @@ impl<'a> Parts<'a> {
                 },
                 quote!(|#(#variables),*| ::std::boxed::Box::pin(__call(#(#variables),*))),
             ),
-            None => (reply.to_token_stream(), quote!(__call)),
+            false => (reply.to_token_stream(), quote!(__call)),
         };
-        quote! {
+        // A type that is less visible than the tool is told of here: the name is shown.
+        quote_spanned! {ident.span()=>
             #[automatically_derived]
             impl ::core::ops::Deref for #ident {
-                type Target = fn(#(#types),*) -> #returned;
+                type Target = fn(#(#types),*) -> #result;
                 fn deref(&self) -> &Self::Target {
-                    const CALL: fn(#(#types),*) -> #returned = #call;
+                    const CALL: fn(#(#types),*) -> #result = #call;
                     &CALL
                 }
             }
         }
     }
 
-    fn tool_impl(&self, options: &Options) -> TokenStream {
-        let Function { inner, documentation, reply, .. } = self.function;
-        let ident = &inner.sig.ident;
-        let name = match &options.name {
-            Some(name) => name.to_token_stream(),
-            None => ident.unraw().to_string().into_token_stream(),
+    /// The function that makes the tool, for any types that are fit for it.
+    fn register(&self, name: &TokenStream, details: &TokenStream) -> TokenStream {
+        let parameters = self.arguments.iter().filter_map(|part| {
+            let parameter = &part.parameter;
+            match &part.field {
+                None => Some(quote!(#parameter: ::turnbuckle::FromCall)),
+                Some(Field { concrete: true, .. }) => None,
+                Some(_) => Some(quote!(#parameter: __Argument + ::core::marker::Send + 'static)),
+            }
+        });
+        let inputs: Vec<_> = self.arguments.iter().map(Part::generic_type).collect();
+        let variables = self.arguments.iter().map(|part| &part.variable);
+        let extractors = self.arguments.iter().filter(|part| part.field.is_none());
+        let (extracted, extractors): (Vec<_>, Vec<_>) =
+            extractors.map(|part| (&part.variable, &part.parameter)).unzip();
+        let (names, fields): (Vec<_>, Vec<_>) =
+            self.fields().map(|(part, field)| (field.name, &part.variable)).unzip();
+        let (decoded, pattern) = match names.is_empty() {
+            true => (None, None),
+            false => {
+                let generic = self.parameters();
+                let decoded = quote!(::turnbuckle::Args<__Arguments<#(#generic),*>>,);
+                let pattern = quote!(::turnbuckle::Args(__Arguments { #(#names: #fields),* }):);
+                (Some(decoded), Some(pattern))
+            }
         };
-        let make = match inner.sig.asyncness {
-            Some(_) => quote!(::turnbuckle::tool),
-            None => quote!(::turnbuckle::blocking_tool),
+        let (result, future, make) = match self.is_async() {
+            true => (
+                quote!(__F),
+                quote!(__F: ::core::future::Future<Output = __R> + ::core::marker::Send + 'static),
+                quote!(::turnbuckle::tool),
+            ),
+            false => (quote!(__R), quote!(), quote!(::turnbuckle::blocking_tool)),
         };
-        // With its types spelled out there is one way left to be a handler, so that the compiler
-        // says which type is wrong and not that none of nine ways fits.
-        let types = self.handler_types();
-        let handler = quote_spanned!(spot(reply, ident)=> __handle);
-        let description = match &options.description {
-            Some(description) => Some(description.to_token_stream()),
-            None => docs::text(documentation),
-        };
-        let description = description.map(|text| quote!(let tool = tool.description(#text);));
-        let title = options.title.as_ref().map(|title| quote!(let tool = tool.title(#title);));
-        let annotations = annotations(options);
         quote! {
-            #[automatically_derived]
-            impl ::turnbuckle::IntoTool for #ident {
-                fn into_tool(self) -> ::turnbuckle::Tool {
-                    let tool = #make::<(#reply, #(#types,)*), _>(#name, #handler);
-                    #description
-                    #title
-                    #annotations
-                    tool
-                }
+            fn __register<#(#parameters,)* __R: ::turnbuckle::IntoReply + 'static, #future>(
+                __function: impl ::core::ops::Fn(#(#inputs),*) -> #result
+                    + ::core::marker::Send + ::core::marker::Sync + 'static,
+            ) -> ::turnbuckle::Tool {
+                #make::<(__R, #decoded #(#extractors,)*), _>(
+                    #name,
+                    move |#pattern #decoded #(#extracted: #extractors),*| {
+                        __function(#(#variables),*)
+                    },
+                )
+                #details
             }
         }
     }
-}
 
-fn annotations(options: &Options) -> Option<TokenStream> {
-    if options.hints.is_empty() {
-        return None;
+    /// The types that `__register` is called with.
+    fn types(&self) -> Vec<TokenStream> {
+        let shown = self.arguments.iter().filter(|part| !part.is_concrete());
+        let mut types: Vec<_> = shown.map(|part| part.ty.to_token_stream()).collect();
+        types.push(self.function.reply.to_token_stream());
+        if self.is_async() {
+            types.push(quote!(_));
+        }
+        types
     }
-    let hints = options.hints.iter().map(|(field, value)| {
-        let field = Ident::new(field, Span::call_site());
-        quote!(annotations.#field = ::core::option::Option::Some(#value);)
-    });
-    Some(quote! {
-        let mut annotations = ::turnbuckle::types::ToolAnnotations::new();
-        #(#hints)*
-        let tool = tool.annotations(annotations);
-    })
+
+    fn is_async(&self) -> bool {
+        self.function.inner.sig.asyncness.is_some()
+    }
 }
 
-/// Where to point when the reply is wrong.
-fn spot(reply: &Type, ident: &Ident) -> Span {
-    match reply {
-        // Perhaps written by nobody.
-        Type::Tuple(unit) if unit.elems.is_empty() => ident.span(),
-        other => other.span(),
+impl Part<'_> {
+    fn is_concrete(&self) -> bool {
+        self.field.as_ref().is_some_and(|field| field.concrete)
+    }
+
+    /// Its type within everything that is generic.
+    fn generic_type(&self) -> TokenStream {
+        match self.is_concrete() {
+            true => self.ty.to_token_stream(),
+            false => self.parameter.to_token_stream(),
+        }
     }
 }

@@ -181,10 +181,12 @@ fn plain_arguments_become_the_fields_of_a_struct() {
         "pub(crate)structadd;#[cfg(unix)]#[allow(deprecated",
         // The function keeps what is not for the macro, and nothing else.
         "const_:()={#[tracing::instrument]asyncfnadd(#[allow(unused)]muta:i64,ctx:turnbuckle::Ctx,r#type:Option<i64>,)->i64{a}",
-        "struct__Arguments{#[doc=r\"Thefirst.\"]#[schemars(range(min=1))]a:i64,r#type:Option<i64>}",
-        "Args(__Arguments{a:__argument0,r#type:__argument2}):::turnbuckle::Args<__Arguments>,__argument1:turnbuckle::Ctx)",
-        "::turnbuckle::tool::<(i64,::turnbuckle::Args<__Arguments>,turnbuckle::Ctx,),_>(\"add\",__handle)",
-        "tool.description(\"Add.\")",
+        "struct__Arguments<__T2>{#[doc=r\"Thefirst.\"]#[schemars(range(min=1))]a:i64,r#type:__T2}",
+        "fn__register<__T1:::turnbuckle::FromCall,__T2:__Argument+",
+        "::turnbuckle::tool::<(__R,::turnbuckle::Args<__Arguments<__T2>>,__T1,),_>(\"add\",",
+        "move|::turnbuckle::Args(__Arguments{a:__argument0,r#type:__argument2}):::turnbuckle::Args<__Arguments<__T2>>,__argument1:__T1|{__function(__argument0,__argument1,__argument2)}",
+        "__register::<turnbuckle::Ctx,Option<i64>,i64,_>(__call)",
+        ").description(\"Add.\")",
     ] {
         assert!(code.contains(part), "no {part} in {code}");
     }
@@ -208,11 +210,12 @@ fn a_function_without_plain_arguments_has_no_struct() {
     );
     assert!(!code.contains("__Arguments"), "{code}");
     for part in [
-        "::turnbuckle::blocking_tool::<(String,State<Clock>,),_>(\"now\",__handle)",
+        "::turnbuckle::blocking_tool::<(__R,__T0,),_>(\"now\",move|__argument0:__T0|",
+        "__register::<State<Clock>,String>(__call)",
         "typeTarget=fn(State<Clock>)->String;",
-        "tool.description(\"Thetime.\")",
-        "tool.title(\"Now\")",
-        "annotations.read_only_hint=::core::option::Option::Some(true);annotations.destructive_hint=::core::option::Option::Some(false);",
+        ").description(\"Thetime.\")",
+        ".title(\"Now\")",
+        "__annotations.read_only_hint=::core::option::Option::Some(true);__annotations.destructive_hint=::core::option::Option::Some(false);",
     ] {
         assert!(code.contains(part), "no {part} in {code}");
     }
@@ -226,7 +229,7 @@ fn a_raw_name_is_told_without_its_prefix() {
             async fn r#type() {}
         ),
     );
-    assert!(code.contains("::turnbuckle::tool::<((),),_>(\"type\",__handle)"), "{code}");
+    assert!(code.contains("::turnbuckle::tool::<(__R,),_>(\"type\",move||"), "{code}");
 }
 
 #[test]

@@ -33,6 +33,12 @@ model! {
 
 tagged! {
     /// What is being filled in.
+    ///
+    /// ```
+    /// use turnbuckle_types::{CompletionReference, ResourceTemplateReference};
+    /// let notes = CompletionReference::from(ResourceTemplateReference::new("note://{id}"));
+    /// assert!(matches!(notes, CompletionReference::Resource(_)));
+    /// ```
     pub enum CompletionReference by "type" {
         /// A prompt.
         Prompt(PromptReference) = "ref/prompt",
@@ -106,6 +112,12 @@ model! {
 
 model! {
     /// The result of `completion/complete`.
+    ///
+    /// ```
+    /// use turnbuckle_types::{CompleteResult, Completion};
+    /// let result = CompleteResult::new(Completion::new(["python".into(), "perl".into()]));
+    /// assert_eq!(result.completion.values.len(), 2);
+    /// ```
     pub struct CompleteResult {
         required {
             /// The suggestions.

@@ -105,6 +105,12 @@ model! {
 
 model! {
     /// An image.
+    ///
+    /// ```
+    /// use turnbuckle_types::{ContentBlock, ImageContent};
+    /// let block = ContentBlock::from(ImageContent::new("iVBORw0KGgo=", "image/png"));
+    /// assert!(block.as_text().is_none());
+    /// ```
     pub struct ImageContent {
         tag("type") = "image";
         required {

@@ -134,7 +134,6 @@ model! {
             #[require(legacy::elicitation_id)]
             elicitation_id("elicitationId"): Option<String>,
             /// Asks that this becomes a task.
-            #[since(V2025_11_25)]
             #[until(V2025_11_25)]
             task("task"): Option<TaskMetadata>,
             /// Metadata.

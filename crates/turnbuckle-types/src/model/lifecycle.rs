@@ -92,15 +92,12 @@ model! {
             /// How the model should use it.
             instructions("instructions"): Option<String>,
             /// For how many milliseconds it may be cached.
-            #[since(V2026_07_28)]
             #[require(modern::stale)]
             ttl_ms("ttlMs"): Option<u64>,
             /// Who may share it.
-            #[since(V2026_07_28)]
             #[require(modern::private)]
             cache_scope("cacheScope"): Option<CacheScope>,
             /// What kind of result this is.
-            #[since(V2026_07_28)]
             #[require(modern::complete)]
             result_type("resultType"): Option<ResultType>,
             /// Metadata.

@@ -36,6 +36,13 @@ model! {
     /// The params of `notifications/cancelled`.
     ///
     /// 2025-11-25 allows it without an id, which then cancels nothing: not modelled.
+    ///
+    /// ```
+    /// use turnbuckle_types::Cancelled;
+    /// let mut stop = Cancelled::new(7);
+    /// stop.reason = Some("timed out".into());
+    /// assert_eq!(stop.request_id, 7.into());
+    /// ```
     pub struct Cancelled {
         required {
             /// The request to stop.

@@ -110,6 +110,12 @@ model! {
 
 model! {
     /// The params of `prompts/get`.
+    ///
+    /// ```
+    /// use turnbuckle_types::GetPrompt;
+    /// let mut request = GetPrompt::new("review");
+    /// request.arguments = Some([("code".into(), "fn main() {}".into())].into());
+    /// ```
     pub struct GetPrompt {
         required {
             /// The prompt's name.

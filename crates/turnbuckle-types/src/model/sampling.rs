@@ -63,6 +63,12 @@ model! {
 
 model! {
     /// The result of `sampling/createMessage`.
+    ///
+    /// ```
+    /// use turnbuckle_types::{CreateMessageResult, Role, TextContent};
+    /// let said = CreateMessageResult::new(Role::Assistant, TextContent::new("Paris."), "a-model");
+    /// assert_eq!(said.content.blocks().len(), 1);
+    /// ```
     pub struct CreateMessageResult {
         required {
             /// Who says it.

@@ -47,7 +47,6 @@ model! {
     pub struct ListenResult {
         optional {
             /// What kind of result this is.
-            #[since(V2026_07_28)]
             #[require(modern::complete)]
             result_type("resultType"): Option<ResultType>,
             /// Metadata.

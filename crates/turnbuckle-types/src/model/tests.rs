@@ -3,10 +3,9 @@
 use serde_json::json;
 
 use crate::{
-    Annotations, Answer, At, CallTool, CallToolResult, ContentBlock, Elicit, ElicitSchema,
-    Encode, InputKind, InputRequest, ListTools, Meta, Named, PrimitiveSchema, Progress, Raw,
-    Resource, ResourceContents, Revision, SamplingContent, SamplingMessage, Task, TextContent,
-    Tool,
+    Annotations, Answer, At, CallTool, CallToolResult, ContentBlock, Elicit, ElicitSchema, Encode,
+    InputKind, InputRequest, ListTools, Meta, Named, PrimitiveSchema, Progress, Raw, Resource,
+    ResourceContents, Revision, SamplingContent, SamplingMessage, Task, TextContent, Tool,
 };
 
 fn decode<T: serde::de::DeserializeOwned>(text: &str) -> T {
@@ -82,7 +81,8 @@ fn null_is_absent_for_what_is_optional() {
 
 #[test]
 fn what_is_required_and_may_be_null_is_written_as_null() {
-    let line = r#"{"taskId":"1","status":"working","createdAt":"a","lastUpdatedAt":"b","ttl":null}"#;
+    let line =
+        r#"{"taskId":"1","status":"working","createdAt":"a","lastUpdatedAt":"b","ttl":null}"#;
     assert_eq!(text(&decode::<Task>(line), Revision::V2025_11_25), line);
     assert!(refusal::<Task>(&line.replace(r#","ttl":null"#, "")).contains("missing field `ttl`"));
 }
@@ -117,7 +117,8 @@ fn an_unknown_content_kind_passes_through() {
         assert!(matches!(&block, ContentBlock::Other(raw) if raw.as_str() == line));
         assert_eq!(text(&block, Revision::V2024_11_05), line);
     }
-    let result: CallToolResult = decode(r#"{"content":[{"type":"new"},{"type":"text","text":""}]}"#);
+    let result: CallToolResult =
+        decode(r#"{"content":[{"type":"new"},{"type":"text","text":""}]}"#);
     assert_eq!(result.content[1], ContentBlock::text(""));
     let field: PrimitiveSchema = decode(r#"{"type":"object"}"#);
     assert!(matches!(field, PrimitiveSchema::Other(_)));

@@ -52,6 +52,14 @@ model! {
 
 model! {
     /// How a tool behaves, by its own account.
+    ///
+    /// ```
+    /// use turnbuckle_types::{Tool, ToolAnnotations};
+    /// let mut tool = Tool::new("stat", serde_json::json!({"type": "object"}));
+    /// let mut annotations = ToolAnnotations::new();
+    /// annotations.read_only_hint = Some(true);
+    /// tool.annotations = Some(annotations);
+    /// ```
     pub struct ToolAnnotations {
         optional {
             /// The name that people read.
@@ -206,6 +214,25 @@ impl CallToolResult {
     /// One block of text.
     pub fn text(text: impl Into<String>) -> CallToolResult {
         CallToolResult::new([ContentBlock::text(text)])
+    }
+
+    /// The text of all text blocks, one a line.
+    ///
+    /// ```
+    /// use turnbuckle_types::CallToolResult;
+    /// assert_eq!(CallToolResult::text("3").to_text(), "3");
+    /// ```
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for block in &self.content {
+            if let ContentBlock::Text(block) = block {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(&block.text);
+            }
+        }
+        text
     }
 
     /// A failure that the model can read.

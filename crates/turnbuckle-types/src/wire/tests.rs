@@ -5,8 +5,8 @@ use serde_json::json;
 use crate::{
     At, AudioContent, CallToolResult, Choice, ClientCapabilities, ContentBlock, CreateMessage,
     CreateMessageResult, Elicit, ElicitUrl, ElicitationCapability, EmptyResult, Encode,
-    ImageContent, ListToolsResult, MultiSelect, PrimitiveSchema, Raw, ResourceLink, Revision,
-    Role, SamplingBlock, SamplingMessage, SelectItems, TextContent, TitledItems,
+    ImageContent, ListToolsResult, MultiSelect, PrimitiveSchema, Raw, ResourceLink, Revision, Role,
+    SamplingBlock, SamplingCapability, SamplingMessage, SelectItems, TextContent, TitledItems,
     TitledMultiSelect, TitledSelect, Tool, ToolResultContent, ToolUseContent,
 };
 
@@ -37,7 +37,8 @@ fn a_message_of_several_blocks_becomes_several_messages() {
     ];
     let request = CreateMessage::new([SamplingMessage::new(Role::User, blocks)], 10);
     let old = at(&request, Revision::V2025_06_18);
-    let contents: Vec<_> = old["messages"].as_array().unwrap().iter().map(|m| &m["content"]).collect();
+    let contents: Vec<_> =
+        old["messages"].as_array().unwrap().iter().map(|m| &m["content"]).collect();
     assert_eq!(contents[0], &json!({"type": "text", "text": "look"}));
     assert_eq!(contents[1]["type"], "image");
     assert_eq!(contents[2], &json!({"type": "text", "text": "[tool use: zoom]"}));
@@ -113,6 +114,18 @@ fn elicitation_without_forms_is_no_capability_of_2025_06_18() {
 }
 
 #[test]
+fn what_sampling_can_do_is_not_detailed_before_2025_11_25() {
+    let mut capabilities = ClientCapabilities::new();
+    let mut sampling = SamplingCapability::new();
+    sampling.context = Some(Raw::empty_object());
+    sampling.tools = Some(Raw::empty_object());
+    capabilities.sampling = Some(sampling);
+    assert_eq!(at(&capabilities, Revision::V2025_06_18), json!({"sampling": {}}));
+    let detailed = json!({"sampling": {"context": {}, "tools": {}}});
+    assert_eq!(at(&capabilities, Revision::V2025_11_25), detailed);
+}
+
+#[test]
 fn structured_output_is_an_object_until_2025_11_25() {
     let mut result = CallToolResult::text("1, 2");
     result.structured_content = Some(json!([1, 2]).into());
@@ -124,6 +137,11 @@ fn structured_output_is_an_object_until_2025_11_25() {
     }
     assert_eq!(at(&result, Revision::V2026_07_28)["structuredContent"], json!([1, 2]));
     assert_eq!(at(&tool, Revision::V2026_07_28)["outputSchema"], json!({"type": "array"}));
+
+    let mut inner = ToolResultContent::new("1", []);
+    inner.structured_content = Some(json!([1, 2]).into());
+    assert_eq!(at(&inner, Revision::V2025_11_25).get("structuredContent"), None);
+    assert_eq!(at(&inner, Revision::V2026_07_28)["structuredContent"], json!([1, 2]));
 
     result.structured_content = Some(json!({"a": 1}).into());
     tool.output_schema = Some(json!({"type": "object"}).into());

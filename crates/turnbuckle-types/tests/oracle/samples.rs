@@ -8,12 +8,12 @@ use turnbuckle_types::{
     Annotations, AudioContent, BlobResourceContents, BooleanSchema, CallTool, CallToolResult,
     Choice, ClientCapabilities, ClientTaskRequests, ClientTasks, Complete, CompleteResult,
     Completion, CompletionArgument, CompletionContext, CompletionReference, ContentBlock,
-    CreateMessage, CreateMessageResult, ElicitForm, ElicitSchema, ElicitUrl,
-    ElicitationCapability, ElicitationTasks, EmbeddedResource, FormMode, GetPrompt, Icon,
-    IconTheme, ImageContent, Implementation, IncludeContext, InputRequest, LogLevel, Meta,
-    ModelHint, ModelPreferences, MultiSelect, Named, NumberKind, NumberSchema, PrimitiveSchema,
-    Prompt, PromptArgument, PromptMessage, PromptReference, PromptsCapability, Raw, RelatedTask,
-    Resource, ResourceContents, ResourceLink, ResourceTemplate, ResourceTemplateReference,
+    CreateMessage, CreateMessageResult, ElicitForm, ElicitSchema, ElicitUrl, ElicitationCapability,
+    ElicitationTasks, EmbeddedResource, FormMode, GetPrompt, Icon, IconTheme, ImageContent,
+    Implementation, IncludeContext, InputRequest, LogLevel, Meta, ModelHint, ModelPreferences,
+    MultiSelect, Named, NumberKind, NumberSchema, PrimitiveSchema, Prompt, PromptArgument,
+    PromptMessage, PromptReference, PromptsCapability, Raw, RelatedTask, Resource,
+    ResourceContents, ResourceLink, ResourceTemplate, ResourceTemplateReference,
     ResourcesCapability, ResultType, Revision, Role, Root, RootsCapability, SamplingBlock,
     SamplingCapability, SamplingMessage, SamplingTasks, SelectItems, SelectSchema,
     ServerCapabilities, ServerTaskRequests, ServerTasks, StringFormat, StringSchema,
@@ -105,18 +105,31 @@ pub(crate) fn related_task() -> RelatedTask {
 
 pub(crate) fn icon() -> Icon {
     let sizes = vec!["48x48".to_owned()];
-    with!(Icon::new("https://example.com/a.png"),
-        mime_type = "image/png", sizes = sizes, theme = IconTheme::Dark)
+    with!(
+        Icon::new("https://example.com/a.png"),
+        mime_type = "image/png",
+        sizes = sizes,
+        theme = IconTheme::Dark
+    )
 }
 
 pub(crate) fn implementation() -> Implementation {
-    with!(Implementation::new("calc", "1.0"), title = "Calculator", description = "Adds.",
-        website_url = "https://example.com", icons = vec![icon()])
+    with!(
+        Implementation::new("calc", "1.0"),
+        title = "Calculator",
+        description = "Adds.",
+        website_url = "https://example.com",
+        icons = vec![icon()]
+    )
 }
 
 pub(crate) fn annotations() -> Annotations {
-    with!(Annotations::new(), audience = vec![Role::User, Role::Assistant], priority = 1,
-        last_modified = "2025-01-12T15:00:58Z")
+    with!(
+        Annotations::new(),
+        audience = vec![Role::User, Role::Assistant],
+        priority = 1,
+        last_modified = "2025-01-12T15:00:58Z"
+    )
 }
 
 pub(crate) fn text() -> TextContent {
@@ -170,8 +183,12 @@ pub(crate) fn blocks() -> Vec<ContentBlock> {
 }
 
 pub(crate) fn prompt_argument() -> PromptArgument {
-    with!(PromptArgument::new("code"), title = "Code", description = "What to read.",
-        required = true)
+    with!(
+        PromptArgument::new("code"),
+        title = "Code",
+        description = "What to read.",
+        required = true
+    )
 }
 
 pub(crate) fn prompt() -> Prompt {
@@ -184,8 +201,14 @@ pub(crate) fn prompt_messages() -> Vec<PromptMessage> {
 }
 
 pub(crate) fn tool_annotations() -> ToolAnnotations {
-    with!(ToolAnnotations::new(), title = "Add", read_only_hint = true,
-        destructive_hint = false, idempotent_hint = true, open_world_hint = false)
+    with!(
+        ToolAnnotations::new(),
+        title = "Add",
+        read_only_hint = true,
+        destructive_hint = false,
+        idempotent_hint = true,
+        open_world_hint = false
+    )
 }
 
 pub(crate) fn tool_execution() -> ToolExecution {
@@ -236,8 +259,7 @@ pub(crate) fn template_reference() -> ResourceTemplateReference {
 }
 
 pub(crate) fn complete_result() -> CompleteResult {
-    let completion =
-        with!(Completion::new(["flask".to_owned()]), total = 1u64, has_more = false);
+    let completion = with!(Completion::new(["flask".to_owned()]), total = 1u64, has_more = false);
     with!(CompleteResult::new(completion), result_type = ResultType::Complete; result_meta())
 }
 
@@ -263,8 +285,13 @@ pub(crate) fn model_hint() -> ModelHint {
 }
 
 pub(crate) fn model_preferences() -> ModelPreferences {
-    with!(ModelPreferences::new(), hints = vec![model_hint()], cost_priority = 0.25,
-        speed_priority = 0.5, intelligence_priority = 1)
+    with!(
+        ModelPreferences::new(),
+        hints = vec![model_hint()],
+        cost_priority = 0.25,
+        speed_priority = 0.5,
+        intelligence_priority = 1
+    )
 }
 
 pub(crate) fn tool_choice() -> ToolChoice {
@@ -286,13 +313,26 @@ pub(crate) fn create_message_result() -> CreateMessageResult {
 }
 
 pub(crate) fn string_schema() -> StringSchema {
-    with!(StringSchema::new(), title = "Mail", description = "Yours.", min_length = 3u64,
-        max_length = 50u64, format = StringFormat::Email, default = "a@b.c")
+    with!(
+        StringSchema::new(),
+        title = "Mail",
+        description = "Yours.",
+        min_length = 3u64,
+        max_length = 50u64,
+        format = StringFormat::Email,
+        default = "a@b.c"
+    )
 }
 
 pub(crate) fn number_schema() -> NumberSchema {
-    with!(NumberSchema::new(NumberKind::Integer), title = "Age", description = "Yours.",
-        minimum = 0, maximum = 100, default = 50)
+    with!(
+        NumberSchema::new(NumberKind::Integer),
+        title = "Age",
+        description = "Yours.",
+        minimum = 0,
+        maximum = 100,
+        default = 50
+    )
 }
 
 pub(crate) fn boolean_schema() -> BooleanSchema {
@@ -321,13 +361,25 @@ pub(crate) fn titled_select() -> TitledSelect {
 }
 
 pub(crate) fn multi_select() -> MultiSelect {
-    with!(MultiSelect::new(SelectItems::new(colors())), title = "Colors",
-        description = "Which?", min_items = 1u64, max_items = 2u64, default = colors())
+    with!(
+        MultiSelect::new(SelectItems::new(colors())),
+        title = "Colors",
+        description = "Which?",
+        min_items = 1u64,
+        max_items = 2u64,
+        default = colors()
+    )
 }
 
 pub(crate) fn titled_multi_select() -> TitledMultiSelect {
-    with!(TitledMultiSelect::new(TitledItems::new(choices())), title = "Colors",
-        description = "Which?", min_items = 1u64, max_items = 2u64, default = colors())
+    with!(
+        TitledMultiSelect::new(TitledItems::new(choices())),
+        title = "Colors",
+        description = "Which?",
+        min_items = 1u64,
+        max_items = 2u64,
+        default = colors()
+    )
 }
 
 pub(crate) fn fields() -> Vec<PrimitiveSchema> {
@@ -344,9 +396,11 @@ pub(crate) fn fields() -> Vec<PrimitiveSchema> {
 
 pub(crate) fn elicit_form() -> ElicitForm {
     let fields = fields().into_iter().enumerate().map(|(i, field)| (format!("f{i}"), field));
-    let schema = with!(ElicitSchema::new(fields.collect::<Named<_>>()),
+    let schema = with!(
+        ElicitSchema::new(fields.collect::<Named<_>>()),
         schema = "https://json-schema.org/draft/2020-12/schema",
-        required = vec!["f0".to_owned()]);
+        required = vec!["f0".to_owned()]
+    );
     with!(ElicitForm::new("Tell me", schema), mode = FormMode::Form, task = task_metadata();
         ask_meta())
 }
@@ -370,32 +424,37 @@ pub(crate) fn root() -> Root {
 }
 
 pub(crate) fn filter() -> SubscriptionFilter {
-    with!(SubscriptionFilter::new(), tools_list_changed = true, prompts_list_changed = true,
-        resources_list_changed = true, resource_subscriptions = vec!["file:///a".to_owned()])
+    with!(
+        SubscriptionFilter::new(),
+        tools_list_changed = true,
+        prompts_list_changed = true,
+        resources_list_changed = true,
+        resource_subscriptions = vec!["file:///a".to_owned()]
+    )
 }
 
 pub(crate) fn client_capabilities() -> ClientCapabilities {
     let sampling = with!(SamplingTasks::new(), create_message = object());
     let elicitation = with!(ElicitationTasks::new(), create = object());
-    let requests =
-        with!(ClientTaskRequests::new(), sampling = sampling, elicitation = elicitation);
-    let tasks =
-        with!(ClientTasks::new(), list = object(), cancel = object(), requests = requests);
-    with!(ClientCapabilities::new(),
+    let requests = with!(ClientTaskRequests::new(), sampling = sampling, elicitation = elicitation);
+    let tasks = with!(ClientTasks::new(), list = object(), cancel = object(), requests = requests);
+    with!(
+        ClientCapabilities::new(),
         experimental = named(),
         roots = with!(RootsCapability::new(), list_changed = true),
         sampling = with!(SamplingCapability::new(), context = object(), tools = object()),
         elicitation = with!(ElicitationCapability::new(), form = object(), url = object()),
         tasks = tasks,
-        extensions = named())
+        extensions = named()
+    )
 }
 
 pub(crate) fn server_capabilities() -> ServerCapabilities {
     let tools = with!(ToolTasks::new(), call = object());
     let requests = with!(ServerTaskRequests::new(), tools = tools);
-    let tasks =
-        with!(ServerTasks::new(), list = object(), cancel = object(), requests = requests);
-    with!(ServerCapabilities::new(),
+    let tasks = with!(ServerTasks::new(), list = object(), cancel = object(), requests = requests);
+    with!(
+        ServerCapabilities::new(),
         experimental = named(),
         logging = object(),
         completions = object(),
@@ -403,7 +462,8 @@ pub(crate) fn server_capabilities() -> ServerCapabilities {
         resources = with!(ResourcesCapability::new(), subscribe = true, list_changed = true),
         tools = with!(ToolsCapability::new(), list_changed = true),
         tasks = tasks,
-        extensions = named())
+        extensions = named()
+    )
 }
 
 pub(crate) fn task_metadata() -> TaskMetadata {
@@ -418,6 +478,9 @@ pub(crate) fn bare_task() -> Task {
 /// A task as it stands inside something else, where it has no `_meta`.
 pub(crate) fn task() -> Task {
     let now = "2025-11-25T10:00:00Z";
-    with!(Task::new("task-1", TaskStatus::Working, now, now, Some(60_000)),
-        status_message = "halfway", poll_interval = 500u64)
+    with!(
+        Task::new("task-1", TaskStatus::Working, now, now, Some(60_000)),
+        status_message = "halfway",
+        poll_interval = 500u64
+    )
 }

@@ -21,9 +21,9 @@ use turnbuckle_types::{
     RelatedTask, Resource, ResourceContents, ResourceLink, ResourceTemplate, ResourceUpdated,
     ResultType, Revision, Role, Root, SamplingBlock, SamplingMessage, SelectItems, SelectSchema,
     ServerCapabilities, SetLevel, Signal, StringSchema, Subscribe, SubscriptionFilter,
-    TaskMetadata, TextContent, TextResourceContents, TitledItems, TitledMultiSelect,
-    TitledSelect, Tool, ToolAnnotations, ToolChoice, ToolExecution, ToolResultContent,
-    ToolUseContent, Unsubscribe, UnsupportedVersion, UrlElicitationRequired,
+    TaskMetadata, TextContent, TextResourceContents, TitledItems, TitledMultiSelect, TitledSelect,
+    Tool, ToolAnnotations, ToolChoice, ToolExecution, ToolResultContent, ToolUseContent,
+    Unsubscribe, UnsupportedVersion, UrlElicitationRequired,
 };
 
 use crate::{
@@ -88,10 +88,20 @@ macro_rules! rows {
 }
 
 fn rows() -> Vec<Row> {
-    [parts(), content(), tools(), resources(), prompts(), questions(), schemas(), lifecycle(), tasks()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        parts(),
+        content(),
+        tools(),
+        resources(),
+        prompts(),
+        questions(),
+        schemas(),
+        lifecycle(),
+        tasks(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn parts() -> Vec<Row> {
@@ -295,15 +305,45 @@ const INLINE: &[(&str, &str)] = &[
 /// Definitions that are no type of the model: frames, unions of messages, base types,
 /// scalars, and params that are checked with their request.
 const NOT_TYPES: &[&str] = &[
-    "Annotated", "BaseMetadata", "CacheableResult", "ClientNotification", "ClientRequest",
-    "ClientResult", "Cursor", "ElicitRequestParams", "Error", "GetTaskPayloadResult",
-    "HeaderMismatchError", "Icons", "InputResponse", "InputResponseRequestParams",
-    "InternalError", "InvalidParamsError", "InvalidRequestError", "LoggingLevel",
-    "MethodNotFoundError", "Notification", "NotificationParams", "PaginatedRequest",
-    "PaginatedRequestParams", "PaginatedResult", "ParseError", "ProgressToken", "Request",
-    "RequestId", "RequestParams", "ResourceContents", "ResourceRequestParams", "Result",
-    "ResultType", "Role", "ServerNotification", "ServerRequest", "ServerResult",
-    "TaskAugmentedRequestParams", "TaskStatus",
+    "Annotated",
+    "BaseMetadata",
+    "CacheableResult",
+    "ClientNotification",
+    "ClientRequest",
+    "ClientResult",
+    "Cursor",
+    "ElicitRequestParams",
+    "Error",
+    "GetTaskPayloadResult",
+    "HeaderMismatchError",
+    "Icons",
+    "InputResponse",
+    "InputResponseRequestParams",
+    "InternalError",
+    "InvalidParamsError",
+    "InvalidRequestError",
+    "LoggingLevel",
+    "MethodNotFoundError",
+    "Notification",
+    "NotificationParams",
+    "PaginatedRequest",
+    "PaginatedRequestParams",
+    "PaginatedResult",
+    "ParseError",
+    "ProgressToken",
+    "Request",
+    "RequestId",
+    "RequestParams",
+    "ResourceContents",
+    "ResourceRequestParams",
+    "Result",
+    "ResultType",
+    "Role",
+    "ServerNotification",
+    "ServerRequest",
+    "ServerResult",
+    "TaskAugmentedRequestParams",
+    "TaskStatus",
 ];
 
 fn written(row: &Row, sample: &dyn Sample, schema: &Schema) -> Value {
@@ -325,7 +365,13 @@ fn written(row: &Row, sample: &dyn Sample, schema: &Schema) -> Value {
 }
 
 /// What is wrong with an instance; with a full one, also what it leaves out.
-fn check(row: &Row, definition: &str, value: &Value, sample: Instance, schema: &Schema) -> Vec<String> {
+fn check(
+    row: &Row,
+    definition: &str,
+    value: &Value,
+    sample: Instance,
+    schema: &Schema,
+) -> Vec<String> {
     let mut wrong = schema.errors(definition, value);
     let found = walk::compare(schema, definition, value);
     wrong.extend(found.unnamed.iter().map(|pointer| format!("{pointer} is not named")));
@@ -363,7 +409,9 @@ fn every_type_at_every_revision_is_what_the_schema_says() {
     let mut wrong = Vec::new();
     for schema in Schema::all() {
         for row in rows.iter().filter(|row| row.claims(schema.revision)) {
-            for (sample, instance) in [(&row.full, Instance::Full), (&row.minimal, Instance::Minimal)] {
+            for (sample, instance) in
+                [(&row.full, Instance::Full), (&row.minimal, Instance::Minimal)]
+            {
                 let value = written(row, &**sample, &schema);
                 wrong.extend(check(row, row.definition, &value, instance, &schema));
                 let params = format!("{}Params", row.definition);
@@ -389,7 +437,8 @@ fn the_table_says_which_revisions_have_a_definition() {
             let request = definition.strip_suffix("Params").unwrap_or(definition);
             let response = definition.strip_suffix("Response").unwrap_or(definition);
             let names = [definition.as_str(), request, response];
-            let known = rows.iter().any(|row| row.claims(revision) && names.contains(&row.definition));
+            let known =
+                rows.iter().any(|row| row.claims(revision) && names.contains(&row.definition));
             let frame = definition.starts_with("JSON") || NOT_TYPES.contains(&definition.as_str());
             assert!(known || frame, "{definition} of {revision} is nowhere in the table");
         }
@@ -426,7 +475,10 @@ fn every_type_of_the_model_is_in_the_table() {
 /// Instances in which something must stay unset: a task inside something else has no
 /// `_meta`, and a choice with names for its values is another kind of choice.
 const NOT_FULL: &[&str] = &[
-    "Task", "CreateTaskResult", "ListTasksResult", "SingleSelectEnumSchema",
+    "Task",
+    "CreateTaskResult",
+    "ListTasksResult",
+    "SingleSelectEnumSchema",
     "UntitledSingleSelectEnumSchema",
 ];
 

@@ -227,6 +227,9 @@ impl<T> std::fmt::Debug for Call<T> {
 
 /// The error for a result that is not what its method promises.
 pub(super) fn undecodable(method: &str, error: &serde_json::Error) -> Error {
-    Error::new(ErrorKind::Protocol, format!("the server's answer to {method} can't be read: {error}"))
-        .with_executed(crate::error::Executed::Maybe)
+    Error::new(
+        ErrorKind::Protocol,
+        format!("the server's answer to {method} can't be read: {error}"),
+    )
+    .with_executed(crate::error::Executed::Maybe)
 }

@@ -49,8 +49,10 @@ impl Deadlines {
 
     /// The moment to look again, `None` for never.
     pub(super) fn next(&self, paused: Duration) -> Option<Instant> {
-        let idle = self.limits.idle.map(|idle| self.last_sign + idle + (paused - self.paused_at_sign));
-        let total = self.limits.total.map(|total| self.started + total + (paused - self.paused_at_start));
+        let idle =
+            self.limits.idle.map(|idle| self.last_sign + idle + (paused - self.paused_at_sign));
+        let total =
+            self.limits.total.map(|total| self.started + total + (paused - self.paused_at_start));
         match (idle, total) {
             (Some(idle), Some(total)) => Some(idle.min(total)),
             (idle, total) => idle.or(total),
@@ -58,11 +60,17 @@ impl Deadlines {
     }
 
     pub(super) fn ran_out(&self, now: Instant, paused: Duration) -> Option<RanOut> {
-        let total = self.limits.total.filter(|total| now >= self.started + *total + (paused - self.paused_at_start));
+        let total = self
+            .limits
+            .total
+            .filter(|total| now >= self.started + *total + (paused - self.paused_at_start));
         if let Some(total) = total {
             return Some(RanOut::Total(total));
         }
-        let idle = self.limits.idle.filter(|idle| now >= self.last_sign + *idle + (paused - self.paused_at_sign));
+        let idle = self
+            .limits
+            .idle
+            .filter(|idle| now >= self.last_sign + *idle + (paused - self.paused_at_sign));
         idle.map(RanOut::Idle)
     }
 }
@@ -72,7 +80,9 @@ impl RanOut {
     pub(super) fn reason(self) -> String {
         match self {
             RanOut::Total(limit) => crate::error::timed_out(limit),
-            RanOut::Idle(limit) => format!("{} without a sign of life", crate::error::timed_out(limit)),
+            RanOut::Idle(limit) => {
+                format!("{} without a sign of life", crate::error::timed_out(limit))
+            }
         }
     }
 }
@@ -107,13 +117,19 @@ mod tests {
         let (deadlines, start) = deadlines(Some(2), Some(5));
         assert_eq!(deadlines.ran_out(start + SECOND * 11, SECOND * 10), None);
         assert_eq!(deadlines.next(SECOND * 10), Some(start + SECOND * 12));
-        assert_eq!(deadlines.ran_out(start + SECOND * 12, SECOND * 10), Some(RanOut::Idle(SECOND * 2)));
+        assert_eq!(
+            deadlines.ran_out(start + SECOND * 12, SECOND * 10),
+            Some(RanOut::Idle(SECOND * 2))
+        );
     }
 
     #[test]
     fn each_clock_can_be_switched_off() {
         let (mut deadlines, start) = deadlines(None, None);
-        assert_eq!((deadlines.next(NONE), deadlines.ran_out(start + SECOND * 9999, NONE)), (None, None));
+        assert_eq!(
+            (deadlines.next(NONE), deadlines.ran_out(start + SECOND * 9999, NONE)),
+            (None, None)
+        );
         deadlines.lift();
         assert_eq!(deadlines.next(NONE), None);
     }

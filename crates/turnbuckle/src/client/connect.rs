@@ -9,8 +9,8 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use turnbuckle_types::{
-    ClientCapabilities, DiscoverResult, Encode, Era, Implementation, Initialize,
-    InitializeResult, Meta, Method, Raw, Revision, RpcError, write_at,
+    ClientCapabilities, DiscoverResult, Encode, Era, Implementation, Initialize, InitializeResult,
+    Meta, Method, Raw, Revision, RpcError, write_at,
 };
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     dispatch::{
         Abandon, Event, Exchange, Note, Outgoing, Transport,
-        duplex::{self, Obituary},
+        duplex::driver::{self, Obituary},
     },
     envelope::stamp::{Stamp, WantsProgress},
     error::{Closed, Error, ErrorKind, Result},
@@ -212,20 +212,22 @@ impl ClientBuilder {
         let mut command = command.into_spawn();
         let (transport, answers, child) = self.start(&mut command)?;
         match self.negotiate(&transport, &answers, CanRespawn::Yes).await {
-            Ok(Opened::Ready(stamp, facts)) => Ok(self.client(transport, stamp, facts, answers, Some(child))),
+            Ok(Opened::Ready(opened)) => Ok(self.client(transport, *opened, answers, Some(child))),
             Ok(Opened::Respawn(revision)) => {
                 drop(child);
                 let (transport, answers, child) = self.start(&mut command)?;
-                let (stamp, facts) =
-                    self.handshake(&transport, &answers, revision, None).await?;
-                Ok(self.client(transport, stamp, facts, answers, Some(child)))
+                let opened = self.handshake(&transport, &answers, revision, None).await?;
+                Ok(self.client(transport, opened, answers, Some(child)))
             }
             Err(error) => Err(error),
         }
     }
 
     /// Connects over any byte stream. Dropping the future closes the stream.
-    pub async fn over(self, stream: impl AsyncRead + AsyncWrite + Send + 'static) -> Result<Client> {
+    pub async fn over(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Send + 'static,
+    ) -> Result<Client> {
         let (read, write) = tokio::io::split(stream);
         self.over_halves(Box::pin(read), Box::pin(write)).await
     }
@@ -237,7 +239,7 @@ impl ClientBuilder {
         write: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Result<Client> {
         let answers = self.answers();
-        let wire = duplex::start(read, write, answers.clone(), self.limits.clone(), None);
+        let wire = driver::start(read, write, answers.clone(), self.limits.clone(), None);
         self.open(wire.transport, answers).await
     }
 
@@ -247,8 +249,10 @@ impl ClientBuilder {
         let opened = self.negotiate(&transport, &answers, CanRespawn::No).await?;
         guard.keep();
         match opened {
-            Opened::Ready(stamp, facts) => Ok(self.client(transport, stamp, facts, answers, None)),
-            Opened::Respawn(_) => Err(Error::new(ErrorKind::Connect, "the server ended the connection")),
+            Opened::Ready(opened) => Ok(self.client(transport, *opened, answers, None)),
+            Opened::Respawn(_) => {
+                Err(Error::new(ErrorKind::Connect, "the server ended the connection"))
+            }
         }
     }
 
@@ -272,13 +276,16 @@ impl ClientBuilder {
         })
     }
 
-    fn start(&self, command: &mut Spawn) -> Result<(Arc<dyn Transport>, Arc<Answers>, ChildHandle)> {
-        let child = command
-            .spawn()
-            .map_err(|error| Error::new(ErrorKind::Connect, error.to_string()).with_source(error))?;
+    fn start(
+        &self,
+        command: &mut Spawn,
+    ) -> Result<(Arc<dyn Transport>, Arc<Answers>, ChildHandle)> {
+        let child = command.spawn().map_err(|error| {
+            Error::new(ErrorKind::Connect, error.to_string()).with_source(error)
+        })?;
         let answers = self.answers();
         let obituary = obituary(&child.handle);
-        let wire = duplex::start(
+        let wire = driver::start(
             child.stdout,
             child.stdin,
             answers.clone(),
@@ -291,13 +298,19 @@ impl ClientBuilder {
     fn client(
         self,
         transport: Arc<dyn Transport>,
-        stamp: Stamp,
-        server: ServerFacts,
+        (stamp, server): (Stamp, ServerFacts),
         answers: Arc<Answers>,
         child: Option<ChildHandle>,
     ) -> Client {
         let answering = answers.answering.clone();
-        Client(Arc::new(Inner { transport, stamp, server, timeouts: self.timeouts, answering, child }))
+        Client(Arc::new(Inner {
+            transport,
+            stamp,
+            server,
+            timeouts: self.timeouts,
+            answering,
+            child,
+        }))
     }
 
     fn stamp(&self, revision: Revision) -> Stamp {
@@ -312,10 +325,10 @@ impl ClientBuilder {
     ) -> Result<Opened> {
         if let Some(pinned) = self.pinned {
             return match pinned.era() {
-                Era::Modern => Ok(self.modern(pinned, answers, None)),
+                Era::Modern => Ok(Opened::Ready(Box::new(self.modern(pinned, answers, None)))),
                 Era::Legacy => {
-                    let (stamp, facts) = self.handshake(transport, answers, pinned, None).await?;
-                    Ok(Opened::Ready(stamp, facts))
+                    let opened = self.handshake(transport, answers, pinned, None).await?;
+                    Ok(Opened::Ready(Box::new(opened)))
                 }
             };
         }
@@ -325,19 +338,23 @@ impl ClientBuilder {
             let mut probe = self.probe(transport, revision);
             let (observation, failure) = self.observe(&mut probe).await;
             if matches!(observation, Observation::Ended) && respawn == CanRespawn::No {
-                return Err(failure.unwrap_or_else(|| Error::new(ErrorKind::Connect, "the server ended the connection")));
+                return Err(failure.unwrap_or_else(|| {
+                    Error::new(ErrorKind::Connect, "the server ended the connection")
+                }));
             }
             match judge(&observation, revision, &Revision::ALL, attempt) {
-                Verdict::Modern(revision, found) => return Ok(self.modern(revision, answers, *found)),
+                Verdict::Modern(revision, found) => {
+                    return Ok(Opened::Ready(Box::new(self.modern(revision, answers, *found))));
+                }
                 Verdict::Probe(common) => (revision, attempt) = (common, Attempt::Second),
                 Verdict::Legacy(offered) => {
                     // After silence the probe stays open: a slow answer may still win.
                     let open = matches!(observation, Observation::Silence).then_some(probe);
-                    let (stamp, facts) = self
+                    let opened = self
                         .handshake(transport, answers, offered, open)
                         .await
                         .map_err(|error| with_probe(error, &observation))?;
-                    return Ok(Opened::Ready(stamp, facts));
+                    return Ok(Opened::Ready(Box::new(opened)));
                 }
                 Verdict::Respawn(offered) => return Ok(Opened::Respawn(offered)),
                 Verdict::Fail(why) => return Err(Error::new(ErrorKind::Connect, why)),
@@ -364,7 +381,12 @@ impl ClientBuilder {
         }
     }
 
-    fn modern(&self, revision: Revision, answers: &Answers, found: Option<DiscoverResult>) -> Opened {
+    fn modern(
+        &self,
+        revision: Revision,
+        answers: &Answers,
+        found: Option<DiscoverResult>,
+    ) -> (Stamp, ServerFacts) {
         let _ = answers.revision.set(revision);
         let facts = match found {
             Some(found) => ServerFacts {
@@ -374,7 +396,7 @@ impl ClientBuilder {
             },
             None => ServerFacts::default(),
         };
-        Opened::Ready(self.stamp(revision), facts)
+        (self.stamp(revision), facts)
     }
 
     /// Opens with `initialize`. A probe that is still open wins if its answer comes first.
@@ -385,7 +407,8 @@ impl ClientBuilder {
         offered: Revision,
         mut probe: Option<Exchange>,
     ) -> Result<(Stamp, ServerFacts)> {
-        let params = Initialize::new(offered.as_str(), self.capabilities.clone(), self.info.clone());
+        let params =
+            Initialize::new(offered.as_str(), self.capabilities.clone(), self.info.clone());
         let mut initialize = transport.open(opening(Method::Initialize, text(&params, offered)));
         let deadline = tokio::time::Instant::now() + self.connect_timeout;
         loop {
@@ -396,10 +419,8 @@ impl ClientBuilder {
                     let Ok(raw) = late else { continue };
                     let observation = Observation::Answered(raw);
                     let verdict = judge(&observation, Revision::LATEST, &Revision::ALL, Attempt::Second);
-                    if let Verdict::Modern(revision, found) = verdict
-                        && let Opened::Ready(stamp, facts) = self.modern(revision, answers, *found)
-                    {
-                        return Ok((stamp, facts));
+                    if let Verdict::Modern(revision, found) = verdict {
+                        return Ok(self.modern(revision, answers, *found));
                     }
                 }
                 opened = answer(&mut initialize) => {
@@ -450,7 +471,7 @@ enum CanRespawn {
 
 /// How far the opening words got.
 enum Opened {
-    Ready(Stamp, ServerFacts),
+    Ready(Box<(Stamp, ServerFacts)>),
     Respawn(Revision),
 }
 
@@ -512,7 +533,8 @@ fn with_probe(error: Error, observation: &Observation) -> Error {
         _ => "gave `server/discover` an answer that is not modern".to_owned(),
     };
     let lines = error.last_stderr().to_vec();
-    let kind = if error.is_closed() || error.is_timeout() { error.kind() } else { ErrorKind::Connect };
+    let kind =
+        if error.is_closed() || error.is_timeout() { error.kind() } else { ErrorKind::Connect };
     Error::new(kind, format!("the server {probe}, and `initialize` failed: {error}"))
         .with_stderr(lines)
         .with_source(error)

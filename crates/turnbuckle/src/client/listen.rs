@@ -1,9 +1,7 @@
 //! Owns a listen stream: what was granted, what happens, how it ends.
 //! Does not own the connection it runs on.
 
-use turnbuckle_types::{
-    Acknowledged, Listen, ListenResult, Method, Raw, SubscriptionFilter,
-};
+use turnbuckle_types::{Acknowledged, Listen, ListenResult, Method, Raw, SubscriptionFilter};
 
 use super::{
     Client,
@@ -47,17 +45,25 @@ impl Client {
         let mut running = call.open()?;
         loop {
             match running.next().await? {
-                Event::Note(note) if &*note.method == "notifications/subscriptions/acknowledged" => {
+                Event::Note(note)
+                    if &*note.method == "notifications/subscriptions/acknowledged" =>
+                {
                     let acknowledged: Acknowledged = serde_json::from_str(note.params.text())
                         .map_err(|error| undecodable(Method::Listen.as_str(), &error))?;
                     running.deadlines.lift();
-                    return Ok(Listening { running, granted: acknowledged.notifications, ended: false });
+                    return Ok(Listening {
+                        running,
+                        granted: acknowledged.notifications,
+                        ended: false,
+                    });
                 }
                 // 2026-07-28 patterns/subscriptions: nothing may come before it.
                 Event::Note(_) => {}
                 Event::Done(result) => {
                     result?;
-                    return Err(Error::protocol("the server ended the stream before it acknowledged it"));
+                    return Err(Error::protocol(
+                        "the server ended the stream before it acknowledged it",
+                    ));
                 }
             }
         }

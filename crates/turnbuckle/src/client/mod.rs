@@ -44,7 +44,7 @@ use answer::Answering;
 /// # let server = Server::new("calc", "1.0").tool(tool("add", add));
 /// let client = Client::in_process(&server).await?;
 /// let sum = client.call_tool("add", serde_json::json!({"a": 1, "b": 2})).await?;
-/// assert_eq!(sum.text(), "3");
+/// assert_eq!(sum.to_text(), "3");
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -78,10 +78,7 @@ struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Timeouts {
-        Timeouts {
-            idle: Some(Duration::from_secs(60)),
-            total: Some(Duration::from_secs(30 * 60)),
-        }
+        Timeouts { idle: Some(Duration::from_secs(60)), total: Some(Duration::from_secs(30 * 60)) }
     }
 }
 

@@ -90,7 +90,8 @@ fn retry(supported: &[String], spoken: &[Revision]) -> Verdict {
 }
 
 fn choose(supported: &[String], spoken: &[Revision], found: Option<DiscoverResult>) -> Verdict {
-    let common = || supported.iter().filter_map(|name| name.parse().ok()).filter(|r| spoken.contains(r));
+    let common =
+        || supported.iter().filter_map(|name| name.parse().ok()).filter(|r| spoken.contains(r));
     if let Some(revision) = newest(common(), Era::Modern) {
         return Verdict::Modern(revision, Box::new(found));
     }
@@ -150,9 +151,10 @@ pub(super) fn agreed(
     spoken: &[Revision],
 ) -> Result<Revision, String> {
     let answered = &result.protocol_version;
-    let known = answered.parse::<Revision>().ok().filter(|revision| {
-        revision.era() == Era::Legacy && spoken.contains(revision)
-    });
+    let known = answered
+        .parse::<Revision>()
+        .ok()
+        .filter(|revision| revision.era() == Era::Legacy && spoken.contains(revision));
     match known {
         Some(revision) if pinned.is_none_or(|pinned| pinned == revision) => Ok(revision),
         _ => Err(format!(
@@ -184,7 +186,8 @@ mod tests {
 
     fn discovered(versions: &[&str]) -> Observation {
         Observation::Answered(
-            json!({"supportedVersions": versions, "capabilities": {}, "resultType": "complete"}).into(),
+            json!({"supportedVersions": versions, "capabilities": {}, "resultType": "complete"})
+                .into(),
         )
     }
 
@@ -194,22 +197,37 @@ mod tests {
             verdict(discovered(&["2026-07-28", "2025-11-25"])),
             Verdict::Modern(MODERN, found) if found.is_some()
         ));
-        assert_eq!(verdict(discovered(&["2025-06-18", "2025-03-26"])), Verdict::Legacy(Revision::V2025_06_18));
-        assert!(matches!(verdict(discovered(&["2099-01-01"])), Verdict::Fail(why) if why.contains("2099-01-01")));
+        assert_eq!(
+            verdict(discovered(&["2025-06-18", "2025-03-26"])),
+            Verdict::Legacy(Revision::V2025_06_18)
+        );
+        assert!(
+            matches!(verdict(discovered(&["2099-01-01"])), Verdict::Fail(why) if why.contains("2099-01-01"))
+        );
     }
 
     #[test]
     fn a_recognised_modern_error_means_modern() {
-        let supported = |versions: &[&str]| json!({"supported": versions, "requested": "2026-07-28"});
+        let supported =
+            |versions: &[&str]| json!({"supported": versions, "requested": "2026-07-28"});
         for (observation, expected) in [
             (refused(-32022, Some(supported(&["2026-07-28"]))), Verdict::Probe(MODERN)),
-            (refused(-32022, Some(supported(&["2025-11-25", "2024-11-05"]))), Verdict::Legacy(LEGACY)),
-            (refused(-32021, Some(json!({"requiredCapabilities": {}}))), Verdict::Modern(MODERN, Box::new(None))),
+            (
+                refused(-32022, Some(supported(&["2025-11-25", "2024-11-05"]))),
+                Verdict::Legacy(LEGACY),
+            ),
+            (
+                refused(-32021, Some(json!({"requiredCapabilities": {}}))),
+                Verdict::Modern(MODERN, Box::new(None)),
+            ),
             (refused(-32020, None), Verdict::Modern(MODERN, Box::new(None))),
         ] {
             assert_eq!(verdict(observation), expected);
         }
-        assert!(matches!(verdict(refused(-32022, Some(supported(&["2099-01-01"])))), Verdict::Fail(_)));
+        assert!(matches!(
+            verdict(refused(-32022, Some(supported(&["2099-01-01"])))),
+            Verdict::Fail(_)
+        ));
     }
 
     #[test]
@@ -256,7 +274,8 @@ mod tests {
                 turnbuckle_types::Implementation::new("s", "1"),
             )
         };
-        let agree = |version: &str, pinned| agreed(&answer(version), LEGACY, pinned, &Revision::ALL);
+        let agree =
+            |version: &str, pinned| agreed(&answer(version), LEGACY, pinned, &Revision::ALL);
         assert_eq!(agree("2025-11-25", None), Ok(LEGACY));
         assert_eq!(agree("2024-11-05", None), Ok(Revision::V2024_11_05));
         assert!(agree("2024-11-05", Some(LEGACY)).unwrap_err().contains("2024-11-05"));

@@ -65,7 +65,9 @@ impl Tools {
         self.state = match page.next_cursor {
             // A server that hands out the cursor it was given would be asked for ever.
             Some(cursor) if before == Some(cursor.as_str()) => {
-                return Err(Error::protocol("the server's list of tools does not end: the same cursor twice"));
+                return Err(Error::protocol(
+                    "the server's list of tools does not end: the same cursor twice",
+                ));
             }
             Some(cursor) => State::Next(Some(cursor)),
             None => State::Ended,
@@ -89,7 +91,8 @@ impl Stream for Tools {
                     cursor = from.take();
                     if self.pages_left == 0 {
                         self.state = State::Ended;
-                        let message = "the server's list of tools has more pages than allowed (max_pages)";
+                        let message =
+                            "the server's list of tools has more pages than allowed (max_pages)";
                         return Poll::Ready(Some(Err(Error::new(ErrorKind::Limit, message))));
                     }
                     self.pages_left -= 1;

@@ -2,8 +2,8 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 use turnbuckle_types::{
-    CallToolResult, Discover, DiscoverResult, Encode, ListTools, ListToolsResult, Method,
-    Ping, Raw, ResultType, Revision, jsonrpc, write_at,
+    CallToolResult, Discover, DiscoverResult, Encode, ListTools, ListToolsResult, Method, Ping,
+    Raw, ResultType, Revision, jsonrpc, write_at,
 };
 
 use super::{Call, Client, Tools, call::undecodable};
@@ -33,7 +33,9 @@ impl Client {
         let mut params = ListTools::new();
         params.cursor = cursor;
         self.verb(Method::ListTools, &params, |raw| {
-            complete::<ListToolsResult>(Method::ListTools, &raw, |result| result.result_type.as_ref())
+            complete::<ListToolsResult>(Method::ListTools, &raw, |result| {
+                result.result_type.as_ref()
+            })
         })
     }
 
@@ -72,8 +74,10 @@ impl Client {
     /// connection has closed it is dropped. Dropping the future before that sends nothing.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
         let text = object(&params)?;
-        let raw = if text.is_empty() { None } else { Some(Raw::from_json(text).map_err(encoding)?) };
-        let note = Note { method: method.into(), params: jsonrpc::Params { raw, ..Default::default() } };
+        let raw =
+            if text.is_empty() { None } else { Some(Raw::from_json(text).map_err(encoding)?) };
+        let note =
+            Note { method: method.into(), params: jsonrpc::Params { raw, ..Default::default() } };
         self.0.transport.notify(note).await;
         Ok(())
     }
@@ -103,7 +107,9 @@ impl Client {
 fn lacking(method: Method, revision: Revision) -> Error {
     let instead = match method {
         Method::Ping => "; call `discover()` to see whether the server is there",
-        Method::Discover => "; what the server said about itself is in `server_info()` and `server_capabilities()`",
+        Method::Discover => {
+            "; what the server said about itself is in `server_info()` and `server_capabilities()`"
+        }
         Method::Listen => "; register `on_notification` on the client's builder",
         _ => "",
     };
@@ -186,9 +192,13 @@ fn complete<T: DeserializeOwned>(
 fn unexpected_kind(method: Method, kind: &ResultType) -> Error {
     let message = match kind {
         ResultType::InputRequired => {
-            format!("the server wants input before it answers {method}, and this client has no way to give any")
+            format!(
+                "the server wants input before it answers {method}, and this client has no way to give any"
+            )
         }
-        _ => format!("the server answered {method} with a kind of result this client does not know"),
+        _ => {
+            format!("the server answered {method} with a kind of result this client does not know")
+        }
     };
     Error::protocol(message)
 }
@@ -202,7 +212,10 @@ mod tests {
     #[test]
     fn arguments_must_be_an_object_or_nothing() {
         assert_eq!(call_params("a\"", &()).unwrap(), r#"{"name":"a\""}"#);
-        assert_eq!(call_params("a", &json!({"x": 1})).unwrap(), r#"{"name":"a","arguments":{"x":1}}"#);
+        assert_eq!(
+            call_params("a", &json!({"x": 1})).unwrap(),
+            r#"{"name":"a","arguments":{"x":1}}"#
+        );
         assert_eq!(call_params("a", &[1]).unwrap_err().kind(), ErrorKind::Codec);
         let raw = RawValue::from_string("{\n\"x\":1}".into()).unwrap();
         assert!(!call_params("a", &raw).unwrap().contains('\n'));
@@ -211,11 +224,18 @@ mod tests {
     #[test]
     fn a_result_that_wants_input_is_not_an_empty_success() {
         let raw: Raw = json!({"resultType": "input_required", "requestState": "s"}).into();
-        let error = complete::<CallToolResult>(Method::CallTool, &raw, |r| r.result_type.as_ref()).unwrap_err();
+        let error = complete::<CallToolResult>(Method::CallTool, &raw, |r| r.result_type.as_ref())
+            .unwrap_err();
         assert!(error.to_string().contains("wants input"), "{error}");
         let unknown: Raw = json!({"resultType": "task", "content": []}).into();
-        assert!(complete::<CallToolResult>(Method::CallTool, &unknown, |r| r.result_type.as_ref()).is_err());
+        assert!(
+            complete::<CallToolResult>(Method::CallTool, &unknown, |r| r.result_type.as_ref())
+                .is_err()
+        );
         let absent: Raw = json!({"content": []}).into();
-        assert!(complete::<CallToolResult>(Method::CallTool, &absent, |r| r.result_type.as_ref()).is_ok());
+        assert!(
+            complete::<CallToolResult>(Method::CallTool, &absent, |r| r.result_type.as_ref())
+                .is_ok()
+        );
     }
 }

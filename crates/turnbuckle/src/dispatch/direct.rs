@@ -160,7 +160,10 @@ enum Stage {
         handler: Option<BoxFuture<'static, Outcome>>,
     },
     /// The answer, until the notifications before it are read.
-    Answered { notes: Arc<Notes>, outcome: Option<Outcome> },
+    Answered {
+        notes: Arc<Notes>,
+        outcome: Option<Outcome>,
+    },
     Done,
 }
 

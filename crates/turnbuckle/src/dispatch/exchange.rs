@@ -59,11 +59,6 @@ impl Exchange {
         self.0.as_mut().reason(reason);
     }
 
-    /// The id on the wire, once the request has been written.
-    pub(crate) fn id(&self) -> Option<&RequestId> {
-        self.0.id()
-    }
-
     /// Waits for the end and forgets the notifications.
     pub(crate) async fn done(mut self) -> Result<Raw, Error> {
         loop {

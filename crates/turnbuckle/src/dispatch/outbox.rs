@@ -132,13 +132,15 @@ impl Batch {
     pub(crate) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         let mut from = 0;
         let bodies = if self.large == 0 { &[] } else { self.frames.as_slice() };
-        let cut = bodies.iter().filter_map(|frame| frame.body.as_ref()).flat_map(move |(at, body)| {
-            let head = &self.buffer[from..*at];
-            from = *at;
-            [head, &body[..]]
-        });
+        let cut =
+            bodies.iter().filter_map(|frame| frame.body.as_ref()).flat_map(move |(at, body)| {
+                let head = &self.buffer[from..*at];
+                from = *at;
+                [head, &body[..]]
+            });
         // `cut` moves `from` along; the tail starts after the last body.
-        let last = bodies.iter().rev().find_map(|frame| frame.body.as_ref()).map_or(0, |(at, _)| *at);
+        let last =
+            bodies.iter().rev().find_map(|frame| frame.body.as_ref()).map_or(0, |(at, _)| *at);
         cut.chain(std::iter::once(&self.buffer[last..]))
     }
 
@@ -195,7 +197,9 @@ mod tests {
         let mut outbox = Outbox::default();
         text(&mut outbox, 1, "a");
         outbox.push_body(Serial(2), large.clone(), |out| out.extend_from_slice(b"{2:"));
-        outbox.push_body(Serial(3), Bytes::from_static(b"small"), |out| out.extend_from_slice(b"{3:"));
+        outbox.push_body(Serial(3), Bytes::from_static(b"small"), |out| {
+            out.extend_from_slice(b"{3:")
+        });
         outbox.push_body(Serial(4), large.clone(), |out| out.extend_from_slice(b"{4:"));
         text(&mut outbox, 5, "z");
         assert_eq!(outbox.retract(Serial(1)), 1);
@@ -205,7 +209,10 @@ mod tests {
         outbox.take(&mut batch);
         assert!(batch.pieces().any(|piece| piece.as_ptr() == large.as_ptr()));
         let whole: Vec<u8> = batch.pieces().flatten().copied().collect();
-        assert_eq!(String::from_utf8(whole).unwrap(), format!("{{2:{x}}}\n{{3:small}}\n{{4:{x}}}\nz\n"));
+        assert_eq!(
+            String::from_utf8(whole).unwrap(),
+            format!("{{2:{x}}}\n{{3:small}}\n{{4:{x}}}\nz\n")
+        );
     }
 
     #[test]

@@ -1,10 +1,7 @@
 //! Owns the era of a message that arrives. Does not own what is then done with it.
 
 use serde::Serialize;
-use turnbuckle_types::{
-    Era, Meta, Method, Revision, RpcError, code,
-    jsonrpc::Params,
-};
+use turnbuckle_types::{Era, Meta, Method, Revision, RpcError, code, jsonrpc::Params};
 
 /// How a request is to be served.
 #[derive(Debug)]
@@ -54,7 +51,9 @@ pub(crate) fn classify(
 /// A method that only the modern era has can't be meant otherwise: it lacks its envelope.
 fn undeclared(method: &str, meta: Meta) -> Result<Route, RpcError> {
     let modern_only = Method::from_name(method).is_some_and(|method| {
-        !Revision::ALL.iter().any(|revision| revision.era() == Era::Legacy && method.exists_in(*revision))
+        !Revision::ALL
+            .iter()
+            .any(|revision| revision.era() == Era::Legacy && method.exists_in(*revision))
     });
     if modern_only {
         return Err(missing_key(Meta::PROTOCOL_VERSION, "is missing"));
@@ -78,8 +77,10 @@ pub(crate) fn unsupported(requested: &str, served: &[Revision]) -> RpcError {
         requested: &'a str,
     }
     let supported: Vec<_> = served.iter().rev().map(|revision| revision.as_str()).collect();
-    let message =
-        format!("protocol version `{requested}` is not supported; use one of {}", supported.join(", "));
+    let message = format!(
+        "protocol version `{requested}` is not supported; use one of {}",
+        supported.join(", ")
+    );
     RpcError::new(code::UNSUPPORTED_VERSION, message).with_data(&Data { supported, requested })
 }
 

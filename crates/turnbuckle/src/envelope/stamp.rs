@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn a_modern_request_carries_its_envelope() {
-        let stamped = stamp(Revision::LATEST).apply(r#"{"name":"a"}"#, &Meta::new(), WantsProgress::Yes);
+        let stamped =
+            stamp(Revision::LATEST).apply(r#"{"name":"a"}"#, &Meta::new(), WantsProgress::Yes);
         let value: serde_json::Value = serde_json::from_str(&stamped.params).unwrap();
         assert_eq!(value["name"], "a");
         assert_eq!(value["_meta"][Meta::PROTOCOL_VERSION], Revision::LATEST.as_str());

@@ -7,8 +7,8 @@ use std::{
 };
 
 use turnbuckle_types::{
-    DiscoverResult, Era, Implementation, InitializeResult, ListToolsResult, Meta, Raw, Revision,
-    ServerCapabilities, ToolsCapability, write_at,
+    DiscoverResult, Encode, Era, Implementation, InitializeResult, ListToolsResult, Meta, Raw,
+    Revision, ServerCapabilities, ToolsCapability, write_at,
 };
 
 use super::{Server, changes::Changes, extract::States, tool::Tool};
@@ -36,7 +36,8 @@ impl App {
         let mut tools = HashMap::new();
         for tool in &server.tools {
             let name = tool.name();
-            problems.extend(tool.problems.iter().map(|problem| format!("tool `{name}`: {problem}")));
+            problems
+                .extend(tool.problems.iter().map(|problem| format!("tool `{name}`: {problem}")));
             for (id, state) in &tool.needs {
                 if !server.states.has(*id) {
                     problems.push(format!("tool `{name}` takes State<{state}>, which the server was not given: call .state(…)"));
@@ -96,8 +97,18 @@ impl App {
 
     /// A result without `_meta` of its own, as text, with the server's name where the
     /// revision has a place for it.
-    pub(super) fn finish<T: turnbuckle_types::Encode>(&self, result: &T, revision: Revision) -> Raw {
-        let mut text = Vec::with_capacity(256);
+    pub(super) fn finish<T: Encode>(&self, result: &T, revision: Revision) -> Raw {
+        self.finish_sized(result, revision, 0)
+    }
+
+    /// [`finish`](App::finish) for a result whose text is known to be about `size` bytes.
+    pub(super) fn finish_sized<T: Encode>(
+        &self,
+        result: &T,
+        revision: Revision,
+        size: usize,
+    ) -> Raw {
+        let mut text = Vec::with_capacity(size + self.tail.len() + 192);
         write_at(result, revision, &mut text);
         if revision.era() == Era::Modern && text.pop_if(|last| *last == b'}').is_some() {
             if text.last() != Some(&b'{') {

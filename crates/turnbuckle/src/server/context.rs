@@ -127,8 +127,9 @@ impl Ctx {
                 self.0.revision
             )));
         }
-        let params = Raw::new(&params)
-            .map_err(|error| Error::new(ErrorKind::Codec, format!("the value can't be encoded: {error}")))?;
+        let params = Raw::new(&params).map_err(|error| {
+            Error::new(ErrorKind::Codec, format!("the value can't be encoded: {error}"))
+        })?;
         let question = Outgoing {
             method: method.to_owned().into(),
             params: if params == Raw::null() { String::new() } else { params.as_str().to_owned() },

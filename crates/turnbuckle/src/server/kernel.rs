@@ -1,7 +1,7 @@
 //! Owns the way of one request: which method, which params, which handler.
 //! Does not own the handlers, nor how their answers travel.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::de::DeserializeOwned;
 use turnbuckle_types::{
@@ -17,7 +17,7 @@ use super::{
     listen, run,
 };
 use crate::{
-    dispatch::{Incoming, Note, Outcome, Reply, Serve, duplex::Replies},
+    dispatch::{Incoming, Note, Outcome, Peer, Reply, Serve, duplex::Replies},
     envelope::classify::{Envelope, Route, classify, invalid},
 };
 
@@ -25,6 +25,9 @@ use crate::{
 pub(super) struct Kernel {
     app: Arc<App>,
     handshake: Handshake,
+    peer: OnceLock<Peer>,
+    /// Tells a legacy client of changes; ends with the connection.
+    forwarder: OnceLock<tokio::task::AbortHandle>,
 }
 
 /// What a request brought along, whatever its era.
@@ -37,7 +40,12 @@ struct Asked {
 
 impl Kernel {
     pub(super) fn new(app: Arc<App>) -> Kernel {
-        Kernel { app, handshake: Handshake::default() }
+        Kernel {
+            app,
+            handshake: Handshake::default(),
+            peer: OnceLock::new(),
+            forwarder: OnceLock::new(),
+        }
     }
 
     fn route(&self, request: Incoming, replies: Replies) -> Result<Reply, RpcError> {
@@ -78,7 +86,12 @@ impl Kernel {
         self.dispatch(request, asked, replies)
     }
 
-    fn dispatch(&self, request: Incoming, asked: Asked, replies: Replies) -> Result<Reply, RpcError> {
+    fn dispatch(
+        &self,
+        request: Incoming,
+        asked: Asked,
+        replies: Replies,
+    ) -> Result<Reply, RpcError> {
         let revision = asked.revision;
         let method = Method::from_name(&request.method)
             .filter(|method| method.sent_by_client(revision))
@@ -88,11 +101,15 @@ impl Kernel {
             Method::ListTools if !self.app.tools.is_empty() => {
                 let list: ListTools = decode(&request.params)?;
                 if list.cursor.is_some() {
-                    return Err(RpcError::invalid_params("`cursor` is not one that this server gave out"));
+                    return Err(RpcError::invalid_params(
+                        "`cursor` is not one that this server gave out",
+                    ));
                 }
                 Ok(Reply::Now(Ok(self.app.list_tools(revision))))
             }
-            Method::CallTool if !self.app.tools.is_empty() => self.call_tool(request, asked, replies),
+            Method::CallTool if !self.app.tools.is_empty() => {
+                self.call_tool(request, asked, replies)
+            }
             Method::Listen => self.listen(request, revision, replies),
             Method::SetLevel => {
                 let level: SetLevel = decode(&request.params)?;
@@ -103,16 +120,22 @@ impl Kernel {
         }
     }
 
-    fn call_tool(&self, request: Incoming, asked: Asked, replies: Replies) -> Result<Reply, RpcError> {
+    fn call_tool(
+        &self,
+        request: Incoming,
+        asked: Asked,
+        replies: Replies,
+    ) -> Result<Reply, RpcError> {
         let Incoming { id, params, permit, .. } = request;
         let name = match &params.name {
             Some(name) => text(name)
                 .ok_or_else(|| RpcError::invalid_params("`params.name` must be a string"))?,
             None => return Err(RpcError::invalid_params("`params.name` is missing")),
         };
-        let tool = self.app.tools.get(&*name).cloned().ok_or_else(|| {
-            RpcError::invalid_params(format!("there is no tool named `{name}`"))
-        })?;
+        let tool =
+            self.app.tools.get(&*name).cloned().ok_or_else(|| {
+                RpcError::invalid_params(format!("there is no tool named `{name}`"))
+            })?;
         let arguments = params.arguments.unwrap_or_else(Raw::empty_object);
         if !arguments.is_object() {
             return Err(RpcError::invalid_params("`params.arguments` must be an object"));
@@ -133,7 +156,12 @@ impl Kernel {
         Ok(Reply::Later(Box::pin(run::run(self.app.clone(), tool, ctx, arguments, permit))))
     }
 
-    fn listen(&self, request: Incoming, revision: Revision, replies: Replies) -> Result<Reply, RpcError> {
+    fn listen(
+        &self,
+        request: Incoming,
+        revision: Revision,
+        replies: Replies,
+    ) -> Result<Reply, RpcError> {
         let listen: Listen = decode(&request.params)?;
         replies.at_shutdown(listen::farewell(&self.app, &request.id, revision));
         let stream =
@@ -147,6 +175,31 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// A legacy client is told of changes without having asked: its handshake did.
+    fn forward_changes(&self) {
+        let Some(peer) = self.peer.get().cloned() else { return };
+        let mut changes = self.app.changes.watch();
+        self.forwarder.get_or_init(|| {
+            let forward = async move {
+                while changes.changed().await.is_ok() {
+                    let Some(transport) = peer.transport() else { return };
+                    transport.notify(Note::new(Method::ToolListChanged.as_str(), None)).await;
+                }
+            };
+            tokio::spawn(forward).abort_handle()
+        });
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        if let Some(forwarder) = self.forwarder.get() {
+            forwarder.abort();
+        }
+    }
+}
+
 impl Serve for Kernel {
     fn serve(&self, request: Incoming, replies: Replies) -> Reply {
         self.route(request, replies).unwrap_or_else(|error| Reply::Now(Outcome::Err(error)))
@@ -154,6 +207,14 @@ impl Serve for Kernel {
 
     fn note(&self, note: Note) {
         tracing::trace!(method = %note.method, "a notification");
+        let is_ready = Method::from_name(&note.method) == Some(Method::Initialized);
+        if is_ready && self.handshake.opened().is_some() && !self.app.tools.is_empty() {
+            self.forward_changes();
+        }
+    }
+
+    fn connected(&self, peer: Peer) {
+        let _ = self.peer.set(peer);
     }
 
     fn answers(&self, _: &Fault) -> bool {

@@ -21,7 +21,8 @@ pub(super) async fn listen(
 ) -> Outcome {
     let mut changes = app.changes.watch();
     let mut granted = SubscriptionFilter::new();
-    granted.tools_list_changed = asked.tools_list_changed.filter(|wanted| *wanted && !app.tools.is_empty());
+    granted.tools_list_changed =
+        asked.tools_list_changed.filter(|wanted| *wanted && !app.tools.is_empty());
     let wants_tools = granted.tools_list_changed.is_some();
 
     // 2026-07-28 basic/patterns/subscriptions §Acknowledgment: the first message of the stream.

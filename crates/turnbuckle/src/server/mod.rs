@@ -13,7 +13,7 @@ mod listen;
 mod reply;
 mod run;
 mod say;
-mod schema;
+pub mod schema;
 mod serving;
 mod tool;
 
@@ -147,7 +147,8 @@ impl Server {
         if let Some(app) = self.app.get() {
             return Ok(app.clone());
         }
-        let app = Arc::new(App::new(self).map_err(|problem| Error::new(ErrorKind::Refused, problem))?);
+        let app =
+            Arc::new(App::new(self).map_err(|problem| Error::new(ErrorKind::Refused, problem))?);
         Ok(self.app.get_or_init(|| app).clone())
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use turnbuckle_types::{CallToolResult, Raw};
+use turnbuckle_types::{CallToolResult, ContentBlock, Raw};
 
 use super::{
     app::App,
@@ -107,11 +107,23 @@ impl Drop for FireOnDrop {
 fn encode(app: &App, ctx: &Ctx, mut result: CallToolResult) -> Raw {
     let said = std::mem::take(&mut ctx.said().meta);
     if said.is_empty() && result.meta.is_empty() {
-        return app.finish(&result, ctx.revision());
+        return app.finish_sized(&result, ctx.revision(), size_hint(&result));
     }
     for (key, value) in said.iter() {
         result.meta.insert(key.to_owned(), value.clone());
     }
     app.name_in(&mut result.meta, ctx.revision());
     Raw::at(&result, ctx.revision())
+}
+
+/// Roughly how long the result's text will be, so that a large one is written in one piece.
+fn size_hint(result: &CallToolResult) -> usize {
+    let block = |block: &ContentBlock| match block {
+        ContentBlock::Text(text) => text.text.len(),
+        ContentBlock::Image(image) => image.data.len(),
+        ContentBlock::Audio(audio) => audio.data.len(),
+        _ => 0,
+    };
+    let content: usize = result.content.iter().map(block).sum();
+    content + content / 64 + result.structured_content.as_ref().map_or(0, |raw| raw.as_str().len())
 }

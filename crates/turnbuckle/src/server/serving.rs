@@ -11,7 +11,7 @@ use super::Server;
 use crate::{
     dispatch::{
         BoxFuture, Transport as _,
-        duplex::{self, Wire},
+        duplex::driver::{self, Wire},
     },
     error::{Error, Result},
     transport::stdio,
@@ -28,9 +28,9 @@ impl Server {
         let limits = self.connection_limits();
         Serving::new(move || {
             let serve = connection?;
-            let (read, write) =
-                stdio::take_stdio().map_err(|error| Error::io("taking over the standard streams", error))?;
-            Ok(duplex::start(read, write, serve, limits, None))
+            let (read, write) = stdio::take_stdio()
+                .map_err(|error| Error::io("taking over the standard streams", error))?;
+            Ok(driver::start(read, write, serve, limits, None))
         })
     }
 
@@ -49,7 +49,7 @@ impl Server {
     ) -> Serving {
         let connection = self.connection();
         let limits = self.connection_limits();
-        Serving::new(move || Ok(duplex::start(read, write, connection?, limits, None)))
+        Serving::new(move || Ok(driver::start(read, write, connection?, limits, None)))
     }
 }
 

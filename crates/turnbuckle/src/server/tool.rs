@@ -57,7 +57,12 @@ pub(super) enum OnCancel {
 /// # let _ = server;
 /// ```
 pub fn tool<M: 'static, F: ToolFn<M>>(name: impl Into<String>, handler: F) -> Tool {
-    Tool::new(name.into(), Arc::new(Asynchronous { handler, marker: marker::<M>() }), OnCancel::Drop, F::describe)
+    Tool::new(
+        name.into(),
+        Arc::new(Asynchronous { handler, marker: marker::<M>() }),
+        OnCancel::Drop,
+        F::describe,
+    )
 }
 
 /// Makes a tool from a sync function, which runs on a thread where it may block.
@@ -65,7 +70,12 @@ pub fn tool<M: 'static, F: ToolFn<M>>(name: impl Into<String>, handler: F) -> To
 /// A cancelled call's output is discarded; the function itself ends when it ends, and can
 /// ask [`Ctx::is_cancelled`](crate::Ctx::is_cancelled).
 pub fn blocking_tool<M: 'static, F: BlockingFn<M>>(name: impl Into<String>, handler: F) -> Tool {
-    Tool::new(name.into(), Arc::new(Blocking { handler, marker: marker::<M>() }), OnCancel::Finish, F::describe)
+    Tool::new(
+        name.into(),
+        Arc::new(Blocking { handler, marker: marker::<M>() }),
+        OnCancel::Finish,
+        F::describe,
+    )
 }
 
 /// What [`Server::tool`](crate::Server::tool) takes: a [`Tool`], or a function that

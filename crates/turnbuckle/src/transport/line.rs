@@ -56,7 +56,10 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// The next line, or `None` at the end. Loses nothing when it is not polled again.
-    pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Line>>> {
+    pub(crate) fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<Option<Line>>> {
         loop {
             while let Some(line) = self.split() {
                 if let Some(line) = self.judge(line) {

@@ -106,10 +106,4 @@ impl Notes {
             None => Exchange::failed(Error::refused("this side of the connection can't be asked")),
         }
     }
-
-    pub(in crate::dispatch) fn tell(&self, note: Note) {
-        if let Some(back) = &self.back {
-            back.0.note(note);
-        }
-    }
 }

@@ -32,7 +32,9 @@ impl Group {
         self.with(|answers| {
             answers.separate();
             match outcome {
-                Ok(result) => jsonrpc::write_result(&mut answers.text, id, result.as_str().as_bytes()),
+                Ok(result) => {
+                    jsonrpc::write_result(&mut answers.text, id, result.as_str().as_bytes())
+                }
                 Err(error) => jsonrpc::write_error(&mut answers.text, Some(id), &error),
             }
         });

@@ -4,7 +4,7 @@
 //! message does to it. Does not own: framing and bytes (`driver` moves them), meaning.
 
 mod batch;
-mod driver;
+pub(crate) mod driver;
 mod receive;
 mod sending;
 mod serving;
@@ -21,7 +21,6 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use driver::{Obituary, Wire, start};
 pub(crate) use serving::{Permit, Replies, panicked};
 
 use turnbuckle_types::{RequestId, RpcError, jsonrpc};
@@ -215,7 +214,9 @@ impl State {
             Ok(result) => self.outbox.push_body(owner, result.into_bytes(), |out| {
                 jsonrpc::write_result_head(out, id);
             }),
-            Err(error) => self.outbox.push(owner, |out| jsonrpc::write_error(out, Some(id), &error)),
+            Err(error) => {
+                self.outbox.push(owner, |out| jsonrpc::write_error(out, Some(id), &error))
+            }
         }
     }
 

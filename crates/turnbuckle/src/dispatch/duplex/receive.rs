@@ -11,7 +11,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use turnbuckle_types::{
     RequestId, RpcError,
-    jsonrpc::{Fault, Frame, Message, Notification, Request, Response, Role, parse_line, write_error},
+    jsonrpc::{
+        Fault, Frame, Message, Notification, Request, Response, Role, parse_line, write_error,
+    },
 };
 
 use super::{
@@ -97,7 +99,9 @@ impl Shared {
         let Request { id, method, params } = request;
         let Some(permit) = Permit::take(self) else {
             let limit = self.limits.in_flight;
-            let message = format!("too many requests in flight on this connection: the limit is {limit} (in_flight)");
+            let message = format!(
+                "too many requests in flight on this connection: the limit is {limit} (in_flight)"
+            );
             return self.refuse(&id, RpcError::internal(message), batch);
         };
         let handler = Handler::new(id.clone(), batch.map(Group::join));
@@ -178,7 +182,9 @@ impl Shared {
             #[serde(borrow, default)]
             reason: Option<&'a RawValue>,
         }
-        let Ok(cancelled) = serde_json::from_str::<Cancelled<'_>>(note.params.text()) else { return };
+        let Ok(cancelled) = serde_json::from_str::<Cancelled<'_>>(note.params.text()) else {
+            return;
+        };
         let Some(id) = RequestId::from_token(cancelled.request_id.get()) else { return };
         let reason = cancelled.reason.map_or("none given", RawValue::get);
         let stopped = self.update(|state| {
@@ -263,7 +269,9 @@ impl Shared {
     pub(super) fn check_unsent(&self) {
         let limit = self.limits.unsent_bytes;
         if self.lock().outbox.bytes() > limit {
-            let message = format!("the peer does not read: more than {limit} bytes wait for it (unsent_bytes)");
+            let message = format!(
+                "the peer does not read: more than {limit} bytes wait for it (unsent_bytes)"
+            );
             self.close(Closed::of(ErrorKind::Limit, message, Vec::new()));
         }
     }

@@ -26,7 +26,12 @@ enum Stage {
     /// Nothing was written.
     New(Outgoing),
     /// In the table, and in the outbox or beyond.
-    Sent { id: RequestId, serial: Serial, slot: Arc<Slot>, abandon: Abandon },
+    Sent {
+        id: RequestId,
+        serial: Serial,
+        slot: Arc<Slot>,
+        abandon: Abandon,
+    },
     Done,
 }
 

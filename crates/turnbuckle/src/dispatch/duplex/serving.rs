@@ -13,10 +13,7 @@ use tokio::task::AbortHandle;
 use turnbuckle_types::{Raw, RequestId, RpcError, jsonrpc};
 
 use super::{Shared, batch::Group};
-use crate::{
-    dispatch::{BoxFuture, Exchange, Note, Outcome, Outgoing, direct, table::Serial},
-    error::Error,
-};
+use crate::dispatch::{BoxFuture, Exchange, Outcome, Outgoing, direct, table::Serial};
 
 /// What the table keeps of a running request.
 pub(super) struct Handler {
@@ -178,14 +175,5 @@ impl Replies {
             }
             Way::Direct(notes) => notes.ask(request),
         }
-    }
-
-    /// A notification to the peer that is not bound to this request's life.
-    pub(crate) async fn tell(&self, note: Note) -> Result<(), Error> {
-        match &self.0 {
-            Way::Stream { shared, .. } => super::sending::notify(shared, note).await,
-            Way::Direct(notes) => notes.tell(note),
-        }
-        Ok(())
     }
 }

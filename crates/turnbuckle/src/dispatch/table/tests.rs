@@ -98,7 +98,11 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// Half of the ids are spelled as strings.
 fn spell(id: u8) -> RequestId {
-    if id.is_multiple_of(2) { RequestId::from(u32::from(id)) } else { RequestId::from(id.to_string()) }
+    if id.is_multiple_of(2) {
+        RequestId::from(u32::from(id))
+    } else {
+        RequestId::from(id.to_string())
+    }
 }
 
 proptest! {

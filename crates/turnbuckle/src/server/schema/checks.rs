@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::SchemaError;
 use super::inline::{ANNOTATIONS, definition_name};
+use super::number::{Number, enforced_range};
 use super::problem::{ArgumentError, shorten};
 use super::shape::Shape;
 use super::walk;
@@ -24,14 +25,14 @@ const DEEPEST: usize = 64;
 /// in `oneOf`, `anyOf`, `not` or `if`: which branch of a union applies is serde's decision.
 ///
 /// ```
-/// use turnbuckle::server::schema::Checks;
+/// use turnbuckle::schema::Checks;
 ///
 /// let schema = serde_json::json!({"properties": {"count": {"type": "integer", "minimum": 1}}});
 /// let checks = Checks::compile(&schema)?.expect("there is something to check");
 /// assert!(checks.run(r#"{"count": 1}"#).is_ok());
 /// let error = checks.run(r#"{"count": 0}"#).unwrap_err();
 /// assert_eq!(error.to_string(), "`count` must be at least 1, is 0");
-/// # Ok::<(), turnbuckle::server::schema::SchemaError>(())
+/// # Ok::<(), turnbuckle::schema::SchemaError>(())
 /// ```
 #[derive(Clone)]
 pub struct Checks {
@@ -49,6 +50,7 @@ impl Checks {
     }
 
     /// As [`Checks::compile`], leaving out the `enum`s that the decoder knows as its own variants.
+    /// They are told by their names: a string limited to some of them by hand is left out as well.
     pub(super) fn compile_beside(
         schema: &Value,
         decoder: &Shape,
@@ -145,54 +147,6 @@ impl Size {
     }
 }
 
-/// A number of JSON: exact as long as it is whole.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Number {
-    Whole(i128),
-    Real(f64),
-}
-
-impl Number {
-    pub(super) fn of(value: &Value) -> Option<Number> {
-        let Value::Number(number) = value else {
-            return None;
-        };
-        number.as_i128().map(Number::Whole).or_else(|| number.as_f64().map(Number::Real))
-    }
-
-    pub(super) fn as_real(self) -> f64 {
-        match self {
-            Number::Whole(number) => number as f64,
-            Number::Real(number) => number,
-        }
-    }
-}
-
-impl PartialEq for Number {
-    fn eq(&self, other: &Number) -> bool {
-        self.partial_cmp(other) == Some(std::cmp::Ordering::Equal)
-    }
-}
-
-impl PartialOrd for Number {
-    fn partial_cmp(&self, other: &Number) -> Option<std::cmp::Ordering> {
-        match (self, other) {
-            (Number::Whole(one), Number::Whole(two)) => Some(one.cmp(two)),
-            _ => self.as_real().partial_cmp(&other.as_real()),
-        }
-    }
-}
-
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Number::Whole(number) => number.fmt(f),
-            // `{}` writes 1e300 with all its zeros.
-            Number::Real(number) => write!(f, "{number:?}"),
-        }
-    }
-}
-
 struct Compiler<'a> {
     root: &'a Value,
     decoder: &'a Shape,
@@ -204,7 +158,9 @@ impl<'a> Compiler<'a> {
     /// Compiles the schema at `path` (for messages) and returns its number.
     fn node(&mut self, schema: &'a Value, path: &str, depth: usize) -> Result<usize, SchemaError> {
         let says_more = |schema: &Map<String, Value>| {
-            schema.keys().any(|keyword| keyword != "$ref" && !ANNOTATIONS.contains(&keyword.as_str()))
+            schema
+                .keys()
+                .any(|keyword| keyword != "$ref" && !ANNOTATIONS.contains(&keyword.as_str()))
         };
         match (schema.get("$ref"), schema) {
             (Some(Value::String(reference)), Value::Object(schema)) if !says_more(schema) => {
@@ -459,23 +415,6 @@ fn compile_pattern(pattern: &str, path: &str) -> Result<Regex, SchemaError> {
              write it without look-around, back-references and `\\p`, or check it in the handler"
         ))
     })
-}
-
-/// The range that decoding into the integer type of this name enforces.
-fn enforced_range(format: &str) -> (Option<Number>, Option<Number>) {
-    let (least, most) = match format {
-        "int8" => (i8::MIN.into(), i8::MAX.into()),
-        "int16" => (i16::MIN.into(), i16::MAX.into()),
-        "int32" => (i32::MIN.into(), i32::MAX.into()),
-        "int64" | "int" => (i64::MIN.into(), i64::MAX.into()),
-        "uint8" => (0, u8::MAX.into()),
-        "uint16" => (0, u16::MAX.into()),
-        "uint32" => (0, u32::MAX.into()),
-        "uint64" | "uint" => (0, u64::MAX.into()),
-        "uint128" => (0, i128::MAX),
-        _ => return (None, None),
-    };
-    (Some(Number::Whole(least)), Some(Number::Whole(most)))
 }
 
 /// A size, which JSON Schema lets be written as `3.0` too.

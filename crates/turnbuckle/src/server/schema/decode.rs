@@ -13,7 +13,7 @@ use super::problem::{ArgumentError, Problem};
 /// A whole number may be written as `1.0` or `1e3` where an integer is expected, as JSON Schema has it.
 ///
 /// ```
-/// use turnbuckle::server::schema::{decode_arguments, input_schema_of};
+/// use turnbuckle::schema::{decode_arguments, input_schema_of};
 ///
 /// #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 /// struct Page {
@@ -32,39 +32,35 @@ pub fn decode_arguments<T: DeserializeOwned>(
     checks: Option<&Checks>,
 ) -> Result<T, ArgumentError> {
     // serde would take the items of an array for the fields of a struct.
-    let is_object = text.trim_ascii_start().starts_with('{');
-    match serde_json::from_str(text) {
-        Ok(arguments) if is_object => {
-            checks.map_or(Ok(()), |checks| checks.run(text))?;
-            Ok(arguments)
-        }
-        Ok(_) => Err(ArgumentError::one(explain::not_an_object(text))),
-        Err(error) => decode_again(text, checks, &error),
+    if !text.trim_ascii_start().starts_with('{') {
+        return Err(ArgumentError::one(first_problem::<T>(text)));
     }
+    let Ok(arguments) = serde_json::from_str(text) else {
+        return decode_again(text, checks);
+    };
+    checks.map_or(Ok(()), |checks| checks.run(text))?;
+    Ok(arguments)
 }
 
+/// Tries once more with whole numbers written plainly, or says what is wrong.
 #[cold]
 fn decode_again<T: DeserializeOwned>(
     text: &str,
     checks: Option<&Checks>,
-    error: &serde_json::Error,
 ) -> Result<T, ArgumentError> {
-    if explain::is_about_a_fraction(error)
-        && let Some(rewritten) = write_whole_numbers_plainly(text)
-    {
-        return match serde_json::from_str(&rewritten) {
-            Ok(arguments) => {
-                checks.map_or(Ok(()), |checks| checks.run(&rewritten))?;
-                Ok(arguments)
-            }
-            Err(_) => Err(ArgumentError::one(first_problem::<T>(&rewritten))),
-        };
+    let rewritten = write_whole_numbers_plainly(text);
+    match rewritten.as_deref().map(serde_json::from_str) {
+        Some(Ok(arguments)) => {
+            checks.map_or(Ok(()), |checks| checks.run(text))?;
+            Ok(arguments)
+        }
+        _ => Err(ArgumentError::one(first_problem::<T>(rewritten.as_deref().unwrap_or(text)))),
     }
-    Err(ArgumentError::one(first_problem::<T>(text)))
 }
 
 fn first_problem<T: DeserializeOwned>(text: &str) -> Problem {
-    if !text.trim_ascii_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok() {
+    if !text.trim_ascii_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
+    {
         return explain::not_an_object(text);
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);

@@ -10,6 +10,9 @@ use super::problem::{Problem, count, push_index, push_key, shorten};
 /// Longer texts of somebody's own error types are cut.
 const LONGEST_MESSAGE: usize = 300;
 
+/// How messages start that name a Rust enum none of whose forms fits.
+const NO_VARIANT: [&str; 2] = ["data did not match any variant", "no variant of enum"];
+
 /// What is wrong, given serde's view of where and what.
 pub(super) fn explain(path: &Path, error: &serde_json::Error, text: &str) -> Problem {
     let place = write_path(path);
@@ -40,7 +43,7 @@ pub(super) fn explain(path: &Path, error: &serde_json::Error, text: &str) -> Pro
         explain_mismatch(rest, Got::Value)
     } else if let Some(rest) = message.strip_prefix("invalid length ") {
         explain_length(rest)
-    } else if message.starts_with("data did not match any variant") {
+    } else if NO_VARIANT.iter().any(|start| message.starts_with(start)) {
         "expected one of the forms that its schema lists".to_owned()
     } else {
         own_words(&message)
@@ -52,11 +55,6 @@ pub(super) fn explain(path: &Path, error: &serde_json::Error, text: &str) -> Pro
 pub(super) fn not_an_object(text: &str) -> Problem {
     let got = kind_by_first_byte(text.trim_ascii_start().bytes().next());
     Problem::new("", format!("expected an object, got {}", got.unwrap_or("nothing")))
-}
-
-/// Whether decoding failed for a number written with a fraction or an exponent.
-pub(super) fn is_about_a_fraction(error: &serde_json::Error) -> bool {
-    error.is_data() && error.to_string().starts_with("invalid type: floating point")
 }
 
 /// serde_json's message without the line and column, which mean nothing to the sender.

@@ -27,7 +27,7 @@ const MOST_PROBLEMS: usize = 8;
 /// `"type": "object"`, and it refers to nothing outside itself: nothing is ever fetched.
 ///
 /// ```
-/// use turnbuckle::server::schema::HandWritten;
+/// use turnbuckle::schema::HandWritten;
 /// use turnbuckle_types::Raw;
 ///
 /// let schema = Raw::from(serde_json::json!({
@@ -39,7 +39,7 @@ const MOST_PROBLEMS: usize = 8;
 /// assert!(schema.validate(r#"{"city": "Ulm"}"#).is_ok());
 /// let error = schema.validate(r#"{"city": 7}"#).unwrap_err();
 /// assert_eq!(error.to_string(), "`city`: expected a string, got a number");
-/// # Ok::<(), turnbuckle::server::schema::SchemaError>(())
+/// # Ok::<(), turnbuckle::schema::SchemaError>(())
 /// ```
 #[derive(Clone)]
 pub struct HandWritten {
@@ -81,7 +81,10 @@ impl HandWritten {
     /// Validates arguments, given as the text of one JSON value. Reports a few violations at most.
     pub fn validate(&self, arguments: &str) -> Result<(), ArgumentError> {
         let arguments: Value = serde_json::from_str(arguments).map_err(|error| {
-            ArgumentError::one(Problem::new("", format!("is not JSON that can be checked: {error}")))
+            ArgumentError::one(Problem::new(
+                "",
+                format!("is not JSON that can be checked: {error}"),
+            ))
         })?;
         if self.validator.is_valid(&arguments) {
             return Ok(());
@@ -98,7 +101,9 @@ impl HandWritten {
 
 impl fmt::Debug for HandWritten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HandWritten").field("draft", &self.validator.draft()).finish_non_exhaustive()
+        f.debug_struct("HandWritten")
+            .field("draft", &self.validator.draft())
+            .finish_non_exhaustive()
     }
 }
 
@@ -136,7 +141,9 @@ fn refuse(error: &ValidationError<'_>) -> SchemaError {
         "" => "at its root".to_owned(),
         pointer => format!("at `{pointer}`"),
     };
-    SchemaError::new(format!("the schema is not valid JSON Schema {place} ({error}): correct it there"))
+    SchemaError::new(format!(
+        "the schema is not valid JSON Schema {place} ({error}): correct it there"
+    ))
 }
 
 fn explain(error: &ValidationError<'_>) -> Problem {
@@ -145,6 +152,12 @@ fn explain(error: &ValidationError<'_>) -> Problem {
         ValidationErrorKind::Required { property } => {
             push_key(&mut path, property.as_str().unwrap_or_default());
             "is missing".to_owned()
+        }
+        // `additionalProperties: false` without any `properties` is told apart only by its place.
+        ValidationErrorKind::FalseSchema
+            if error.schema_path().as_str().ends_with("/additionalProperties") =>
+        {
+            "unknown fields: none is expected".to_owned()
         }
         ValidationErrorKind::PropertyNames { error } => {
             if let Value::String(name) = &**error.instance() {

@@ -107,13 +107,14 @@ const FORMATS: &[&str] = &[
 /// Each entry is one sentence with the place; an empty list means there is nothing to complain about.
 ///
 /// ```
-/// use turnbuckle::server::schema::lint;
+/// use turnbuckle::schema::lint;
 /// let schema = serde_json::json!({"properties": {"n": {"type": "integer", "format": "uint32"}}});
 /// assert_eq!(lint(&schema), ["the format `uint32` at `/properties/n` is not standard"]);
 /// ```
 pub fn lint(schema: &Value) -> Vec<String> {
     let mut complaints = Vec::new();
-    lint_at(schema, "", &mut complaints);
+    lint_at(schema, "/", &mut complaints);
+    complaints.sort_unstable();
     complaints
 }
 
@@ -121,6 +122,7 @@ fn lint_at(schema: &Value, at: &str, complaints: &mut Vec<String>) {
     let Value::Object(members) = schema else {
         return;
     };
+    let inside = at.trim_end_matches('/');
     for (keyword, value) in members {
         match holds(keyword) {
             None => complaints.push(format!("the keyword `{keyword}` at `{at}` is not standard")),
@@ -130,15 +132,15 @@ fn lint_at(schema: &Value, at: &str, complaints: &mut Vec<String>) {
                     complaints.push(format!("the format `{format}` at `{at}` is not standard"));
                 }
             }
-            Some(Holds::Schema) => lint_at(value, &format!("{at}/{keyword}"), complaints),
+            Some(Holds::Schema) => lint_at(value, &format!("{inside}/{keyword}"), complaints),
             Some(Holds::Schemas) => {
                 for (index, schema) in value.as_array().into_iter().flatten().enumerate() {
-                    lint_at(schema, &format!("{at}/{keyword}/{index}"), complaints);
+                    lint_at(schema, &format!("{inside}/{keyword}/{index}"), complaints);
                 }
             }
             Some(Holds::NamedSchemas) => {
                 for (name, schema) in value.as_object().into_iter().flatten() {
-                    lint_at(schema, &format!("{at}/{keyword}/{name}"), complaints);
+                    lint_at(schema, &format!("{inside}/{keyword}/{name}"), complaints);
                 }
             }
         }

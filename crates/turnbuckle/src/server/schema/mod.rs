@@ -13,6 +13,7 @@ mod explain;
 mod handwritten;
 mod inline;
 mod keywords;
+mod number;
 mod portable;
 mod problem;
 mod shape;
@@ -39,7 +40,7 @@ pub use self::problem::{ArgumentError, Problem};
 /// The schema of a tool's arguments, and what must be checked beside decoding them.
 ///
 /// ```
-/// use turnbuckle::server::schema::input_schema_of;
+/// use turnbuckle::schema::input_schema_of;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Sleep {
@@ -58,7 +59,7 @@ pub use self::problem::{ArgumentError, Problem};
 ///     )
 /// );
 /// assert!(input.checks.is_none(), "decoding enforces all of it");
-/// # Ok::<(), turnbuckle::server::schema::SchemaError>(())
+/// # Ok::<(), turnbuckle::schema::SchemaError>(())
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -88,7 +89,7 @@ pub fn input_schema_of<T: JsonSchema + DeserializeOwned>() -> Result<InputSchema
 /// The schema of a tool's structured result.
 ///
 /// ```
-/// use turnbuckle::server::schema::output_schema_of;
+/// use turnbuckle::schema::output_schema_of;
 ///
 /// let sums = output_schema_of::<Vec<i64>>()?;
 /// assert_eq!(sums.schema.as_str(), r#"{"type":"array","items":{"type":"integer"}}"#);
@@ -97,7 +98,7 @@ pub fn input_schema_of<T: JsonSchema + DeserializeOwned>() -> Result<InputSchema
 ///     sums.wrapped("result")?.as_str(),
 ///     r#"{"type":"object","properties":{"result":{"type":"array","items":{"type":"integer"}}},"required":["result"]}"#
 /// );
-/// # Ok::<(), turnbuckle::server::schema::SchemaError>(())
+/// # Ok::<(), turnbuckle::schema::SchemaError>(())
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -131,7 +132,7 @@ pub fn output_schema_of<T: JsonSchema>() -> Result<OutputSchema, SchemaError> {
 /// A schema that cannot be used for a tool: one sentence that says what to write instead.
 ///
 /// ```
-/// use turnbuckle::server::schema::input_schema_of;
+/// use turnbuckle::schema::input_schema_of;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// enum Shape { Circle, Square }

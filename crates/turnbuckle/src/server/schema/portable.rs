@@ -106,8 +106,9 @@ fn require_object(root: &mut Value, name: &str) -> Result<(), SchemaError> {
     }
     let kind = members.get("type");
     let union = ["oneOf", "anyOf", "allOf"].iter().any(|keyword| members.contains_key(*keyword));
-    let nullable = kind.and_then(Value::as_array).is_some_and(|kinds| kinds.contains(&"null".into()))
-        || ["oneOf", "anyOf"].iter().any(|keyword| has_null_branch(members, keyword));
+    let nullable =
+        kind.and_then(Value::as_array).is_some_and(|kinds| kinds.contains(&"null".into()))
+            || ["oneOf", "anyOf"].iter().any(|keyword| has_null_branch(members, keyword));
     match kind.and_then(Value::as_str) {
         _ if nullable => Err(refuse(
             name,
@@ -333,7 +334,10 @@ fn forbid_null(members: &mut Map<String, Value>) {
 }
 
 fn has_null_branch(members: &Map<String, Value>, keyword: &str) -> bool {
-    members.get(keyword).and_then(Value::as_array).is_some_and(|branches| branches.iter().any(is_null))
+    members
+        .get(keyword)
+        .and_then(Value::as_array)
+        .is_some_and(|branches| branches.iter().any(is_null))
 }
 
 fn is_null(schema: &Value) -> bool {

@@ -9,7 +9,7 @@ const LONGEST_ECHO: usize = 40;
 /// Arguments that do not fit a tool: what is wrong, and where.
 ///
 /// ```
-/// use turnbuckle::server::schema::decode_arguments;
+/// use turnbuckle::schema::decode_arguments;
 ///
 /// #[derive(Debug, serde::Deserialize)]
 /// struct Add { a: i64, b: i64 }
@@ -47,7 +47,7 @@ impl std::error::Error for ArgumentError {}
 /// One thing that is wrong with some arguments.
 ///
 /// ```
-/// use turnbuckle::server::schema::decode_arguments;
+/// use turnbuckle::schema::decode_arguments;
 ///
 /// let error = decode_arguments::<std::collections::BTreeMap<String, Vec<u8>>>(
 ///     r#"{"red": [0, 256]}"#,

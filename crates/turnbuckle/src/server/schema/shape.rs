@@ -29,9 +29,10 @@ impl Shape {
         &self,
         properties: impl Iterator<Item = &'a str> + Clone,
     ) -> Option<&'static [&'static str]> {
-        let fitting = self.structs.iter().filter(|fields| {
-            properties.clone().all(|property| fields.contains(&property))
-        });
+        let fitting = self
+            .structs
+            .iter()
+            .filter(|fields| properties.clone().all(|property| fields.contains(&property)));
         // Aliases stand in the list too, so it may be longer than the properties.
         fitting.min_by_key(|fields| fields.len()).copied()
     }
@@ -211,7 +212,10 @@ impl<'de> SeqAccess<'de> for One<'_> {
 impl<'de> MapAccess<'de> for One<'_> {
     type Error = Stop;
 
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Stop> {
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Stop> {
         if self.beyond.is_none() {
             return Ok(None);
         }
@@ -294,10 +298,7 @@ impl<'de, 'p> EnumAccess<'de> for Variant<'p> {
     type Error = Stop;
     type Variant = Probe<'p>;
 
-    fn variant_seed<S: DeserializeSeed<'de>>(
-        self,
-        seed: S,
-    ) -> Result<(S::Value, Probe<'p>), Stop> {
+    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Probe<'p>), Stop> {
         let name: StrDeserializer<'_, Stop> = self.name.into_deserializer();
         Ok((seed.deserialize(name)?, self.beyond))
     }

@@ -10,7 +10,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::checks::{Applies, ArrayCheck, Node, Number, ObjectCheck, Size};
+use super::checks::{Applies, ArrayCheck, Node, ObjectCheck, Size};
+use super::number::Number;
 use super::problem::{Problem, count, push_index, push_key, shorten};
 
 /// How many violations are reported; the rest would only repeat them.
@@ -78,7 +79,7 @@ impl Run<'_> {
                 self.report(place, format!("must be {relation} {limit}, is {number}"));
             }
         }
-        if let Some(step) = check.multiple_of.filter(|step| !is_multiple(number, *step)) {
+        if let Some(step) = check.multiple_of.filter(|step| !number.is_multiple_of(*step)) {
             self.report(place, format!("must be a multiple of {step}, is {number}"));
         }
         self.choice(node, place, |choice| Number::of(choice) == Some(number));
@@ -213,7 +214,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         let first: Option<Key<'de>> = members.next_key()?;
         if first.as_ref().is_some_and(|key| key.0 == NUMBER_TOKEN) {
             let text: String = members.next_value()?;
-            if let Some(number) = read_number(&text) {
+            if let Some(number) = Number::parse(&text) {
                 self.run.number(node, number, self.place);
             }
             return Ok(());
@@ -330,20 +331,6 @@ impl<'de> Deserialize<'de> for Key<'de> {
 
         deserializer.deserialize_str(ReadKey)
     }
-}
-
-fn read_number(text: &str) -> Option<Number> {
-    let whole = text.parse().ok().map(Number::Whole);
-    whole.or_else(|| text.parse().ok().map(Number::Real))
-}
-
-fn is_multiple(number: Number, step: Number) -> bool {
-    if let (Number::Whole(number), Number::Whole(step)) = (number, step) {
-        return number % step == 0;
-    }
-    // 0.3 is a multiple of 0.1 although neither is exact.
-    let steps = number.as_real() / step.as_real();
-    (steps - steps.round()).abs() <= 1e-9 * steps.abs().max(1.0)
 }
 
 /// The same text for equal values: spacing, escapes, `1` or `1.0`, and the order of members aside.

@@ -1,77 +1,308 @@
-use super::zoo::*;
-use crate::server::schema::decode_arguments;
+//! Owns what is said about arguments that do not decode. Does not own the checks that follow.
 
-macro_rules! says { ($t:ty, $text:expr) => { match decode_arguments::<$t>($text, None) { Ok(v) => eprintln!("{:60} OK {v:?}", $text), Err(e) => eprintln!("{:60} {e}   @{}", $text, e.problems[0].path) } } }
+use serde::Deserialize;
+
+use super::zoo::*;
+use crate::server::schema::{Problem, decode_arguments, input_schema_of};
+
+macro_rules! assert_says {
+    ($type:ty, $text:expr, $sentence:expr) => {{
+        let error = decode_arguments::<$type>($text, None).unwrap_err();
+        assert_eq!(error.to_string(), $sentence, "for {}", $text);
+        assert_eq!(error.problems.len(), 1);
+    }};
+}
 
 #[test]
-fn dump_decode() {
-    says!(Point, r#"{"x":"a","y":1}"#);
-    says!(Point, r#"{"y":1}"#);
-    says!(Point, r#"[1,2]"#);
-    says!(Point, r#"null"#);
-    says!(Point, r#"{"x":1,"y":1,"x":2}"#);
-    says!(Point, r#"{"x":1,"y":1}}"#);
-    says!(Point, r#"{"x":1e999,"y":1}"#);
-    says!(Point, r#"{"x":1,"#);
-    says!(Strict, r#"{"query":"a","colour":1}"#);
-    says!(Strict, r#"{"query":"a","limit":-1}"#);
-    says!(Strict, r#"{"query":"a","limit":1.5}"#);
-    says!(Strict, r#"{"query":"a","limit":1.0}"#);
-    says!(Strict, r#"{"query":"a","limit":true}"#);
-    says!(Strict, r#"{"query":"a","limit":4294967296}"#);
-    says!(Enums, r#"{"plain":"dog"}"#);
-    says!(Enums, r#"{"plain":5}"#);
-    says!(Enums, r#"{"plain":{"dog":null}}"#);
-    says!(Enums, r#"{"plain":"ant","documented":"kelvin","single":"Only","many":["celsius",
-      7]}"#);
-    says!(Enums, r#"{"plain":"ant","documented":"kelvin","single":"Only","many":["celsius","x"]}"#);
-    says!(Nested, r#"{"startingPoint":{"x":1,"y":2},"wayPoints":[{"x":1,"y":2},{"x":1}]}"#);
-    says!(Nested, r#"{"startingPoint":{"x":1,"y":2},"wayPoints":[{"x":1,"y":2},{"x":[],"y":1}]}"#);
-    says!(Nested, r#"{"startingPoint":5}"#);
-    says!(Nested, r#"{"startingPoint":[1]}"#);
-    says!(Tagged, r#"{"internal":{"kind":"circle"},"adjacent":[]}"#);
-    says!(Tagged, r#"{"internal":{"kind":"circle","radius":"x"},"adjacent":[]}"#);
-    says!(Tagged, r#"{"internal":{"kind":"oval"},"adjacent":[]}"#);
-    says!(Tagged, r#"{"internal":{},"adjacent":[]}"#);
-    says!(Tagged, r#"{"internal":5,"adjacent":[]}"#);
-    says!(Tagged, r#"{"internal":{"kind":"nothing"},"adjacent":[{"t":"Three"}]}"#);
-    says!(Tagged, r#"{"internal":{"kind":"nothing"},"adjacent":[{"t":"One"}]}"#);
-    says!(Tagged, r#"{"internal":{"kind":"nothing"},"adjacent":[{"t":"One","c":300}]}"#);
-    says!(Tagged, r#"{"internal":{"kind":"nothing"},"adjacent":[5]}"#);
-    says!(Tagged, r#"{"internal":{"kind":"nothing"},"adjacent":[], "external":{"Fields":{}}}"#);
-    says!(Tagged, r#"{"internal":{"kind":"nothing"},"adjacent":[], "external":{"Fields":{"b":3}}}"#);
-    says!(Tagged, r#"{"internal":{"kind":"nothing"},"adjacent":[], "external":{"Pair":[1]}}"#);
-    says!(Tagged, r#"{"internal":{"kind":"nothing"},"adjacent":[], "external":{"Pair":[1,2,3]}}"#);
-    says!(Tagged, r#"{"internal":{"kind":"nothing"},"adjacent":[], "external":"Newtype"}"#);
-    says!(Tagged, r#"{"internal":{"kind":"nothing"},"adjacent":[], "external":"Other"}"#);
-    says!(Tagged, r#"{"internal":{"kind":"nothing"},"adjacent":[], "external":{"Unit":1}}"#);
-    says!(Tagged, r#"{"internal":{"kind":"nothing"},"adjacent":[], "external":{"Unit":null, "x":1}}"#);
-    says!(Sequences, r#"{"pair":[1,2]}"#);
-    says!(Sequences, r#"{"pair":[1]}"#);
-    says!(Sequences, r#"{"pair":[1,"a","b"]}"#);
-    says!(Sequences, r#"{"pair":[1,"a"],"triple":[1,2]}"#);
-    says!(Sequences, r#"{"pair":[1,"a"],"triple":[1,2,3],"set":{}}"#);
-    says!(Maps, r#"{"counts":{"a":-1}}"#);
-    says!(Maps, r#"{"counts":{"a b.c":-1}}"#);
-    says!(Maps, r#"{"counts":{},"points":{"p":{}}}"#);
-    says!(Maps, r#"{"counts":{},"points":{},"by_number":{"x":"a"}}"#);
-    says!(Maps, r#"{"counts":{},"points":{},"by_number":{"70000":"a"}}"#);
-    says!(Integers, r#"{"z":200}"#);
-    says!(Integers, r#"{"t":9223372036854775808}"#);
-    says!(Integers, r#"{"n":0}"#);
-    says!(Integers, r#"{"m":0}"#);
-    says!(Integers, r#"{"s":1e30}"#);
-    says!(Primitives, r#"{"letter":"ab"}"#);
-    says!(Primitives, r#"{"flag":"yes"}"#);
-    says!(Primitives, r#"{"nothing":1}"#);
-    says!(Primitives, r#"{"address":"x"}"#);
-    says!(Primitives, r#"{"text":null}"#);
-    says!(Flat, r#"{"b":1,"x":"q","y":1}"#);
-    says!(Flat, r#"{"b":1}"#);
-    says!(Tree, &format!(r#"{{"name":"x","children":{}"#, r#"[{"name":"a","children":"#.repeat(100)));
-    says!(Strict, &format!(r#"{{"query":"a","{}":1}}"#, "long".repeat(50)));
-    says!(Enums, &format!(r#"{{"plain":"{}"}}"#, "long".repeat(50)));
-    says!(Primitives, &format!(r#"{{"letter":"{}"}}"#, "long".repeat(50)));
-    says!(Strict, r#"{"query":"a","a`, expected `b":1}"#);
-    says!(Strict, r#"{"limit":"a, expected b"}"#);
+fn a_wrong_kind_of_value_is_named_with_its_path() {
+    assert_says!(Point, r#"{"x":"1","y":1}"#, "`x`: expected a number, got a string");
+    assert_says!(
+        Strict,
+        r#"{"query":"a","limit":true}"#,
+        "`limit`: expected an integer, got a boolean"
+    );
+    assert_says!(Strict, r#"{"query":null}"#, "`query`: expected a string, got null");
+    assert_says!(Primitives, r#"{"flag":"yes"}"#, "`flag`: expected a boolean, got a string");
+    assert_says!(Primitives, r#"{"nothing":1}"#, "`nothing`: expected null, got an integer");
+    assert_says!(
+        Nested,
+        r#"{"startingPoint":5}"#,
+        "`startingPoint`: expected an object, got an integer"
+    );
+    assert_says!(
+        Nested,
+        r#"{"startingPoint":[1]}"#,
+        "`startingPoint`: expected an object, got an array"
+    );
+    assert_says!(
+        Nested,
+        r#"{"wayPoints":[{"x":1,"y":2},{"x":[],"y":1}]}"#,
+        "`wayPoints[1].x`: expected a number, got an array"
+    );
+    assert_says!(Sequences, r#"{"set":{}}"#, "`set`: expected an array, got an object");
+    assert_says!(Maps, r#"{"free":[]}"#, "`free`: expected an object, got an array");
+}
+
+#[test]
+fn the_whole_must_be_an_object() {
+    assert_says!(Point, "[1,2]", "expected an object, got an array");
+    assert_says!(Point, " [1,2]", "expected an object, got an array");
+    assert_says!(Point, "[1.0,2]", "expected an object, got an array");
+    assert_says!(Point, "null", "expected an object, got null");
+    assert_says!(Point, "7", "expected an object, got a number");
+    assert_says!(serde_json::Value, "[]", "expected an object, got an array");
+    assert_says!(Empty, "[]", "expected an object, got an array");
+}
+
+#[test]
+fn a_missing_an_unknown_and_a_repeated_field_are_named() {
+    assert_says!(Point, r#"{"y":1}"#, "`x` is missing");
+    assert_says!(Nested, r#"{"wayPoints":[{"x":1,"y":2},{"x":1}]}"#, "`wayPoints[1].y` is missing");
+    assert_says!(Maps, r#"{"points":{"p q":{}}}"#, "`points[\"p q\"].y` is missing");
+    assert_says!(
+        Strict,
+        r#"{"query":"a","colour":1}"#,
+        "unknown field `colour`, expected one of `verbose`, `limit`, `max`, `query`"
+    );
+    assert_says!(
+        Strict,
+        r#"{"a`, expected `b":1}"#,
+        "unknown field `a`, expected `b`, expected one of `verbose`, `limit`, `max`, `query`"
+    );
+    assert_says!(Point, r#"{"x":1,"y":1,"x":2}"#, "`x` is given twice");
+
+    #[derive(Debug, Deserialize)]
+    struct Outer {
+        #[expect(dead_code, reason = "only its decoding matters")]
+        inner: Vec<Closed>,
+    }
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Closed {}
+    assert_says!(
+        Outer,
+        r#"{"inner":[{},{"a":1}]}"#,
+        "`inner[1]`: unknown field `a`, none is expected"
+    );
+}
+
+#[test]
+fn an_integer_that_does_not_fit_is_told_the_range() {
+    assert_says!(Integers, r#"{"z":200}"#, "`z`: expected an integer from -128 to 127, got 200");
+    assert_says!(
+        Strict,
+        r#"{"limit":-1}"#,
+        "`limit`: expected an integer from 0 to 4294967295, got -1"
+    );
+    assert_says!(Integers, r#"{"n":0}"#, "`n`: expected an integer other than 0, got 0");
+    assert_says!(Strict, r#"{"limit":1.5}"#, "`limit`: expected an integer, got 1.5");
+    assert_says!(Integers, r#"{"s":1e30}"#, "`s`: expected an integer, got 1e+30");
+    assert_says!(Point, r#"{"x":1e999}"#, "`x` is a number too large to be represented");
+}
+
+#[test]
+fn sizes_of_tuples_and_arrays_are_told() {
+    assert_says!(Sequences, r#"{"pair":[1]}"#, "`pair`: expected an array of 2 items, got 1");
+    assert_says!(Sequences, r#"{"pair":[1,"a","b"]}"#, "`pair`: expected fewer items");
+    assert_says!(Sequences, r#"{"triple":[1,2]}"#, "`triple`: expected an array of 3 items, got 2");
+    assert_says!(
+        Primitives,
+        r#"{"letter":"ab"}"#,
+        "`letter`: expected a single character, got \"ab\""
+    );
+}
+
+#[test]
+fn choices_are_listed() {
+    assert_says!(
+        Enums,
+        r#"{"plain":"dog"}"#,
+        "`plain`: unknown choice `dog`, expected `zebra` or `ant`"
+    );
+    assert_says!(
+        Enums,
+        "{\"many\":[\"celsius\",\n  7]}",
+        "`many[1]`: expected one of its named choices, got a number"
+    );
+    assert_says!(
+        Tagged,
+        r#"{"internal":{"kind":"oval"}}"#,
+        "`internal.kind`: unknown choice `oval`, expected one of `circle`, `rectangle`, `nothing`"
+    );
+    assert_says!(Tagged, r#"{"internal":{"kind":"circle"}}"#, "`internal.radius` is missing");
+    assert_says!(Tagged, r#"{"internal":{}}"#, "`internal.kind` is missing");
+    assert_says!(Tagged, r#"{"internal":5}"#, "`internal`: expected an object, got an integer");
+    assert_says!(
+        Tagged,
+        r#"{"adjacent":[{"t":"One","c":300}]}"#,
+        "`adjacent[0].c`: expected an integer from 0 to 255, got 300"
+    );
+    assert_says!(Tagged, r#"{"external":{"Fields":{}}}"#, "`external.Fields.b` is missing");
+    assert_says!(
+        Tagged,
+        r#"{"external":"Newtype"}"#,
+        "`external`: expected an object {\"Newtype\": …}, got a string"
+    );
+    assert_says!(
+        Tagged,
+        r#"{"external":{"Unit":1}}"#,
+        "`external.Unit`: expected null, got an integer"
+    );
+    assert_says!(
+        Maps,
+        r#"{"by_number":{"x":"a"}}"#,
+        "`by_number`: expected other keys, such as numbers or named choices"
+    );
+}
+
+#[test]
+fn what_is_not_json_is_said_to_be_so() {
+    assert_says!(
+        Point,
+        r#"{"x":1,"#,
+        "the arguments object is not valid JSON: EOF while parsing a value"
+    );
+    assert_says!(Point, r#"{"x":1,"y":1}}"#, "expected one JSON object and nothing after it");
+    let deep =
+        format!(r#"{{"name":"","children":{}1{}"#, "[{\"children\":".repeat(90), "}]".repeat(90));
+    let error = decode_arguments::<Tree>(&format!("{deep}}}"), None).unwrap_err();
+    assert_eq!(error.problems[0].message, "is nested too deeply");
+}
+
+#[test]
+fn long_input_is_not_repeated_in_full() {
+    let long = "long".repeat(50);
+    let texts = [
+        format!(r#"{{"{long}":1}}"#),
+        format!(r#"{{"query":"a","limit":"{long}"}}"#),
+        format!(r#"{{"query":["{long}"]}}"#),
+    ];
+    for text in &texts {
+        let error = decode_arguments::<Strict>(text, None).unwrap_err();
+        assert!(!error.to_string().contains(&"long".repeat(11)), "{error}");
+    }
+    let choice = format!(r#"{{"plain":"{long}"}}"#);
+    assert_says!(
+        Enums,
+        &choice,
+        format!("`plain`: unknown choice `{}…`, expected `zebra` or `ant`", "long".repeat(10))
+    );
+    let letter = format!(r#"{{"letter":"{long}"}}"#);
+    assert_says!(
+        Primitives,
+        &letter,
+        format!("`letter`: expected a single character, got \"{}…\"", "long".repeat(10))
+    );
+    let key = format!(r#"{{"counts":{{"{long}":"x"}}}}"#);
+    let error = decode_arguments::<Maps>(&key, None).unwrap_err();
+    assert_eq!(error.problems[0].path, format!("counts.{}…", "long".repeat(10)));
+}
+
+#[test]
+fn names_of_rust_types_do_not_leak() {
+    #[derive(Debug, Deserialize)]
+    struct SecretOuter {
+        #[expect(dead_code, reason = "only its decoding matters")]
+        field: SecretChoice,
+    }
+    #[derive(Debug, Deserialize)]
+    enum SecretChoice {
+        Tuple(
+            #[expect(dead_code, reason = "as above")] u8,
+            #[expect(dead_code, reason = "as above")] u8,
+        ),
+        Fields {
+            #[expect(dead_code, reason = "as above")]
+            a: SecretUnit,
+        },
+        Newtype(#[expect(dead_code, reason = "as above")] Box<SecretOuter>),
+    }
+    #[derive(Debug, Deserialize)]
+    struct SecretUnit;
+
+    let values = [
+        "1",
+        "null",
+        "\"x\"",
+        "\"Tuple\"",
+        "\"Fields\"",
+        "[]",
+        "{}",
+        r#"{"Tuple":1}"#,
+        r#"{"Tuple":[]}"#,
+        r#"{"Tuple":{}}"#,
+        r#"{"Fields":1}"#,
+        r#"{"Fields":[]}"#,
+        r#"{"Fields":{"a":1}}"#,
+        r#"{"Fields":{"a":[]}}"#,
+        r#"{"Newtype":1}"#,
+        r#"{"Newtype":[]}"#,
+    ];
+    for value in values {
+        let text = format!(r#"{{"field":{value}}}"#);
+        let said = decode_arguments::<SecretOuter>(&text, None).unwrap_err().to_string();
+        assert!(!said.contains("Secret") && !said.contains("struct"), "{text}: {said}");
+        assert!(!said.contains("enum") && !said.contains("variant"), "{text}: {said}");
+    }
+}
+
+#[test]
+fn the_words_of_a_type_of_ones_own_are_kept() {
+    #[derive(Debug, Deserialize)]
+    #[serde(try_from = "u8")]
+    struct Even;
+    impl TryFrom<u8> for Even {
+        type Error = String;
+        fn try_from(number: u8) -> Result<Even, String> {
+            if number.is_multiple_of(2) { Ok(Even) } else { Err(format!("{number} is not even")) }
+        }
+    }
+    #[derive(Debug, Deserialize)]
+    struct Pair {
+        #[expect(dead_code, reason = "only its decoding matters")]
+        even: Even,
+    }
+    assert_says!(Pair, r#"{"even":3}"#, "`even`: 3 is not even");
+    assert_says!(Addresses, r#"{"address":"x"}"#, "`address`: invalid IP address syntax");
+}
+
+#[test]
+fn whole_numbers_may_be_written_with_a_fraction_or_an_exponent() {
+    for number in ["7", "7.0", "0.7e1", "70e-1", "7.000E0"] {
+        let text = format!(r#"{{"query":"1.0 \" 2.0","limit":{number}}}"#);
+        let strict: Strict = decode_arguments(&text, None).unwrap();
+        assert_eq!(strict.limit, 7, "{number}");
+        assert_eq!(strict.query, "1.0 \" 2.0", "strings stay as they are");
+    }
+    let zero: Strict = decode_arguments(r#"{"query":"","limit":-0}"#, None).unwrap();
+    assert_eq!(zero.limit, 0);
+    // The second number is still wrong, and its path is still named.
+    assert_says!(Integers, r#"{"z":1.0,"y":2.5}"#, "`y`: expected an integer, got 2.5");
+    // The checks see such numbers too.
+    let checks = input_schema_of::<Constrained>().unwrap().checks;
+    let text = r#"{"count":1e3,"code":"ab","word":"a","tags":[],"steps":5.0}"#;
+    let error = decode_arguments::<Constrained>(text, checks.as_ref()).unwrap_err();
+    assert_eq!(error.to_string(), "`count` must be at most 100, is 1000.0");
+}
+
+#[test]
+fn several_problems_are_a_list() {
+    let checks = input_schema_of::<Constrained>().unwrap().checks;
+    let text = r#"{"count":0,"code":"a","word":"a","tags":[],"steps":5}"#;
+    let error = decode_arguments::<Constrained>(text, checks.as_ref()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there are 2 problems:\n\
+         - `count` must be at least 1, is 0\n\
+         - `code` must have at least 2 characters, has 1"
+    );
+    assert_eq!(error.problems[0], Problem::new("count", "must be at least 1, is 0"));
+}
+
+#[test]
+fn null_stands_for_an_optional_field_that_is_absent() {
+    let text = r#"{"second":null,"third":null,"unit":null,"point":null,"holes":[null,1]}"#;
+    let optional: Optional = decode_arguments(text, None).unwrap();
+    assert_eq!(optional.second, None);
+    assert_eq!(optional.holes, [None, Some(1)]);
 }

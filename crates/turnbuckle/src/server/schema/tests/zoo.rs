@@ -39,6 +39,10 @@ pub(super) struct Primitives {
     pub(super) letter: char,
     pub(super) nothing: (),
     pub(super) anything: serde_json::Value,
+}
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema, PartialEq)]
+pub(super) struct Addresses {
     pub(super) address: std::net::IpAddr,
     pub(super) gateway: std::net::Ipv4Addr,
 }
@@ -240,7 +244,7 @@ pub(super) struct Extended {
 #[derive(Debug, Deserialize, Serialize, JsonSchema, PartialEq)]
 pub(super) struct Flat {
     pub(super) b: u8,
-    #[serde(flatten)]
+    #[schemars(flatten)]
     pub(super) point: Point,
     pub(super) a: Option<u8>,
 }
@@ -249,8 +253,25 @@ pub(super) struct Flat {
 macro_rules! for_each_argument_type {
     ($call:ident) => {
         $call!(
-            Empty, Integers, Primitives, Optional, Point, Nested, Twice, Tree, Forest, Sapling,
-            Enums, Tagged, Maps, Strict, Sequences, Constrained, Extended, Flat
+            Empty,
+            Integers,
+            Primitives,
+            Addresses,
+            Optional,
+            Point,
+            Nested,
+            Twice,
+            Tree,
+            Forest,
+            Sapling,
+            Enums,
+            Tagged,
+            Maps,
+            Strict,
+            Sequences,
+            Constrained,
+            Extended,
+            Flat
         );
     };
 }

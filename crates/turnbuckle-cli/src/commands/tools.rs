@@ -1,0 +1,130 @@
+//! Owns `turnbuckle tools`: the listing, for people and for programs.
+//! Does not own the reading of schemas.
+
+use turnbuckle::{Client, types::Tool};
+
+use crate::{
+    args::{Format, Tools},
+    exit::Failure,
+    output::{one_line, print, print_json},
+    progress::Line,
+    schema::{Need, Schema},
+    session::{self, Deadline},
+};
+
+pub(crate) async fn run(arguments: Tools) -> Result<(), Failure> {
+    let line = Line::on_stderr();
+    let format = arguments.connection.output;
+    session::with_client(&arguments.connection, &line, async |client, deadline| {
+        let tools = line.watch("tools", list(client, deadline)).await?;
+        match format {
+            Format::Json => print_json(&tools),
+            Format::Text => {
+                print(&format!("{}\n{}", heading(client, tools.len()), listing(&tools)))
+            }
+        }
+    })
+    .await
+}
+
+/// All tools of a server.
+pub(crate) async fn list(client: &Client, deadline: Deadline) -> Result<Vec<Tool>, Failure> {
+    deadline.limit("the server did not list its tools", client.tools().all()).await
+}
+
+fn heading(client: &Client, count: usize) -> String {
+    let server = match client.server_info() {
+        Some(info) => format!("{} {}", one_line(&info.name), one_line(&info.version)),
+        None => "The server".to_owned(),
+    };
+    let tools = match count {
+        0 => "no tools".to_owned(),
+        1 => "1 tool".to_owned(),
+        _ => format!("{count} tools"),
+    };
+    format!("{server} offers {tools} (revision {}).", client.revision())
+}
+
+fn listing(tools: &[Tool]) -> String {
+    let mut text = String::new();
+    for tool in tools {
+        text.push('\n');
+        text.push_str(&entry(tool));
+    }
+    text
+}
+
+fn entry(tool: &Tool) -> String {
+    let mut text = one_line(&tool.name);
+    let annotated = || tool.annotations.as_ref().and_then(|annotations| annotations.title.as_ref());
+    if let Some(title) = tool.title.as_ref().or_else(annotated) {
+        text.push_str(&format!(" - {}", one_line(title)));
+    }
+    text.push('\n');
+    for line in tool.description.iter().flat_map(|description| description.lines()) {
+        text.push_str(&format!("  {line}\n"));
+    }
+    let schema = Schema::of(tool);
+    let rows: Vec<[String; 3]> = schema
+        .arguments()
+        .iter()
+        .map(|argument| {
+            let need = match argument.need {
+                Need::Required => ", required",
+                Need::Optional => "",
+            };
+            let type_name = format!("{}{need}", argument.type_name);
+            let description = argument.description.map(one_line).unwrap_or_default();
+            [one_line(argument.name), type_name, description]
+        })
+        .collect();
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let (names, types) = (width(0), width(1).min(40));
+    for [name, type_name, description] in &rows {
+        let row = format!("    {name:names$}  {type_name:types$}  {description}");
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_shows_arguments_with_types_and_which_are_required() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "from": {"type": "integer", "description": "How many\nsteps."},
+                "delay_ms": {"type": ["integer", "null"]},
+            },
+            "required": ["from"],
+        });
+        let mut tool = Tool::new("countdown", schema);
+        tool.title = Some("Count down".into());
+        tool.description = Some("Counts.\nThen stops.".into());
+        let shown = entry(&tool);
+        let mut lines: Vec<&str> = shown.lines().collect();
+        lines[3..].sort_unstable();
+        assert_eq!(
+            lines,
+            [
+                "countdown - Count down",
+                "  Counts.",
+                "  Then stops.",
+                "    delay_ms  integer",
+                "    from      integer, required  How many steps.",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_tool_that_says_little_takes_one_line() {
+        assert_eq!(listing(&[Tool::new("x", json!({"type": "object"}))]), "\nx\n");
+    }
+}

@@ -1,0 +1,128 @@
+//! Owns the exit statuses, and the sentence that goes with each of them.
+//! Does not own what goes wrong: whoever notices says so with a [`Failure`].
+
+use std::process::ExitCode;
+
+use crate::output::{one_line, printable};
+
+/// How many of a server's last lines are worth showing.
+const LAST_LINES: usize = 10;
+
+/// Why the command does not exit with 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// The tool ran, and says that it failed.
+    ToolFailed = 1,
+    /// What was typed makes no sense. clap exits with the same.
+    Usage = 2,
+    /// No connection, or the server broke the protocol or answered with an error.
+    Failed = 3,
+    /// Ctrl-C: 128 plus the number of SIGINT, as shells count.
+    Interrupted = 130,
+}
+
+/// A failure, as it is told to whoever typed the command.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    status: Status,
+    sentence: String,
+    /// Lines that belong below the sentence.
+    details: Vec<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(status: Status, sentence: impl Into<String>) -> Failure {
+        Failure { status, sentence: sentence.into(), details: Vec::new() }
+    }
+
+    pub(crate) fn usage(sentence: impl Into<String>) -> Failure {
+        Failure::new(Status::Usage, sentence)
+    }
+
+    pub(crate) fn failed(sentence: impl Into<String>) -> Failure {
+        Failure::new(Status::Failed, sentence)
+    }
+
+    pub(crate) fn with_details<T: Into<String>>(
+        mut self,
+        details: impl IntoIterator<Item = T>,
+    ) -> Failure {
+        self.details = details.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Adds the last lines that a server wrote to its stderr.
+    pub(crate) fn with_last_lines(self, lines: &[String]) -> Failure {
+        let shown = &lines[lines.len().saturating_sub(LAST_LINES)..];
+        if shown.is_empty() {
+            return self;
+        }
+        let heading = "the last lines the server wrote to its stderr:".to_owned();
+        self.with_details(
+            std::iter::once(heading).chain(shown.iter().map(|line| format!("  {line}"))),
+        )
+    }
+
+    pub(crate) fn without_details(mut self) -> Failure {
+        self.details.clear();
+        self
+    }
+
+    /// Says it on stderr.
+    pub(crate) fn report(&self) {
+        eprintln!("error: {}", one_line(&self.sentence));
+        for line in &self.details {
+            eprintln!("{}", printable(line));
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.status as u8)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sentence(&self) -> &str {
+        &self.sentence
+    }
+}
+
+impl From<turnbuckle::Error> for Failure {
+    fn from(error: turnbuckle::Error) -> Failure {
+        let sentence = match error.as_rpc() {
+            Some(rpc) => format!("the server answered with an error: {rpc}"),
+            None => error.to_string(),
+        };
+        let failure = Failure::failed(sentence);
+        // The sentence itself has the very last line.
+        if error.last_stderr().len() > 1 {
+            failure.with_last_lines(error.last_stderr())
+        } else {
+            failure
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_a_long_story_is_shown() {
+        let lines: Vec<String> = (0..25).map(|line| format!("line {line}")).collect();
+        let failure = Failure::failed("it broke").with_last_lines(&lines);
+        assert_eq!(failure.details.len(), 1 + LAST_LINES);
+        assert_eq!(failure.details.last().unwrap(), "  line 24");
+        assert!(Failure::failed("it broke").with_last_lines(&[]).details.is_empty());
+    }
+
+    #[test]
+    fn an_error_of_the_server_is_one_sentence_that_says_whose_it_is() {
+        let rpc = turnbuckle::RpcError::invalid_params("there is no tool named `x`");
+        let failure = Failure::from(turnbuckle::Error::from(rpc));
+        assert_eq!(failure.status, Status::Failed);
+        assert_eq!(
+            failure.sentence(),
+            "the server answered with an error: there is no tool named `x` (code -32602)"
+        );
+    }
+}

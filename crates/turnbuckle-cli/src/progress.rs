@@ -1,0 +1,199 @@
+//! Owns the one line on a terminal that shows how far a call is.
+//! Does not own where progress comes from.
+
+use std::{
+    io::{IsTerminal, Write},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use turnbuckle::types::Progress;
+
+use crate::output::{one_line, printable};
+
+/// How many cells the bar itself has.
+const CELLS: usize = 24;
+/// A call that is faster than this shows nothing.
+const PATIENCE: Duration = Duration::from_millis(400);
+/// How often the seconds are brought up to date.
+const TICK: Duration = Duration::from_millis(200);
+/// Back to the start of the line, and everything after it erased.
+const ERASE: &str = "\r\u{1b}[K";
+
+/// The progress line on stderr; nothing at all where stderr is no terminal.
+#[derive(Clone, Debug)]
+pub(crate) struct Line(Option<Arc<Mutex<Drawn>>>);
+
+#[derive(Debug, Default)]
+struct Drawn {
+    /// What is on the terminal now; empty for nothing.
+    text: String,
+    last: Option<Progress>,
+}
+
+impl Line {
+    pub(crate) fn on_stderr() -> Line {
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let shown = std::io::stderr().is_terminal() && !is_dumb;
+        Line(shown.then(Arc::default))
+    }
+
+    pub(crate) fn is_shown(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Shows a report.
+    pub(crate) fn report(&self, progress: Progress) {
+        let Some(mut drawn) = self.lock() else { return };
+        drawn.draw(render(&progress, width()));
+        drawn.last = Some(progress);
+    }
+
+    /// Writes a line of text to stderr, above the progress.
+    pub(crate) fn say(&self, line: &str) {
+        match self.lock() {
+            Some(mut drawn) => {
+                let below = std::mem::take(&mut drawn.text);
+                eprintln!("{ERASE}{}", printable(line));
+                if !below.is_empty() {
+                    drawn.draw(below);
+                }
+            }
+            None => eprintln!("{}", printable(line)),
+        }
+    }
+
+    /// Takes the line away.
+    pub(crate) fn clear(&self) {
+        if let Some(mut drawn) = self.lock() {
+            drawn.draw(String::new());
+            drawn.last = None;
+        }
+    }
+
+    /// Waits for `work`, and shows that it is waited for while it reports nothing.
+    pub(crate) async fn watch<T>(&self, name: &str, work: impl Future<Output = T>) -> T {
+        if !self.is_shown() {
+            return work.await;
+        }
+        let began = Instant::now();
+        let mut ticks = interval_at(began + PATIENCE, TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => {
+                    self.clear();
+                    return done;
+                }
+                _ = ticks.tick() => self.wait(name, began.elapsed()),
+            }
+        }
+    }
+
+    fn wait(&self, name: &str, elapsed: Duration) {
+        if let Some(mut drawn) = self.lock()
+            && drawn.last.is_none()
+        {
+            let text = format!("{name} … {} s (Ctrl-C cancels)", elapsed.as_secs());
+            drawn.draw(fit(&one_line(&text), width()));
+        }
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, Drawn>> {
+        // What is drawn may be half right after a panic, and is drawn over.
+        self.0.as_ref().map(|drawn| drawn.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drawn {
+    fn draw(&mut self, text: String) {
+        if self.text != text {
+            let mut stderr = std::io::stderr().lock();
+            // A terminal that is gone needs no progress.
+            let _ = write!(stderr, "{ERASE}{text}").and_then(|()| stderr.flush());
+            self.text = text;
+        }
+    }
+}
+
+/// `[########----------------] 3/9 copying`, at most `width` columns wide.
+pub(crate) fn render(progress: &Progress, width: usize) -> String {
+    let done = progress.progress;
+    let mut text = match progress.total {
+        Some(total) if total > 0.0 => {
+            let filled = (done / total * CELLS as f64).clamp(0.0, CELLS as f64) as usize;
+            format!("[{}{}] {done}/{total}", "#".repeat(filled), "-".repeat(CELLS - filled))
+        }
+        _ => format!("[{}] {done}", "~".repeat(CELLS)),
+    };
+    if let Some(message) = &progress.message {
+        text.push(' ');
+        text.push_str(&one_line(message));
+    }
+    fit(&text, width)
+}
+
+/// Cuts text to `width` columns.
+fn fit(text: &str, width: usize) -> String {
+    // How wide a letter beyond ASCII is depends on the terminal; none is wider than two.
+    let columns = |letter: char| if letter.is_ascii() { 1 } else { 2 };
+    let mut used = 0;
+    text.chars()
+        .take_while(|letter| {
+            used += columns(*letter);
+            used <= width
+        })
+        .collect()
+}
+
+/// How many columns a line may have so that it does not wrap.
+pub(crate) fn width() -> usize {
+    columns().unwrap_or(80).saturating_sub(1).max(1)
+}
+
+#[cfg(unix)]
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+#[cfg(windows)]
+fn columns() -> Option<usize> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(done: f64, total: Option<f64>, message: Option<&str>) -> Progress {
+        let mut progress = Progress::new(1, done);
+        progress.total = total;
+        progress.message = message.map(str::to_owned);
+        progress
+    }
+
+    #[test]
+    fn the_bar_fills_up() {
+        let bar = |done, total| render(&progress(done, total, None), 80);
+        assert_eq!(bar(0.0, Some(4.0)), format!("[{}] 0/4", "-".repeat(24)));
+        assert_eq!(bar(1.0, Some(4.0)), format!("[{}{}] 1/4", "#".repeat(6), "-".repeat(18)));
+        assert_eq!(bar(4.0, Some(4.0)), format!("[{}] 4/4", "#".repeat(24)));
+        assert_eq!(bar(9.5, Some(4.0)), format!("[{}] 9.5/4", "#".repeat(24)));
+        assert_eq!(bar(-1.0, Some(4.0)), format!("[{}] -1/4", "-".repeat(24)));
+        assert_eq!(bar(7.0, None), format!("[{}] 7", "~".repeat(24)));
+        assert_eq!(bar(7.0, Some(0.0)), format!("[{}] 7", "~".repeat(24)));
+    }
+
+    #[test]
+    fn a_message_stays_on_the_line_and_within_it() {
+        let long = progress(1.0, Some(2.0), Some("two\nlines \u{1b}[31mand a lot more text"));
+        let line = render(&long, 60);
+        assert!(line.contains("1/2 two lines \\u{1b}[31mand"), "{line}");
+        assert_eq!(line.chars().count(), 60);
+        assert_eq!(fit("日本語", 5), "日本");
+    }
+}

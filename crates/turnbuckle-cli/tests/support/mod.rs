@@ -1,0 +1,179 @@
+//! Runs the binary and looks over its shoulder.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io::{BufRead, BufReader, Read},
+    os::fd::OwnedFd,
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::{Receiver, sync_channel},
+    thread,
+    time::Duration,
+};
+
+use serde_json::Value;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_turnbuckle");
+
+/// Nothing here takes this long; a test that waits this long has failed.
+const TOO_LONG: Duration = Duration::from_secs(60);
+
+/// The command line of the demo server.
+pub(crate) fn server() -> String {
+    format!("'{BINARY}' serve")
+}
+
+/// How a run ended, and what it said.
+pub(crate) struct Run {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    /// The sentence on stderr.
+    pub(crate) fn sentence(&self) -> &str {
+        let first = self.stderr.lines().next().unwrap_or_default();
+        first.strip_prefix("error: ").unwrap_or_else(|| panic!("no sentence: {:?}", self.stderr))
+    }
+}
+
+/// Runs the binary to its end.
+pub(crate) fn turnbuckle<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Run {
+    start(arguments).wait()
+}
+
+/// Runs it with these variables in its environment.
+pub(crate) fn with_environment(variables: &[(&str, &str)], arguments: Vec<&str>) -> Run {
+    let mut command = command(arguments);
+    command.envs(variables.iter().copied());
+    Running(command.spawn().unwrap()).wait()
+}
+
+/// Starts the binary.
+pub(crate) fn start<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Running {
+    Running(command(arguments).spawn().unwrap())
+}
+
+fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(BINARY);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+pub(crate) struct Running(Child);
+
+impl Running {
+    /// What Ctrl-C does.
+    pub(crate) fn interrupt(&self) {
+        let process = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    }
+
+    pub(crate) fn wait(self) -> Run {
+        let output = self.0.wait_with_output().unwrap();
+        Run {
+            status: code(output.status),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| panic!("it did not exit by itself: {status}"))
+}
+
+/// Sees every message that a client sends to a server, as it is sent.
+pub(crate) struct Gate {
+    directory: PathBuf,
+    messages: Receiver<Value>,
+}
+
+impl Gate {
+    pub(crate) fn new(name: &str) -> Gate {
+        let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("tap");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let (sender, messages) = sync_channel(1000);
+        // Opening waits for the writer, and so does each line: a thread does the waiting.
+        thread::spawn(move || {
+            for line in BufReader::new(File::open(path).unwrap()).lines() {
+                let message = serde_json::from_str(&line.unwrap()).unwrap();
+                if sender.send(message).is_err() {
+                    break;
+                }
+            }
+        });
+        Gate { directory, messages }
+    }
+
+    /// The command line of a server whose input is seen here.
+    pub(crate) fn tapped(&self, server: &str) -> String {
+        let script = self.directory.join("server.sh");
+        let tap = self.directory.join("tap");
+        std::fs::write(&script, format!("tee '{}' | {server}\n", tap.display())).unwrap();
+        format!("sh '{}'", script.display())
+    }
+
+    /// Waits for the next message of this method.
+    pub(crate) fn wait_for(&self, method: &str) -> Value {
+        loop {
+            let message = self.messages.recv_timeout(TOO_LONG);
+            let message = message.unwrap_or_else(|_| panic!("no `{method}` was sent"));
+            if message["method"] == method {
+                return message;
+            }
+        }
+    }
+
+    /// Everything else, until the client closes the connection.
+    pub(crate) fn rest(&self) -> Vec<Value> {
+        self.messages.iter().collect()
+    }
+}
+
+/// A terminal to be the stderr of a run.
+pub(crate) struct Terminal {
+    ours: OwnedFd,
+    theirs: File,
+}
+
+impl Terminal {
+    pub(crate) fn open() -> Terminal {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        let name = ptsname(&ours, Vec::new()).unwrap();
+        let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        Terminal { ours, theirs }
+    }
+
+    /// Runs the binary with this terminal as its stderr: how it ended, what the terminal got.
+    pub(crate) fn run<A: AsRef<OsStr>>(
+        self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> (Run, String) {
+        let mut command = command(arguments);
+        command.env("TERM", "xterm").stderr(Stdio::from(self.theirs));
+        let running = Running(command.spawn().unwrap());
+        // The command keeps a copy of the terminal; the end of all copies ends the reading.
+        drop(command);
+        let mut ours = File::from(self.ours);
+        let reader = thread::spawn(move || {
+            let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+            // A terminal that everybody has left reads as an error.
+            while let Ok(count @ 1..) = ours.read(&mut buffer) {
+                seen.extend_from_slice(&buffer[..count]);
+            }
+            String::from_utf8(seen).unwrap()
+        });
+        let run = running.wait();
+        (run, reader.join().unwrap())
+    }
+}

@@ -1,0 +1,87 @@
+//! Owns numbers of JSON as the checks see them: compared exactly, and with what types enforce.
+//! Does not own which limits there are.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde_json::Value;
+
+/// A number of JSON: exact as long as it is whole.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Number {
+    Whole(i128),
+    Real(f64),
+}
+
+impl Number {
+    pub(super) fn of(value: &Value) -> Option<Number> {
+        let Value::Number(number) = value else {
+            return None;
+        };
+        number.as_i128().map(Number::Whole).or_else(|| number.as_f64().map(Number::Real))
+    }
+
+    pub(super) fn as_real(self) -> f64 {
+        match self {
+            Number::Whole(number) => number as f64,
+            Number::Real(number) => number,
+        }
+    }
+
+    /// The number in a text; a fraction, even of zero, makes it real.
+    pub(super) fn parse(text: &str) -> Option<Number> {
+        let whole = text.parse().ok().map(Number::Whole);
+        whole.or_else(|| text.parse().ok().map(Number::Real))
+    }
+
+    pub(super) fn is_multiple_of(self, step: Number) -> bool {
+        if let (Number::Whole(number), Number::Whole(step)) = (self, step) {
+            return step != 0 && number % step == 0;
+        }
+        // 0.3 is a multiple of 0.1 although neither is exact.
+        let steps = self.as_real() / step.as_real();
+        (steps - steps.round()).abs() <= 1e-9 * steps.abs().max(1.0)
+    }
+}
+
+impl PartialEq for Number {
+    fn eq(&self, other: &Number) -> bool {
+        self.partial_cmp(other) == Some(Ordering::Equal)
+    }
+}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Number) -> Option<Ordering> {
+        match (self, other) {
+            (Number::Whole(one), Number::Whole(two)) => Some(one.cmp(two)),
+            _ => self.as_real().partial_cmp(&other.as_real()),
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Whole(number) => number.fmt(f),
+            // `{}` writes 1e300 with all its zeros.
+            Number::Real(number) => write!(f, "{number:?}"),
+        }
+    }
+}
+
+/// The range that decoding into the integer type of this name enforces.
+pub(super) fn enforced_range(format: &str) -> (Option<Number>, Option<Number>) {
+    let (least, most) = match format {
+        "int8" => (i8::MIN.into(), i8::MAX.into()),
+        "int16" => (i16::MIN.into(), i16::MAX.into()),
+        "int32" => (i32::MIN.into(), i32::MAX.into()),
+        "int64" | "int" => (i64::MIN.into(), i64::MAX.into()),
+        "uint8" => (0, u8::MAX.into()),
+        "uint16" => (0, u16::MAX.into()),
+        "uint32" => (0, u32::MAX.into()),
+        "uint64" | "uint" => (0, u64::MAX.into()),
+        "uint128" => (0, i128::MAX),
+        _ => return (None, None),
+    };
+    (Some(Number::Whole(least)), Some(Number::Whole(most)))
+}
