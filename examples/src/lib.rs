@@ -1,1 +1,8 @@
-//! Examples.
+//! One file a task, in `src/bin`. Each is run by `tests/examples.rs`.
+//!
+//! Owns: short programs that show one thing. Does not own: anything another crate needs.
+
+/// The README's programs, compiled and run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

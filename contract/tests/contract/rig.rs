@@ -228,6 +228,23 @@ pub(crate) async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Ou
     .await
 }
 
+/// Runs a test that measures its process in a process of its own: this program again, with
+/// nothing but that test.
+pub(crate) fn alone(name: &str, test: impl Future<Output = ()>) {
+    const MARK: &str = "TURNBUCKLE_CONTRACT_ALONE";
+    if std::env::var_os(MARK).is_none() {
+        let (_, name) = name.split_once("::").expect("a path starts with its crate");
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", name, "--nocapture"]).env(MARK, "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // It does much, and the machine may be busy.
+    runtime.block_on(tokio::time::timeout(6 * BOUND, test)).expect("the test hung");
+}
+
 /// Makes a test of each function, on each wire, in each era. A function takes a [`Rig`], or a
 /// wire and an era if it connects by itself.
 macro_rules! contract {
@@ -239,6 +256,11 @@ macro_rules! contract {
     ($group:ident unconnected on $wires:tt in $eras:tt: $($test:ident),+ $(,)?) => {
         mod $group {
             $crate::rig::contract!(@wires bare $wires $eras [$($test)+]);
+        }
+    };
+    ($group:ident alone on $wires:tt in $eras:tt: $($test:ident),+ $(,)?) => {
+        mod $group {
+            $crate::rig::contract!(@wires alone $wires $eras [$($test)+]);
         }
     };
     (@wires $kind:ident [$($wire:ident)+] $eras:tt $tests:tt) => {
@@ -275,6 +297,19 @@ macro_rules! contract {
                     super::super::super::$test(&rig).await;
                 })
                 .await;
+            }
+        )+
+    };
+    (@tests alone $wire:ident $era:ident [$($test:ident)+]) => {
+        $(
+            #[test]
+            fn $test() {
+                let (wire, era) = ($crate::rig::Wire::$wire, turnbuckle::types::Era::$era);
+                let name = concat!(module_path!(), "::", stringify!($test));
+                $crate::rig::alone(name, async move {
+                    let rig = $crate::rig::Rig::new(wire, era).await;
+                    super::super::super::$test(&rig).await;
+                });
             }
         )+
     };

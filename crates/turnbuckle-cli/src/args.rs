@@ -14,7 +14,7 @@ use crate::{
     values::{Object, Pair},
 };
 
-/// Talk to Model Context Protocol (MCP) servers from a terminal.
+/// Talk to Model Context Protocol (MCP) servers from a terminal
 ///
 /// See it work first:
 ///   turnbuckle demo
@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show calls, progress and cancellation at work, on this machine alone.
+    /// Show calls, progress and cancellation at work, on this machine alone
     ///
     /// Starts the demo server as a child process, calls it, shows progress, abandons a
     /// call halfway and lets the server's own counts prove that its handler stopped: in
@@ -44,14 +44,14 @@ pub(crate) enum Command {
     ///   turnbuckle demo
     #[command(verbatim_doc_comment)]
     Demo(Demo),
-    /// List the tools of a server, with their arguments.
+    /// List the tools of a server, with their arguments
     ///
     /// Examples:
     ///   turnbuckle tools "turnbuckle serve"
     ///   turnbuckle tools "uvx mcp-server-git" --output json
     #[command(verbatim_doc_comment)]
     Tools(Tools),
-    /// Call a tool and print its result. Ctrl-C cancels the call.
+    /// Call a tool and print its result; Ctrl-C cancels the call
     ///
     /// Values take the type that the tool's schema gives the argument: with `text` a
     /// string and `a` an integer, text=42 sends "42" and a=42 sends 42.
@@ -62,7 +62,7 @@ pub(crate) enum Command {
     ///   turnbuckle call "turnbuckle serve" countdown from=20 --timeout 5s
     #[command(verbatim_doc_comment)]
     Call(Call),
-    /// Serve the demo tools over standard input and output.
+    /// Serve the demo tools over standard input and output
     ///
     /// Meant to be started by a client. The tools are echo, add, sleep, countdown, fail,
     /// panic and stats; both eras of the protocol are spoken.

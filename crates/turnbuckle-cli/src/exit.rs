@@ -3,10 +3,10 @@
 
 use std::process::ExitCode;
 
-use crate::output::{one_line, printable};
+use crate::output::{complain, one_line, printable};
 
 /// How many of a server's last lines are worth showing.
-const LAST_LINES: usize = 10;
+pub(crate) const LAST_LINES: usize = 10;
 
 /// Why the command does not exit with 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +70,9 @@ impl Failure {
 
     /// Says it on stderr.
     pub(crate) fn report(&self) {
-        eprintln!("error: {}", one_line(&self.sentence));
+        complain(&format!("error: {}", one_line(&self.sentence)));
         for line in &self.details {
-            eprintln!("{}", printable(line));
+            complain(&printable(line));
         }
     }
 

@@ -34,6 +34,12 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&text)
 }
 
+/// Writes a line to stderr, where that is possible.
+pub(crate) fn complain(line: &str) {
+    // Nobody is left to be told that nobody can be told.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// A result, for people. Empty if there is nothing to see.
 pub(crate) fn result_text(result: &CallToolResult) -> String {
     let mut parts: Vec<String> = result.content.iter().map(block_text).collect();

@@ -10,7 +10,7 @@ use std::{
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use turnbuckle::types::Progress;
 
-use crate::output::{one_line, printable};
+use crate::output::{complain, one_line, printable};
 
 /// How many cells the bar itself has.
 const CELLS: usize = 24;
@@ -55,12 +55,12 @@ impl Line {
         match self.lock() {
             Some(mut drawn) => {
                 let below = std::mem::take(&mut drawn.text);
-                eprintln!("{ERASE}{}", printable(line));
+                complain(&format!("{ERASE}{}", printable(line)));
                 if !below.is_empty() {
                     drawn.draw(below);
                 }
             }
-            None => eprintln!("{}", printable(line)),
+            None => complain(&printable(line)),
         }
     }
 
@@ -149,20 +149,10 @@ fn fit(text: &str, width: usize) -> String {
         .collect()
 }
 
-/// How many columns a line may have so that it does not wrap.
+/// How many columns a line on this terminal may have so that it does not wrap.
 pub(crate) fn width() -> usize {
-    columns().unwrap_or(80).saturating_sub(1).max(1)
-}
-
-#[cfg(unix)]
-fn columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
-}
-
-#[cfg(windows)]
-fn columns() -> Option<usize> {
-    None
+    let columns = terminal_size::terminal_size_of(std::io::stderr());
+    columns.map_or(80, |(columns, _)| usize::from(columns.0)).saturating_sub(1).max(1)
 }
 
 #[cfg(test)]

@@ -1,7 +1,12 @@
 //! Owns the course of a command that talks to a server: connect, work, close, whatever
 //! happens meanwhile. Does not own the work.
 
-use std::{process::Command, time::Duration};
+use std::{
+    collections::VecDeque,
+    process::Command,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 use turnbuckle::{
@@ -11,7 +16,7 @@ use turnbuckle::{
 
 use crate::{
     args::{Connection, Variable},
-    exit::{Failure, Status},
+    exit::{Failure, LAST_LINES, Status},
     interrupt::Interrupt,
     progress::Line,
     target::Target,
@@ -37,7 +42,7 @@ pub(crate) async fn with_client<T>(
     let connected = tokio::select! {
         biased;
         () = interrupt.happened() => Err(interrupted("no call was made")),
-        connected = deadline.limit("there was no connection to the server", connect(connection, line)) => connected,
+        connected = open(connection, deadline, line) => connected,
     };
     let (client, outcome) = match connected {
         Err(failure) => (None, Err(failure)),
@@ -95,6 +100,10 @@ impl Deadline {
         }
     }
 
+    fn is_over(&self) -> bool {
+        self.rest() == Some(Duration::ZERO)
+    }
+
     /// The failure for time that is over.
     pub(crate) fn passed(&self, lateness: &str) -> Failure {
         let limit = self.0.map(|(limit, _)| limit).unwrap_or_default();
@@ -102,7 +111,17 @@ impl Deadline {
     }
 }
 
-async fn connect(connection: &Connection, line: &Line) -> Result<Client, Failure> {
+/// Connects within the time, and tells what the server said if it says nothing to us.
+async fn open(connection: &Connection, deadline: Deadline, line: &Line) -> Result<Client, Failure> {
+    let heard = Heard::default();
+    let connecting = line.watch("connecting", connect(connection, line, heard.clone()));
+    match deadline.limit("there was no connection to the server", connecting).await {
+        Err(failure) if deadline.is_over() => Err(failure.with_last_lines(&heard.lines())),
+        connected => connected,
+    }
+}
+
+async fn connect(connection: &Connection, line: &Line, heard: Heard) -> Result<Client, Failure> {
     let (program, arguments) = match &connection.target {
         Target::Program { program, arguments } => (program, arguments),
         Target::Http(url) => {
@@ -124,10 +143,12 @@ async fn connect(connection: &Connection, line: &Line) -> Result<Client, Failure
     for name in passed {
         spawn = spawn.allow_env(name);
     }
-    if connection.verbose {
+    spawn = if connection.verbose {
         let line = line.clone();
-        spawn = spawn.on_stderr(move |text| line.say(&format!("server: {text}")));
-    }
+        spawn.on_stderr(move |text| line.say(&format!("server: {text}")))
+    } else {
+        spawn.on_stderr(move |text| heard.hear(text))
+    };
     // A server that does not know the first question leaves room for the second.
     let probe = connection.timeout.map_or(PROBE, |limit| PROBE.min(limit / 3));
     let mut builder =
@@ -149,6 +170,29 @@ async fn close(client: Option<Client>) {
     // A server whose connection was given up halfway is ended by another thread, which the
     // end of this process would end too.
     let _ = tokio::task::spawn_blocking(|| settle(LAST_WAIT)).await;
+}
+
+/// The last lines of a server's stderr, for the case that no connection to it is left to ask.
+#[derive(Clone, Debug, Default)]
+struct Heard(Arc<Mutex<VecDeque<String>>>);
+
+impl Heard {
+    fn hear(&self, line: &str) {
+        let mut lines = self.lock();
+        if lines.len() == LAST_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line.to_owned());
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.lock().iter().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
+        // Lines are whole whatever happened.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn interrupted(what: &str) -> Failure {

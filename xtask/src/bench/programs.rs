@@ -67,14 +67,18 @@ fn packages_of(candidate: &str) -> &'static [&'static str] {
     }
 }
 
+/// Builds one package after another: built together, each would get the features that any of them
+/// asks of a shared dependency, and a candidate would no longer be what its user builds.
 fn build(mut packages: Vec<&str>) -> Result<Programs, String> {
     packages.sort_unstable();
     packages.dedup();
-    let mut command = workspace::cargo();
-    command.args(["build", "--release", "--manifest-path"]).arg(home().join("Cargo.toml"));
-    command.arg("--target-dir").arg(target());
-    command.args(packages.into_iter().flat_map(|package| ["--package", package]));
-    workspace::run(&mut command)?;
+    for package in packages {
+        let mut command = workspace::cargo();
+        command.args(["build", "--release", "--package", package]);
+        command.arg("--manifest-path").arg(home().join("Cargo.toml"));
+        command.arg("--target-dir").arg(target());
+        workspace::run(&mut command)?;
+    }
     Ok(Programs)
 }
 

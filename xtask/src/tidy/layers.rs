@@ -22,6 +22,8 @@ const ROOMS: &[(&str, u8)] = &[
     ("server", 4),
     ("auth", 5),
     ("ext", 5),
+    // The one place that joins a client and a server.
+    ("in_process", 6),
 ];
 
 /// Code that decides and never waits, so that it can be tested without a runtime.

@@ -37,7 +37,9 @@ pub(crate) fn decisions(source: &Source) -> Vec<Finding> {
 }
 
 fn is_date(token: &str) -> bool {
-    token.contains('"') && DATES.iter().any(|date| token.contains(date))
+    token.split_once('"').is_some_and(|(_, rest)| {
+        DATES.iter().any(|date| rest.trim_end_matches(['"', '#']) == *date)
+    })
 }
 
 /// Whether the `Revision::X` at `position` is compared with something or matched against.
@@ -85,6 +87,8 @@ mod tests {
         let text =
             "/// Since 2026-07-28.\nfn f() { pin(Revision::LATEST); g(Revision::ALL, a == b); }";
         assert_eq!(count(KERNEL, text), 0);
+        let message = "fn f() { refuse(\"batches exist in revision 2025-03-26 only\") }";
+        assert_eq!(count(KERNEL, message), 0);
         assert_eq!(count(KERNEL, "fn f() { r.unwrap_or_else(|_| Revision::LATEST) }"), 0);
         assert_eq!(count(KERNEL, "fn f(r: Option<Revision>) -> Vec<Revision> { r.into() }"), 0);
     }

@@ -64,6 +64,8 @@ impl Source {
     /// Whether the whole file is test code, by its place.
     pub(crate) fn is_test_file(&self) -> bool {
         self.path.ends_with("/tests.rs")
+            // The suite that every wire goes through is a crate of its own.
+            || self.path.starts_with("contract/")
             || self.path.split('/').any(|part| part == "tests" || part == "benches")
     }
 
@@ -245,6 +247,7 @@ mod tests {
         assert_eq!(test_lines, [2, 3, 4, 5, 6, 7]);
         assert!(Source::parse("crates/a/tests/it/main.rs", "").unwrap().is_test_file());
         assert!(Source::parse("crates/a/src/b/tests.rs", "").unwrap().is_test_file());
+        assert!(Source::parse("contract/src/ledger.rs", "").unwrap().is_test_file());
         assert!(Source::parse("crates/a/src/b.rs", "").unwrap().is_crate_source());
     }
 

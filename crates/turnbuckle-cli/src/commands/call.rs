@@ -23,7 +23,7 @@ const NAMED: usize = 30;
 pub(crate) async fn run(arguments: Call) -> Result<(), Failure> {
     let line = Line::on_stderr();
     session::with_client(&arguments.connection, &line, async |client, deadline| {
-        let tools = tools::list(client, deadline).await?;
+        let tools = tools::list(client, deadline, &line).await?;
         let tool = find(&tools, &arguments.tool)?;
         let result = call(client, deadline, tool, &arguments, &line).await?;
         show(&arguments, &result)
@@ -64,7 +64,7 @@ async fn call(
     }
     line.watch(&tool.name, call.into_future()).await.map_err(|error| {
         if error.is_timeout() {
-            deadline.passed(&format!("`{}` did not finish, and was cancelled,", tool.name))
+            deadline.passed(&format!("`{}` was cancelled: it did not finish", tool.name))
         } else {
             error.into()
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::json;
-use turnbuckle::{Client, Revision};
+use turnbuckle::{Client, Revision, types::Era};
 
 use crate::{
     args::Demo,
@@ -40,13 +40,18 @@ async fn show(pace: Pace) -> Result<(), Failure> {
         "This demo starts Turnbuckle's demo server as a child process and talks to it over\n\
          stdio, once in each era of the Model Context Protocol.",
     )?;
-    for (era, pinned) in [
-        ("The modern era: every request stands for itself", None),
-        ("The legacy era: a handshake opens the connection", Some(Revision::LATEST_LEGACY)),
+    for (era, heading, pinned) in [
+        (Era::Modern, "The modern era: every request stands for itself", None),
+        (
+            Era::Legacy,
+            "The legacy era: a handshake opens the connection",
+            Some(Revision::LATEST_LEGACY),
+        ),
     ] {
-        print(&format!("\n=== {era} ==="))?;
+        print(&format!("\n=== {heading} ==="))?;
         pace.pause().await;
         let client = connect(pinned).await?;
+        holds(client.revision().era() == era, "the connection is of the other era")?;
         let shown = acts(&client, pace).await;
         client.close().await;
         shown?;

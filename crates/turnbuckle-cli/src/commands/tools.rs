@@ -16,7 +16,7 @@ pub(crate) async fn run(arguments: Tools) -> Result<(), Failure> {
     let line = Line::on_stderr();
     let format = arguments.connection.output;
     session::with_client(&arguments.connection, &line, async |client, deadline| {
-        let tools = line.watch("tools", list(client, deadline)).await?;
+        let tools = list(client, deadline, &line).await?;
         match format {
             Format::Json => print_json(&tools),
             Format::Text => {
@@ -28,8 +28,13 @@ pub(crate) async fn run(arguments: Tools) -> Result<(), Failure> {
 }
 
 /// All tools of a server.
-pub(crate) async fn list(client: &Client, deadline: Deadline) -> Result<Vec<Tool>, Failure> {
-    deadline.limit("the server did not list its tools", client.tools().all()).await
+pub(crate) async fn list(
+    client: &Client,
+    deadline: Deadline,
+    line: &Line,
+) -> Result<Vec<Tool>, Failure> {
+    let listing = line.watch("listing tools", client.tools().all());
+    deadline.limit("the server did not list its tools", listing).await
 }
 
 fn heading(client: &Client, count: usize) -> String {

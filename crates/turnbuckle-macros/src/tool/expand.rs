@@ -14,8 +14,10 @@
 //! };
 //! ```
 //!
-//! Names that begin with `__` can't be those of another tool, which no variable may have. Spans decide where the compiler points, so the function and every type keep their own. What
-//! a type lacks is asked for in one place, the call of `__register`, whose type arguments are the
+//! Names that begin with `__` are not those of another tool, which no variable could have.
+//!
+//! Spans decide where the compiler points, so the function and every type keep their own. What a
+//! type lacks is asked for in one place, the call of `__register`, whose type arguments are the
 //! types as they were written: the compiler then points at the one that is wrong, once.
 
 use proc_macro2::{Span, TokenStream};
@@ -67,8 +69,9 @@ pub(super) fn value(
     ident: &Ident,
     attributes: &[Attribute],
 ) -> TokenStream {
-    // With the name's span, the compiler points at the name when it speaks of the struct.
-    quote_spanned! {ident.span()=>
+    // Its span is the attribute's, so that a tool which no server offers is told of once, as a
+    // function that is never used.
+    quote! {
         #(#attributes)*
         #[allow(non_camel_case_types)]
         #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
@@ -139,11 +142,9 @@ impl<'a> Parts<'a> {
             variable: format_ident!("__argument{index}"),
             parameter: format_ident!("__T{index}"),
             field: match &argument.role {
-                Role::Plain(name, attributes) => Some(Field {
-                    name,
-                    attributes,
-                    concrete: !attributes.iter().all(|attribute| attribute.path().is_ident("doc")),
-                }),
+                Role::Plain(name, attributes) => {
+                    Some(Field { name, attributes, concrete: !attributes.iter().all(is_doc) })
+                }
                 Role::Extractor => None,
             },
         });
@@ -168,8 +169,10 @@ impl<'a> Parts<'a> {
         self.fields().next()?;
         let parameters = self.parameters();
         let fields = self.fields().map(|(part, Field { name, attributes, .. })| {
-            let ty = part.generic_type();
-            quote!(#(#attributes)* #name: #ty)
+            let (ty, text) = (part.generic_type(), docs::text(attributes));
+            let text = text.map(|text| quote!(#[doc = #text]));
+            let others = attributes.iter().filter(|attribute| !is_doc(attribute));
+            quote!(#text #(#others)* #name: #ty)
         });
         Some(quote! {
             #[derive(
@@ -315,6 +318,10 @@ impl<'a> Parts<'a> {
     fn is_async(&self) -> bool {
         self.function.inner.sig.asyncness.is_some()
     }
+}
+
+fn is_doc(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("doc")
 }
 
 impl Part<'_> {

@@ -47,23 +47,28 @@ fn expand_function(attribute: TokenStream, function: ItemFn) -> TokenStream {
     }
 }
 
-/// The error, and as much of a tool that nothing else fails because it is missing.
+/// The error, and as much of a tool that nothing else fails because it is missing: a value to
+/// register, and the function, so that what it uses is used and its body is looked at.
 fn refuse(error: &Error, function: ItemFn) -> TokenStream {
     let error = error.to_compile_error();
+    let function = parse::without_argument_attributes(function);
     if function.sig.receiver().is_some() {
         // In an `impl` only functions can stand.
-        let method = parse::without_argument_attributes(function);
-        return quote!(#error #method);
+        return quote!(#error #function);
     }
     let value = expand::value(&function.vis, &function.sig.ident, &[]);
     let ident = &function.sig.ident;
     quote! {
         #error
         #value
-        impl ::turnbuckle::IntoTool for #ident {
-            fn into_tool(self) -> ::turnbuckle::Tool {
-                ::core::unreachable!()
+        const _: () = {
+            #[allow(dead_code)]
+            #function
+            impl ::turnbuckle::IntoTool for #ident {
+                fn into_tool(self) -> ::turnbuckle::Tool {
+                    ::core::unreachable!()
+                }
             }
-        }
+        };
     }
 }

@@ -115,7 +115,10 @@ fn check_signature(signature: &Signature, errors: &mut Errors) {
             syn::GenericParam::Lifetime(_) => {
                 "a tool borrows nothing: its arguments are owned, so it needs no lifetime"
             }
-            _ => "a call can't choose a type: write the one that the tool is about",
+            _ => {
+                "a tool has no type parameters, since a call can't choose them: write a concrete \
+                 type such as `String`"
+            }
         };
         errors.push(Error::new_spanned(parameter, message));
     }

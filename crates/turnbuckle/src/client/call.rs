@@ -147,6 +147,8 @@ impl<T> Call<T> {
                 Event::Note(note) => running.progress(&note),
                 Event::Done(result) => return (running.decode)(result?),
             }
+            // A server that reports without end must not keep this task from anything else.
+            tokio::task::consume_budget().await;
         }
     }
 }
@@ -164,7 +166,7 @@ pub(super) struct Running<T> {
 impl<T> Running<T> {
     /// The next event, or the end of the time given.
     pub(super) async fn next(&mut self) -> Result<Event> {
-        let answering = &self.client.answering;
+        let answering = self.client.answering.clone();
         loop {
             let Some(deadline) = self.deadlines.next(answering.paused(Instant::now())) else {
                 return Ok(self.exchange.next().await);
@@ -173,6 +175,10 @@ impl<T> Running<T> {
                 biased;
                 event = self.exchange.next() => {
                     let now = Instant::now();
+                    // Progress is no excuse for a call whose time is up.
+                    if matches!(event, Event::Note(_)) && now >= deadline {
+                        self.check(now)?;
+                    }
                     self.deadlines.sign(now, answering.paused(now));
                     return Ok(event);
                 }
@@ -184,14 +190,18 @@ impl<T> Running<T> {
                 event = self.exchange.next() => return Ok(event),
                 () = answering.over() => {}
             }
-            let now = Instant::now();
-            if let Some(ran_out) = self.deadlines.ran_out(now, answering.paused(now)) {
-                let reason = ran_out.reason();
-                let error = Error::timeout(&self.method, &reason);
-                self.exchange.reason(reason);
-                return Err(error);
-            }
+            self.check(Instant::now())?;
         }
+    }
+
+    /// Ends the call if its time is up; the drop then tells the server why.
+    fn check(&mut self, now: Instant) -> Result<()> {
+        let paused = self.client.answering.paused(now);
+        let Some(ran_out) = self.deadlines.ran_out(now, paused) else { return Ok(()) };
+        let reason = ran_out.reason();
+        let error = Error::timeout(&self.method, &reason);
+        self.exchange.reason(reason);
+        Err(error)
     }
 
     fn progress(&mut self, note: &crate::dispatch::Note) {

@@ -24,6 +24,9 @@ const BURST: usize = 64;
 /// How long running handlers have to finish once the peer has stopped sending.
 const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(250);
 
+/// How long a failed write leaves the word to the reader.
+const VERDICT: std::time::Duration = std::time::Duration::from_millis(500);
+
 /// Asked once, when the peer stopped sending: why the connection ended.
 pub(crate) type Obituary = BoxFuture<'static, Closed>;
 
@@ -187,6 +190,8 @@ async fn write_loop<W: AsyncWrite + Unpin>(shared: Arc<Shared>, mut write: W) {
             Taken::End => break,
         }
         if let Err(error) = write_batch(&mut write, &batch).await {
+            // A peer that is gone is known better by the reader, which learns how it ended.
+            let _ = tokio::time::timeout(VERDICT, super::sending::closed(&shared)).await;
             let message = format!("writing to the peer failed: {error}");
             return shared.close(Closed::of(ErrorKind::Closed, message, Vec::new()));
         }

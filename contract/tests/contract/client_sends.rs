@@ -1,0 +1,345 @@
+//! What a client writes, byte by byte, when its calls are made and given up: CANCELLATION A
+//! and B seen by a server that is a script.
+
+use std::{future::IntoFuture, time::Duration};
+
+use serde_json::{Value, json};
+use turnbuckle::{Client, ErrorKind, types::Era};
+
+use crate::{
+    raw::{Peer, cancelled, client, client_with, connecting, in_both_eras, said},
+    rig::{pinned, poll_once, virtually},
+};
+
+in_both_eras! {
+    a03_ids_stand_on_the_wire_as_they_were_given,
+    a04_a_refused_id_is_not_written,
+    b13_a_dropped_call_is_cancelled_exactly_once,
+    b13_a_timeout_says_so,
+    b13_an_idle_timeout_says_so,
+    b13_the_cancel_names_the_id_as_it_stands_on_the_wire,
+    b13_an_answered_call_that_is_dropped_is_not_cancelled,
+    b13_a_refused_call_that_is_dropped_is_not_cancelled,
+    b14_a_call_that_was_never_polled_is_not_written,
+    b14_a_call_that_was_never_written_is_taken_back,
+    b14_a_call_whose_write_has_begun_counts_as_written,
+    b14_a_call_that_waits_behind_another_in_the_same_breath,
+    b15_a_call_that_is_kept_running_is_not_cancelled,
+    b16_dropping_never_waits_for_a_wedged_writer,
+    b16_a_wedged_writer_is_given_up_at_the_close,
+    b20_later_calls_follow_a_cancel,
+}
+
+/// The cancel of a request, as it must stand on the wire.
+fn cancel_of(request: &Value, reason: &str) -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": request["id"], "reason": reason},
+    })
+}
+
+fn patient() -> turnbuckle::ClientBuilder {
+    Client::builder().no_timeouts()
+}
+
+async fn a03_ids_stand_on_the_wire_as_they_were_given(era: Era) {
+    let (mut peer, client) = client(era).await;
+    for (id, token) in [
+        (turnbuckle::types::RequestId::from("7"), r#""id":"7""#),
+        (7.into(), r#""id":7"#),
+        ("07".into(), r#""id":"07""#),
+        ("".into(), r#""id":"""#),
+        (u64::MAX.into(), r#""id":18446744073709551615"#),
+        (i64::MIN.into(), r#""id":-9223372036854775808"#),
+    ] {
+        let mut call = client.call_tool("t", ()).request_id(id).into_future();
+        assert!(poll_once(&mut call).await.is_none());
+        let line = peer.line().await.unwrap();
+        assert!(line.contains(token), "{line}");
+        peer.answer(&serde_json::from_str(&line).unwrap(), said("ok")).await;
+        assert_eq!(call.await.unwrap().to_text(), "ok");
+    }
+    let mut call = client.call_tool("t", ()).into_future();
+    assert!(poll_once(&mut call).await.is_none());
+    assert!(peer.read().await["id"].is_u64(), "an integer is minted");
+}
+
+async fn a04_a_refused_id_is_not_written(era: Era) {
+    let (mut peer, client) = client(era).await;
+    let mut first = client.call_tool("t", ()).request_id("7").into_future();
+    assert!(poll_once(&mut first).await.is_none());
+    let request = peer.read().await;
+    for taken in [turnbuckle::types::RequestId::from("7"), 7.into()] {
+        let refused = client.call_tool("t", ()).request_id(taken).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused);
+    }
+    peer.quiet().await;
+    peer.answer(&request, said("first")).await;
+    assert_eq!(first.await.unwrap().to_text(), "first");
+}
+
+async fn b13_a_dropped_call_is_cancelled_exactly_once(era: Era) {
+    let (mut peer, client) = client(era).await;
+    let mut call = client.call_tool("t", ()).into_future();
+    assert!(poll_once(&mut call).await.is_none());
+    let request = peer.read().await;
+    drop(call);
+    assert_eq!(peer.read().await, cancel_of(&request, "caller cancelled"));
+    peer.quiet().await;
+    // A later answer is dropped.
+    peer.answer(&request, said("too late")).await;
+    peer.quiet().await;
+    assert_eq!(client.counters().late_answers, 1);
+}
+
+async fn b13_a_timeout_says_so(era: Era) {
+    let (mut peer, client) = client_with(era, patient(), 1 << 20).await;
+    let call = client.call_tool("t", ()).timeout(Duration::from_secs(3));
+    let (error, request) = tokio::join!(call, peer.read());
+    let error = error.unwrap_err();
+    assert!(error.is_timeout() && error.to_string().contains("timed out after 3s"), "{error}");
+    assert_eq!(peer.read().await, cancel_of(&request, "timed out after 3s"));
+    peer.quiet().await;
+}
+
+async fn b13_an_idle_timeout_says_so(era: Era) {
+    let (mut peer, client) = client_with(era, patient(), 1 << 20).await;
+    let call = client.call_tool("t", ()).idle_timeout(Duration::from_secs(2));
+    let (error, request) = tokio::join!(call, peer.read());
+    assert!(error.unwrap_err().is_timeout());
+    let cancel = peer.read().await;
+    assert_eq!(cancel["params"]["requestId"], request["id"]);
+    let reason = cancel["params"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("timed out after 2s"), "{reason}");
+    peer.quiet().await;
+}
+
+async fn b13_the_cancel_names_the_id_as_it_stands_on_the_wire(era: Era) {
+    let (mut peer, client) = client(era).await;
+    for (id, token) in [
+        (turnbuckle::types::RequestId::from("7"), r#""requestId":"7""#),
+        (7.into(), r#""requestId":7"#),
+        ("a \"b\"".into(), r#""requestId":"a \"b\"""#),
+    ] {
+        let mut call = client.call_tool("t", ()).request_id(id).into_future();
+        assert!(poll_once(&mut call).await.is_none());
+        peer.read().await;
+        drop(call);
+        let cancel = peer.line().await.unwrap();
+        assert!(cancel.contains(token), "{cancel}");
+    }
+}
+
+/// Waits until the client has read everything that was said to it so far.
+async fn read_up_to_here(peer: &mut Peer, client: &Client) {
+    let mut call = client.call_tool("fence", ()).into_future();
+    assert!(poll_once(&mut call).await.is_none());
+    let request = peer.read().await;
+    assert_eq!(request["params"]["name"], "fence", "something else was written: {request}");
+    peer.answer(&request, said("fence")).await;
+    assert_eq!(call.await.unwrap().to_text(), "fence");
+}
+
+async fn b13_an_answered_call_that_is_dropped_is_not_cancelled(era: Era) {
+    let (mut peer, client) = client(era).await;
+    let mut call = client.call_tool("t", ()).into_future();
+    assert!(poll_once(&mut call).await.is_none());
+    let request = peer.read().await;
+    peer.answer(&request, said("unread")).await;
+    read_up_to_here(&mut peer, &client).await;
+    drop(call);
+    peer.quiet().await;
+    assert_eq!(client.counters().late_answers, 0);
+}
+
+async fn b13_a_refused_call_that_is_dropped_is_not_cancelled(era: Era) {
+    let (mut peer, client) = client(era).await;
+    let mut call = client.call_tool("t", ()).into_future();
+    assert!(poll_once(&mut call).await.is_none());
+    let request = peer.read().await;
+    peer.refuse(&request, json!({"code": -32603, "message": "no"})).await;
+    read_up_to_here(&mut peer, &client).await;
+    drop(call);
+    peer.quiet().await;
+}
+
+async fn b14_a_call_that_was_never_polled_is_not_written(era: Era) {
+    let (mut peer, client) = client(era).await;
+    drop(client.call_tool("t", ()));
+    drop(client.call_tool("t", ()).into_future());
+    peer.quiet().await;
+}
+
+/// A client whose writer is stuck in the middle of a call: the server has seen one byte of it
+/// and reads no further.
+async fn stuck(era: Era) -> (Peer, Client, turnbuckle::Call<turnbuckle::types::CallToolResult>) {
+    let (peer, client) = client_with(era, patient(), 64).await;
+    let call = client.call_tool("stuck", json!({"padding": "x".repeat(500)}));
+    (peer, client, call)
+}
+
+async fn b14_a_call_that_was_never_written_is_taken_back(era: Era) {
+    let (mut peer, client, first) = stuck(era).await;
+    let mut first = first.into_future();
+    assert!(poll_once(&mut first).await.is_none());
+    peer.taste().await;
+    let mut second = client.call_tool("second", ()).request_id("second").into_future();
+    assert!(poll_once(&mut second).await.is_none());
+    drop(second);
+    // The id is free at once, and what is written under it is another request.
+    let mut third = client.call_tool("third", ()).request_id("second").into_future();
+    assert!(poll_once(&mut third).await.is_none());
+    let request = peer.read().await;
+    assert_eq!(request["params"]["name"], "stuck");
+    let written = peer.read().await;
+    assert_eq!(written["params"]["name"], "third");
+    peer.quiet().await;
+    drop(third);
+    assert_eq!(peer.read().await, cancel_of(&written, "caller cancelled"));
+    peer.answer(&request, said("unstuck")).await;
+    assert_eq!(first.await.unwrap().to_text(), "unstuck");
+}
+
+async fn b14_a_call_whose_write_has_begun_counts_as_written(era: Era) {
+    let (mut peer, _client, first) = stuck(era).await;
+    let mut first = first.into_future();
+    assert!(poll_once(&mut first).await.is_none());
+    peer.taste().await;
+    drop(first);
+    let request = peer.read().await;
+    assert_eq!(request["params"]["name"], "stuck", "a line is never left half written");
+    assert_eq!(peer.read().await, cancel_of(&request, "caller cancelled"));
+    peer.quiet().await;
+}
+
+/// Two calls that go out in one write: the second has not begun, but nothing tells them apart
+/// any more. It may be taken back or cancelled, and never anything else.
+async fn b14_a_call_that_waits_behind_another_in_the_same_breath(era: Era) {
+    let (mut peer, client, first) = stuck(era).await;
+    let mut first = first.into_future();
+    let mut second = client.call_tool("second", ()).into_future();
+    assert!(poll_once(&mut first).await.is_none());
+    assert!(poll_once(&mut second).await.is_none());
+    peer.taste().await;
+    drop(second);
+    let request = peer.read().await;
+    assert_eq!(request["params"]["name"], "stuck");
+    let rest = peer.lull().await;
+    match &rest[..] {
+        [] => {}
+        [second, cancel] => {
+            assert_eq!(second["params"]["name"], "second");
+            assert_eq!(*cancel, cancel_of(second, "caller cancelled"));
+        }
+        other => panic!("{other:?}"),
+    }
+    drop(first);
+    assert_eq!(peer.read().await, cancel_of(&request, "caller cancelled"));
+}
+
+async fn b15_a_call_that_is_kept_running_is_not_cancelled(era: Era) {
+    let (mut peer, client) = client_with(era, patient(), 1 << 20).await;
+    let mut call = client.call_tool("t", ()).keep_running().into_future();
+    assert!(poll_once(&mut call).await.is_none());
+    peer.read().await;
+    drop(call);
+    let timed = client.call_tool("t", ()).keep_running().timeout(Duration::from_secs(1));
+    let (error, _) = tokio::join!(timed, peer.read());
+    assert!(error.unwrap_err().is_timeout());
+    peer.quiet().await;
+}
+
+async fn b16_dropping_never_waits_for_a_wedged_writer(era: Era) {
+    let (mut peer, client, first) = stuck(era).await;
+    let mut first = first.into_future();
+    assert!(poll_once(&mut first).await.is_none());
+    peer.taste().await;
+    let before = tokio::time::Instant::now();
+    drop(first);
+    let timed = client.call_tool("timed", ()).timeout(Duration::from_secs(1));
+    assert!(timed.await.unwrap_err().is_timeout());
+    assert_eq!(before.elapsed(), Duration::from_secs(1), "the cancel held its caller");
+}
+
+async fn b16_a_wedged_writer_is_given_up_at_the_close(era: Era) {
+    let (mut peer, client, first) = stuck(era).await;
+    let mut first = first.into_future();
+    assert!(poll_once(&mut first).await.is_none());
+    peer.taste().await;
+    drop(first);
+    let before = tokio::time::Instant::now();
+    client.close().await;
+    assert!(before.elapsed() <= Duration::from_secs(2), "{:?}", before.elapsed());
+}
+
+async fn b20_later_calls_follow_a_cancel(era: Era) {
+    let (mut peer, client) = client(era).await;
+    for _ in 0..3 {
+        let mut call = client.call_tool("t", ()).into_future();
+        assert!(poll_once(&mut call).await.is_none());
+        let request = peer.read().await;
+        drop(call);
+        assert_eq!(peer.read().await, cancel_of(&request, "caller cancelled"));
+        read_up_to_here(&mut peer, &client).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn b15_an_abandoned_discover_is_not_cancelled() {
+    virtually(async {
+        let (mut peer, client) = client(Era::Modern).await;
+        let mut call = client.discover().into_future();
+        assert!(poll_once(&mut call).await.is_none());
+        assert_eq!(peer.read().await["method"], "server/discover");
+        drop(call);
+        // Nor one that is sent by its name.
+        let mut call = client.request("server/discover", ()).into_future();
+        assert!(poll_once(&mut call).await.is_none());
+        assert_eq!(peer.read().await["method"], "server/discover");
+        drop(call);
+        peer.quiet().await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b15_an_abandoned_probe_is_not_cancelled() {
+    virtually(async {
+        let (mut peer, connecting) = connecting(Client::builder(), 1 << 20);
+        assert_eq!(peer.read().await["method"], "server/discover");
+        connecting.abort();
+        peer.ended().await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b15_an_abandoned_handshake_is_not_cancelled() {
+    virtually(async {
+        let builder = || Client::builder().revision(pinned(Era::Legacy));
+        let (mut peer, dropped) = connecting(builder(), 1 << 20);
+        assert_eq!(peer.read().await["method"], "initialize");
+        dropped.abort();
+        peer.ended().await;
+        let impatient = builder().connect_timeout(Duration::from_secs(2));
+        let (mut peer, timed_out) = connecting(impatient, 1 << 20);
+        assert_eq!(peer.read().await["method"], "initialize");
+        assert!(timed_out.await.unwrap().unwrap_err().is_timeout());
+        peer.ended().await;
+    })
+    .await;
+}
+
+/// An explicit cancel goes out as it is: a bridge may know more than this client.
+#[tokio::test(start_paused = true)]
+async fn b13_an_explicit_cancel_is_written_as_it_is() {
+    virtually(async {
+        let (mut peer, client) = client(Era::Modern).await;
+        let explicit = cancelled("7");
+        client.notify("notifications/cancelled", &explicit["params"]).await.unwrap();
+        assert_eq!(peer.read().await, explicit);
+        peer.quiet().await;
+    })
+    .await;
+}

@@ -1,0 +1,56 @@
+//! Line 34: what 10,000 abandoned requests leave behind, which is nothing.
+
+use serde_json::json;
+
+use crate::rig::{Rig, contract};
+
+contract! { everywhere alone on [memory stdio unix direct] in [legacy modern]:
+    e34_ten_thousand_abandoned_requests_leave_nothing,
+}
+
+/// How far memory may stand above its baseline. An allocator keeps what it likes; but no more
+/// than 200 bytes for each of 10,000 requests.
+const SLACK: u64 = 2 << 20;
+
+async fn e34_ten_thousand_abandoned_requests_leave_nothing(rig: &Rig) {
+    // Once to warm up: buffers and tables keep the room they once needed.
+    abandon_ten_thousand(rig).await;
+    let before = resident(rig).await;
+    abandon_ten_thousand(rig).await;
+    let ledger = rig.report().await;
+    assert_eq!(ledger.in_flight, 0);
+    let count = ledger.of("k");
+    assert_eq!((count.started, count.dropped, count.finished), (20_000, 20_000, 0));
+    let after = resident(rig).await;
+    println!("grew by {} KiB", after.saturating_sub(before) / 1024);
+    assert!(after < before + SLACK, "{before} bytes before, {after} after");
+    assert_eq!(rig.client.counters().late_answers, 0);
+    rig.alive().await;
+}
+
+async fn abandon_ten_thousand(rig: &Rig) {
+    const AT_ONCE: u64 = 500;
+    for _ in 0..10_000 / AT_ONCE {
+        let before = rig.report().await.of("k");
+        let mut flights = Vec::new();
+        for _ in 0..AT_ONCE {
+            flights.push(rig.enter(rig.tool("hold", json!({"key": "k"}))).await);
+        }
+        rig.until(|ledger| ledger.of("k").started == before.started + AT_ONCE).await;
+        for flight in flights {
+            flight.abandon().await;
+        }
+        rig.until(|ledger| ledger.of("k").dropped == before.dropped + AT_ONCE).await;
+    }
+}
+
+/// Resident memory of the server, and of this process where that is another.
+async fn resident(rig: &Rig) -> u64 {
+    let theirs = rig.report().await;
+    let ours = turnbuckle_contract::Fixture::default().ledger();
+    if theirs.process == ours.process {
+        ours.resident_bytes
+    } else {
+        theirs.resident_bytes + ours.resident_bytes
+    }
+}

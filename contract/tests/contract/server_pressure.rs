@@ -1,0 +1,131 @@
+//! Clients that read slowly or not at all: law 8, and the lost answers of others.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use turnbuckle::{Limits, types::Era};
+
+use crate::{
+    raw::{Peer, in_both_eras, opened_with, request},
+    rig::eventually,
+};
+
+in_both_eras! {
+    law01_two_hundred_large_answers_reach_a_slow_reader,
+    law04_a_client_that_does_not_read_is_still_heard,
+    law08_a_handler_that_is_faster_than_its_client_waits,
+    law08_a_client_that_never_reads_errors_is_let_go,
+    law08_a_client_that_never_reads_quick_answers_is_let_go,
+    law08_a_client_that_never_reads_its_tools_answers_is_let_go,
+}
+
+async fn law01_two_hundred_large_answers_reach_a_slow_reader(era: Era) {
+    let mut served = opened_with(era, Limits::default(), 2048).await;
+    // The reader of the server must not wait for its writer, or these would never all arrive.
+    for id in 0..200 {
+        let call = served.tool(id, "huge", json!({"bytes": 65_536}));
+        served.peer.say(call).await;
+    }
+    let (mut read, _write) = tokio::io::split(served.peer.into_stream());
+    let (mut seen, mut line, mut chunk) = ([0; 200], Vec::new(), [0; 1000]);
+    while seen.contains(&0) {
+        let length = read.read(&mut chunk).await.unwrap();
+        assert_ne!(length, 0, "the stream ended early");
+        for byte in &chunk[..length] {
+            if *byte != b'\n' {
+                line.push(*byte);
+                continue;
+            }
+            let answer: Value = serde_json::from_slice(&line).unwrap();
+            line.clear();
+            assert_eq!(answer["result"]["content"][0]["text"].as_str().unwrap().len(), 65_536);
+            seen[answer["id"].as_u64().unwrap() as usize] += 1;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!(seen.iter().all(|count| *count == 1), "{seen:?}");
+}
+
+async fn law04_a_client_that_does_not_read_is_still_heard(era: Era) {
+    let mut served = opened_with(era, Limits::default(), 2048).await;
+    let call = served.tool(1, "huge", json!({"bytes": 500_000}));
+    served.peer.say(call).await;
+    served.peer.taste().await;
+    // The writer is stuck; requests and cancels are still taken.
+    for id in 2..50 {
+        served.hold(id, "hold", "k").await;
+    }
+    for id in 2..50 {
+        served.peer.say(crate::raw::cancelled(id)).await;
+    }
+    let fixture = served.fixture.clone();
+    eventually(|| fixture.of("k").dropped == 48).await;
+    let said = served.peer.lull().await;
+    assert_eq!((said.len(), &said[0]["id"]), (1, &json!(1)));
+    served.alive().await;
+}
+
+async fn law08_a_handler_that_is_faster_than_its_client_waits(era: Era) {
+    let limits = Limits::default().queued_notifications(4);
+    let mut served = opened_with(era, limits, 512).await;
+    let arguments = json!({"key": "k", "n": 1_000});
+    let params = json!({"name": "progress_then_hold", "arguments": arguments, "_meta": {"progressToken": 1}});
+    served.peer.say(request(era, 1, "tools/call", params)).await;
+    let fixture = served.fixture.clone();
+    eventually(|| fixture.of("k").started == 1).await;
+    let pass = tokio::time::timeout(Duration::from_secs(60), std::future::pending::<()>());
+    pass.await.unwrap_err();
+    assert_eq!(fixture.of("k").reached, 0, "a thousand reports went into a queue of four");
+    fixture.release("k");
+    for step in 1..=1_000 {
+        assert_eq!(served.peer.read().await["params"]["progress"], step);
+    }
+    assert_eq!(served.peer.read().await["id"], 1);
+}
+
+const LIMIT: usize = 64 * 1024;
+
+/// Says these lines over and over, without reading, until the server lets go.
+async fn never_read(era: Era, lines: &[Value]) {
+    let limits = Limits::default().unsent_bytes(LIMIT).in_flight(1 << 20);
+    let served = opened_with(era, limits, 2048).await;
+    let peer: Peer = served.peer;
+    let (_unread, mut write) = tokio::io::split(peer.into_stream());
+    let mut id = 0;
+    let talking = async {
+        // Far more than the limit, whatever a line is answered with.
+        for _ in 0..2_000 {
+            for line in lines {
+                let mut line = line.clone();
+                id += 1;
+                line["id"] = json!(id);
+                let text = format!("{line}\n");
+                if tokio::io::AsyncWriteExt::write_all(&mut write, text.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let patience = Duration::from_secs(30);
+    tokio::select! {
+        ended = served.serving => ended.unwrap().unwrap(),
+        () = async { talking.await; let _ = tokio::time::timeout(patience, std::future::pending::<()>()).await; } => {
+            panic!("{id} requests, and the server still keeps their answers");
+        }
+    }
+}
+
+async fn law08_a_client_that_never_reads_errors_is_let_go(era: Era) {
+    never_read(era, &[json!({"jsonrpc": "2.0", "id": 0, "method": 5})]).await;
+}
+
+async fn law08_a_client_that_never_reads_quick_answers_is_let_go(era: Era) {
+    never_read(era, &[request(era, 0, "tools/list", json!({}))]).await;
+}
+
+async fn law08_a_client_that_never_reads_its_tools_answers_is_let_go(era: Era) {
+    let params = json!({"name": "huge", "arguments": {"bytes": 1_000}});
+    never_read(era, &[request(era, 0, "tools/call", params)]).await;
+}

@@ -1,0 +1,56 @@
+//! Every example runs and prints what it says.
+
+use std::process::{Command, Output};
+
+use serde_json::json;
+use turnbuckle::Client;
+
+fn run(program: &str, arguments: &[&str]) -> String {
+    let Output { status, stdout, stderr } =
+        Command::new(program).args(arguments).output().expect("it starts");
+    let stderr = String::from_utf8_lossy(&stderr);
+    assert!(status.success(), "{program}: {status}: {stderr}");
+    String::from_utf8(stdout).expect("text")
+}
+
+#[test]
+fn client_and_server() {
+    let shown = run(env!("CARGO_BIN_EXE_client"), &[env!("CARGO_BIN_EXE_server")]);
+    assert!(shown.contains("connected in revision 2026-07-28"), "{shown}");
+    assert!(shown.contains("- add: Add two integers."), "{shown}");
+    assert!(shown.contains("1 + 2 = 3"), "{shown}");
+}
+
+#[test]
+fn progress() {
+    let shown = run(env!("CARGO_BIN_EXE_progress"), &[]);
+    let expected = "1 of 3: file 1\n2 of 3: file 2\n3 of 3: file 3\ncopied 3 files\n";
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn socket() {
+    assert_eq!(run(env!("CARGO_BIN_EXE_socket"), &[]), "over a socket\n");
+}
+
+#[test]
+fn testing() {
+    let shown = run(env!("CARGO_BIN_EXE_testing"), &[]);
+    assert!(shown.contains("revision 2025-11-25: as expected"), "{shown}");
+    assert!(shown.contains("revision 2026-07-28: as expected"), "{shown}");
+}
+
+#[tokio::test]
+async fn plain_server() {
+    let client = Client::spawn(Command::new(env!("CARGO_BIN_EXE_plain_server"))).await.unwrap();
+    let greeting = client.call_tool("greet", json!({"name": "Ada"})).await.unwrap();
+    let structured = greeting.structured_content.unwrap();
+    assert_eq!(structured.as_str(), r#"{"text":"hello Ada","visit":1}"#);
+    let who = client.call_tool("who", ()).await.unwrap();
+    assert_eq!(who.to_text(), "turnbuckle asks in revision 2026-07-28");
+    let wrong = client.call_tool("shape", json!({"sides": 2})).await.unwrap();
+    assert_eq!(wrong.is_error, Some(true));
+    assert!(wrong.to_text().contains("sides"), "{}", wrong.to_text());
+    let report = client.close().await.expect("it was a process");
+    assert!(report.is_success(), "{report}");
+}
