@@ -235,14 +235,18 @@ pub(crate) fn alone(name: &str, test: impl Future<Output = ()>) {
     if std::env::var_os(MARK).is_none() {
         let (_, name) = name.split_once("::").expect("a path starts with its crate");
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let output = command.args(["--exact", name, "--nocapture"]).env(MARK, "1").output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        let output =
+            command.args(["--exact", name, "--nocapture"]).env(MARK, "1").output().unwrap();
+        let text =
+            String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && text.contains("1 passed"), "{text}");
         return;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // It does much, and the machine may be busy.
-    runtime.block_on(tokio::time::timeout(6 * BOUND, test)).expect("the test hung");
+    runtime.block_on(async {
+        tokio::time::timeout(6 * BOUND, test).await.expect("the test hung");
+    });
 }
 
 /// Makes a test of each function, on each wire, in each era. A function takes a [`Rig`], or a

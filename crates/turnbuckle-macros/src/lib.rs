@@ -46,8 +46,9 @@ mod tool;
 /// # The function afterwards
 ///
 /// `add` is then a value that [`Server::tool`] takes, and can still be called:
-/// `add(1, None).await`. That value is a unit struct, so within its scope no variable and no
-/// module can have its name.
+/// `add(1, None).await`. That value is a unit struct: within its scope no variable and no module
+/// can have its name, and the types of its arguments and its result have to be as visible as it.
+/// The function itself can't be generic, borrow its arguments or be a method.
 ///
 /// [`Server::tool`]: https://docs.rs/turnbuckle/latest/turnbuckle/struct.Server.html#method.tool
 #[proc_macro_attribute]

@@ -22,8 +22,9 @@ pub struct Limits {
     /// How many notifications of one request may wait: 1,024. A handler that is faster
     /// than its peer waits; on the receiving side the oldest progress gives way.
     pub queued_notifications: usize,
-    /// How many bytes may wait for a peer that does not read: 64 MiB. New requests wait
-    /// long before; past the limit itself the connection is closed.
+    /// How many bytes may wait for a peer that does not read: 64 MiB. What this side asks
+    /// waits long before; past it the peer's requests are refused, and a peer that goes on
+    /// sending is let go.
     pub unsent_bytes: usize,
 }
 

@@ -30,7 +30,12 @@ pub(super) fn check(ty: &Type, place: Place, errors: &mut Errors) {
 
 /// What kind of extractor `ty` is, told by its name alone: a macro sees no more.
 pub(super) fn extractor(ty: &Type) -> Option<Extractor> {
-    let Type::Path(path) = ty else { return None };
+    let path = match ty {
+        Type::Path(path) => path,
+        // What a `$ty:ty` of a `macro_rules!` macro stands for.
+        Type::Group(group) => return extractor(&group.elem),
+        _ => return None,
+    };
     let last = path.path.segments.last()?;
     // `State` without a parameter is somebody's own type.
     let parameters = match &last.arguments {
@@ -145,7 +150,7 @@ fn owned(borrowed: &Type) -> String {
 
 #[cfg(test)]
 mod tests {
-    use syn::parse_quote;
+    use syn::{TypeGroup, parse_quote, token::Group};
 
     use super::*;
 
@@ -223,6 +228,9 @@ mod tests {
             (parse_quote!((Ctx, Ctx)), None),
         ] {
             assert_eq!(extractor(&ty), expected, "{}", show(&ty));
+            let elem = Box::new(ty);
+            let grouped = Type::Group(TypeGroup { group_token: Group::default(), elem });
+            assert_eq!(extractor(&grouped), expected, "{} of a macro", show(&grouped));
         }
     }
 }

@@ -92,6 +92,7 @@ impl Listening {
         match self.running.next().await {
             Ok(Event::Note(note)) if is_end(&note) => {
                 self.ended = true;
+                self.running.exchange.silence();
                 None
             }
             Ok(Event::Note(note)) => Some(Ok(note.method.to_string())),

@@ -31,6 +31,8 @@ pub(crate) trait Drive: Send {
     fn poll_event(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event>;
     /// What the drop will say; "caller cancelled" if nothing was set.
     fn reason(self: Pin<&mut Self>, reason: String);
+    /// The peer has ended it without an answer: the drop has nothing to say.
+    fn silence(self: Pin<&mut Self>) {}
     /// The id, once it has one.
     fn id(&self) -> Option<&RequestId>;
 }
@@ -57,6 +59,12 @@ impl Exchange {
     /// Sets what the drop will tell the peer.
     pub(crate) fn reason(&mut self, reason: String) {
         self.0.as_mut().reason(reason);
+    }
+
+    /// Makes the drop say nothing, because the peer has ended this itself.
+    #[cfg(feature = "client")]
+    pub(crate) fn silence(&mut self) {
+        self.0.as_mut().silence();
     }
 
     /// Waits for the end and forgets the notifications.

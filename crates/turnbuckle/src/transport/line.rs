@@ -39,8 +39,8 @@ enum State {
 pub(crate) enum Line {
     /// Without its line break and the white space around it; never empty.
     Whole(Bytes),
-    /// Longer than the limit. Reading goes on after it.
-    TooLong,
+    /// Longer than the limit; this is how it began. Reading goes on after it.
+    TooLong(Bytes),
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
@@ -70,11 +70,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 return Poll::Ready(Ok(None));
             }
             if self.buffer.len() > self.limit {
+                let began = beginning(&self.buffer);
                 self.buffer.clear();
                 self.scanned = 0;
                 if self.state != State::Skipping {
                     self.state = State::Skipping;
-                    return Poll::Ready(Ok(Some(Line::TooLong)));
+                    return Poll::Ready(Ok(Some(Line::TooLong(began))));
                 }
             }
             if ready!(self.poll_fill(context))? == 0 {
@@ -102,7 +103,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             return None;
         }
         if line.len() > self.limit {
-            return Some(Line::TooLong);
+            return Some(Line::TooLong(beginning(&line)));
         }
         let text = line.trim_ascii();
         (!text.is_empty()).then(|| Line::Whole(line.slice_ref(text)))
@@ -123,6 +124,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         // `read_buf` keeps nothing between polls, so a fresh one each time loses nothing.
         pin!(self.io.read_buf(&mut self.buffer)).poll(context)
     }
+}
+
+/// Enough of a line to see whose it is.
+fn beginning(line: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(&line[..line.len().min(1024)])
 }
 
 #[cfg(test)]
@@ -162,9 +168,11 @@ mod tests {
     #[tokio::test]
     async fn a_line_over_the_limit_costs_that_line() {
         let found = lines(&[b"short\n", &[b'x'; 100], b"tail\nnext\n"], 20).await;
-        assert_eq!(found, [whole("short"), Line::TooLong, whole("next")]);
+        assert!(matches!(&found[1], Line::TooLong(began) if began.starts_with(b"xxxx")));
+        assert_eq!((&found[0], &found[2], found.len()), (&whole("short"), &whole("next"), 3));
         let at_the_limit = lines(&[b"0123456789\n012345678901\nok\n"], 11).await;
-        assert_eq!(at_the_limit, [whole("0123456789"), Line::TooLong, whole("ok")]);
+        assert!(matches!(&at_the_limit[1], Line::TooLong(_)));
+        assert_eq!((&at_the_limit[0], &at_the_limit[2]), (&whole("0123456789"), &whole("ok")));
     }
 
     #[tokio::test]
@@ -181,7 +189,7 @@ mod tests {
             let line = std::future::poll_fn(|context| reader.poll_next(context)).await.unwrap();
             (line, reader.buffer.capacity())
         };
-        assert_eq!(next().await.0, Some(Line::TooLong));
+        assert!(matches!(next().await.0, Some(Line::TooLong(_))));
         let (line, capacity) = next().await;
         assert_eq!(line, Some(whole("end")));
         assert!(capacity <= 4 * CHUNK, "{capacity}");

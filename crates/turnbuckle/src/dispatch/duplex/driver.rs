@@ -92,7 +92,7 @@ async fn read_loop<R: AsyncRead + Unpin>(
                     burst += 1;
                 }
             }
-            Ok(Some(Line::TooLong)) => shared.too_long(),
+            Ok(Some(Line::TooLong(began))) => shared.too_long(&began),
             Ok(None) => break None,
             Err(error) => break Some(error),
         }

@@ -220,6 +220,13 @@ impl State {
         }
     }
 
+    /// Wakes whoever this is when the writer has taken what waits.
+    fn wait_for_room(&mut self, waker: &Waker) {
+        if !self.waiting.iter().any(|known| known.will_wake(waker)) {
+            self.waiting.push(waker.clone());
+        }
+    }
+
     /// Why nothing can be sent any more.
     fn closed(&self) -> Option<&Closed> {
         match &self.phase {

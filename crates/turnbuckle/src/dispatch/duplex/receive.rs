@@ -23,12 +23,15 @@ use super::{
 };
 use crate::{
     dispatch::{Incoming, Note, Reply, outcome_to_result},
-    error::{Closed, Error, ErrorKind},
+    error::{Closed, Error, ErrorKind, Executed},
 };
 
 /// How many errors without an id may wait at once: a peer that sends junk learns no more
 /// from the hundredth.
 const NAMELESS: usize = 16;
+
+/// How many bytes of refusals a peer that does not read may still gather before it is let go.
+const REFUSALS: usize = 1 << 20;
 
 /// What the reader has to know after a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,14 +57,31 @@ impl Shared {
         }
     }
 
-    /// A line that was too long to be read.
-    pub(super) fn too_long(&self) {
+    /// A line that was too long to be read. Its beginning mostly tells whom to tell.
+    pub(super) fn too_long(&self, began: &[u8]) {
         let message = format!(
             "the message is longer than this side's limit of {} bytes (line_bytes)",
             self.limits.line_bytes
         );
-        let error = RpcError::invalid_request(message);
-        self.fault(Fault { id: None, role: Role::Request, error });
+        let text = began.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let text = Bytes::copy_from_slice(text.as_bytes());
+        // It breaks off, so it is a fault whatever it was meant to be.
+        let id = parse_line(text, self.limits.json_depth).err().and_then(|fault| fault.id);
+        let answers_us = id.as_ref().is_some_and(|id| {
+            memchr::memmem::find(began, b"\"method\"").is_none()
+                && self.lock().table.sent(id).is_some()
+        });
+        match id {
+            Some(id) if answers_us => {
+                self.counts.unreadable.fetch_add(1, Relaxed);
+                let error = Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe);
+                self.end(&id, Err(error));
+            }
+            id => {
+                let error = RpcError::invalid_request(message);
+                self.fault(Fault { id, role: Role::Request, error });
+            }
+        }
     }
 
     fn frame(self: &Arc<Self>, frame: Frame, batch: Option<&Arc<Group>>) -> Received {
@@ -108,6 +128,16 @@ impl Shared {
         let mut state = self.lock();
         if state.closed().is_some() {
             return Received::Applied;
+        }
+        if state.outbox.bytes() > self.limits.unsent_bytes {
+            drop(state);
+            let limit = self.limits.unsent_bytes;
+            let message =
+                format!("more than {limit} bytes of answers wait to be read (unsent_bytes)");
+            if let Some(batch) = batch {
+                self.update(|state| batch.close(state));
+            }
+            return self.refuse(&id, RpcError::internal(message), batch);
         }
         let accepted = state.table.accept(&id, handler);
         drop(state);
@@ -268,7 +298,7 @@ impl Shared {
     /// A peer that sends and sends but never reads is let go.
     pub(super) fn check_unsent(&self) {
         let limit = self.limits.unsent_bytes;
-        if self.lock().outbox.bytes() > limit {
+        if self.lock().outbox.bytes() > limit + REFUSALS {
             let message = format!(
                 "the peer does not read: more than {limit} bytes wait for it (unsent_bytes)"
             );

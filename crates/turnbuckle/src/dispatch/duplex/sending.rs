@@ -51,7 +51,7 @@ impl Sending {
                 return Poll::Ready(Err(closed.error(Executed::No)));
             }
             if state.outbox.bytes() > shared.high_water() {
-                state.waiting.push(context.waker().clone());
+                state.wait_for_room(context.waker());
                 return Poll::Pending;
             }
             let (id, serial) = state
@@ -99,6 +99,12 @@ impl Drive for Sending {
         self.reason = Some(reason);
     }
 
+    fn silence(mut self: Pin<&mut Self>) {
+        if let Stage::Sent { abandon, .. } = &mut self.stage {
+            *abandon = Abandon::Silence;
+        }
+    }
+
     fn id(&self) -> Option<&RequestId> {
         match &self.stage {
             Stage::Sent { id, .. } => Some(id),
@@ -114,15 +120,15 @@ impl Drop for Sending {
     fn drop(&mut self) {
         let Stage::Sent { id, serial, abandon, .. } = &self.stage else { return };
         let reason = self.reason.as_deref().unwrap_or("caller cancelled");
-        self.shared.update(|state| {
-            if state.table.abandon(id, *serial).is_none() {
-                return; // Answered meanwhile, or the connection is gone.
-            }
+        // What the slot holds is dropped after the lock is released: it is not ours.
+        let _slot = self.shared.update(|state| {
+            // `None`: answered meanwhile, or the connection is gone.
+            let slot = state.table.abandon(id, *serial)?;
             let unwritten = state.outbox.retract(*serial) > 0;
-            if unwritten || *abandon == Abandon::Silence || state.closed().is_some() {
-                return;
+            if !unwritten && *abandon == Abandon::Signal && state.closed().is_none() {
+                state.outbox.push(NOBODY, |out| write_cancel(out, id, reason));
             }
-            state.outbox.push(NOBODY, |out| write_cancel(out, id, reason));
+            Some(slot)
         });
     }
 }
@@ -147,7 +153,7 @@ pub(super) async fn notify(shared: &Arc<Shared>, note: Note) {
                 return Poll::Ready(());
             }
             if state.outbox.bytes() > shared.high_water() {
-                state.waiting.push(context.waker().clone());
+                state.wait_for_room(context.waker());
                 return Poll::Pending;
             }
             let params = note.params.raw.as_ref().map_or("", |raw| raw.as_str());
@@ -165,7 +171,9 @@ pub(super) async fn closed(shared: &Arc<Shared>) {
         if matches!(state.phase, Phase::Closed(_)) {
             return Poll::Ready(());
         }
-        state.closing.push(context.waker().clone());
+        if !state.closing.iter().any(|waker| waker.will_wake(context.waker())) {
+            state.closing.push(context.waker().clone());
+        }
         Poll::Pending
     })
     .await;

@@ -140,7 +140,7 @@ impl Replies {
                     (handler.counted_at, handler.queued) = (taken, 0);
                 }
                 if handler.queued >= shared.limits.queued_notifications {
-                    state.waiting.push(context.waker().clone());
+                    state.wait_for_room(context.waker());
                     return Poll::Pending;
                 }
                 handler.queued += 1;
