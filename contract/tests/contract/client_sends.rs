@@ -24,10 +24,12 @@ in_both_eras! {
     b14_a_call_that_was_never_written_is_taken_back,
     b14_a_call_whose_write_has_begun_counts_as_written,
     b14_a_call_that_waits_behind_another_in_the_same_breath,
+    b14_a_call_that_waits_for_room_was_never_written,
     b15_a_call_that_is_kept_running_is_not_cancelled,
     b16_dropping_never_waits_for_a_wedged_writer,
     b16_a_wedged_writer_is_given_up_at_the_close,
     b20_later_calls_follow_a_cancel,
+    law08_a_notification_waits_for_a_server_that_does_not_read,
 }
 
 /// The cancel of a request, as it must stand on the wire.
@@ -236,6 +238,57 @@ async fn b14_a_call_that_waits_behind_another_in_the_same_breath(era: Era) {
     }
     drop(first);
     assert_eq!(peer.read().await, cancel_of(&request, "caller cancelled"));
+}
+
+/// A client that holds back what it has to say long before anything is too much.
+fn reserved() -> turnbuckle::ClientBuilder {
+    patient().limits(turnbuckle::Limits::default().unsent_bytes(32 * 1024))
+}
+
+async fn b14_a_call_that_waits_for_room_was_never_written(era: Era) {
+    let (mut peer, client) = client_with(era, reserved(), 64).await;
+    let padding = json!({"padding": "x".repeat(2_000)});
+    let mut written = Vec::new();
+    for index in 0..20 {
+        let call = client.call_tool("t", &padding).request_id(format!("call {index}"));
+        let mut call = call.into_future();
+        assert!(poll_once(&mut call).await.is_none());
+        written.push(call);
+        // The first is on its way, most of the rest wait, and nobody can tell where the line
+        // is drawn: what counts is that each of them is dropped in time.
+        if index == 0 {
+            peer.taste().await;
+        }
+    }
+    written.truncate(1);
+    let request = peer.read().await;
+    assert_eq!(request["id"], "call 0");
+    peer.quiet().await;
+    // Their ids are free, whether they had been entered or not.
+    let call = client.call_tool("last", ()).request_id("call 19");
+    let mut call = call.into_future();
+    assert!(poll_once(&mut call).await.is_none());
+    assert_eq!(peer.read().await["params"]["name"], "last");
+}
+
+async fn law08_a_notification_waits_for_a_server_that_does_not_read(era: Era) {
+    let (mut peer, client) = client_with(era, reserved(), 64).await;
+    let padding = "x".repeat(1_000);
+    let mut sent = 0;
+    // What is told to nobody is not kept without end: soon the teller waits.
+    let flood = async {
+        for index in 0..1_000 {
+            let params = json!({"index": index, "padding": padding});
+            client.notify("notifications/x", params).await.unwrap();
+            sent = index + 1;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(60), flood).await.is_err());
+    assert!(sent < 100, "{sent} notifications of a kilobyte wait for a limit of 32");
+    // The one that waited was dropped and was never said; the rest arrives in order.
+    let told: Vec<u64> =
+        peer.lull().await.iter().map(|note| note["params"]["index"].as_u64().unwrap()).collect();
+    assert_eq!(told, (0..sent).collect::<Vec<u64>>());
 }
 
 async fn b15_a_call_that_is_kept_running_is_not_cancelled(era: Era) {

@@ -1,4 +1,22 @@
-//! The contract of the dispatcher, as behaviour that anyone could observe.
+//! The contract of the dispatcher, as behaviour that anyone could observe, on every wire and in
+//! both eras.
+//!
+//! A test carries the number of the line that it stands for: `a03` is the third line of "The
+//! dispatcher contract", `b13` of "Abandoning a request", `e32` of "Server side, every wire",
+//! `law05` the fifth law of the architecture. What follows a module's name in a test's path is
+//! the wire and the era.
+//!
+//! | module | who is real, who is a script | lines |
+//! |---|---|---|
+//! | `a_dispatch`, `b_abandon`, `e_server`, `laws` | client and fixture, over memory, stdio, a Unix socket, in process | A, B, E, laws |
+//! | `memory`, `stress` | the same, in great numbers and on many threads | 34, 16, law 1 |
+//! | `client_sends`, `client_hears`, `negotiate`, `calls` | a client; its server is a script | A, B, 35 |
+//! | `server_hears`, `server_stops`, `server_leaves`, `server_eras`, `server_pressure` | a fixture; its client is a script | A, B, E, laws |
+//! | `child` | a client; its server is a process | laws 6 and 9 |
+//!
+//! Not here: resumption hints and headers (2, 15), which only HTTP has; observers of errors
+//! without an id (12a), which have no place in the interface yet; a call that became a task
+//! (36), because there are no tasks yet; C and D, which are about HTTP.
 
 mod a_dispatch;
 mod b_abandon;
@@ -17,3 +35,4 @@ mod server_hears;
 mod server_leaves;
 mod server_pressure;
 mod server_stops;
+mod stress;

@@ -22,7 +22,6 @@ async fn e34_ten_thousand_abandoned_requests_leave_nothing(rig: &Rig) {
     let count = ledger.of("k");
     assert_eq!((count.started, count.dropped, count.finished), (20_000, 20_000, 0));
     let after = resident(rig).await;
-    println!("grew by {} KiB", after.saturating_sub(before) / 1024);
     assert!(after < before + SLACK, "{before} bytes before, {after} after");
     assert_eq!(rig.client.counters().late_answers, 0);
     rig.alive().await;

@@ -19,14 +19,14 @@ use super::{
     negotiate::{Attempt, Observation, Verdict, agreed, judge},
 };
 use crate::{
-    dispatch::{
-        Abandon, Event, Exchange, Note, Outgoing, Transport,
-        duplex::driver::{self, Obituary},
-    },
+    dispatch::{Abandon, Event, Exchange, Note, Outgoing, Transport, duplex::driver::Obituary},
     envelope::stamp::{Stamp, WantsProgress},
     error::{Closed, Error, ErrorKind, Result},
     limits::Limits,
-    transport::child::{ChildHandle, Spawn},
+    transport::{
+        child::{ChildHandle, Spawn},
+        stream,
+    },
 };
 
 /// How long a dead server's exit status is waited for before its callers are told.
@@ -239,7 +239,7 @@ impl ClientBuilder {
         write: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Result<Client> {
         let answers = self.answers();
-        let wire = driver::start(read, write, answers.clone(), self.limits.clone(), None);
+        let wire = stream::start(read, write, answers.clone(), self.limits.clone(), None);
         self.open(wire.transport, answers).await
     }
 
@@ -285,7 +285,7 @@ impl ClientBuilder {
         })?;
         let answers = self.answers();
         let obituary = obituary(&child.handle);
-        let wire = driver::start(
+        let wire = stream::start(
             child.stdout,
             child.stdin,
             answers.clone(),

@@ -10,8 +10,15 @@ mod exchange;
 mod outbox;
 pub(crate) mod table;
 
-use std::{borrow::Cow, pin::Pin, sync::Arc};
+use std::{
+    borrow::Cow,
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
+use bytes::Bytes;
 use turnbuckle_types::{
     Raw, RequestId, RpcError,
     jsonrpc::{Fault, Params, Text},
@@ -67,6 +74,21 @@ pub(crate) trait Serve: Send + Sync + 'static {
     fn connected(&self, peer: Peer) {
         let _ = peer;
     }
+}
+
+/// Where the messages of a stream wire come from, one a line.
+pub(crate) trait Lines: Send + 'static {
+    /// The next line, or `None` at the end. Loses nothing when it is not polled again.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Line>>>;
+}
+
+/// One line.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Line {
+    /// Without its line break and the white space around it; never empty.
+    Whole(Bytes),
+    /// Longer than the limit; this is how it began. Reading goes on after it.
+    TooLong(Bytes),
 }
 
 /// How a request is answered.

@@ -9,12 +9,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Server;
 use crate::{
-    dispatch::{
-        BoxFuture, Transport as _,
-        duplex::driver::{self, Wire},
-    },
+    dispatch::{BoxFuture, Transport as _, duplex::driver::Wire},
     error::{Error, Result},
-    transport::stdio,
+    transport::{stdio, stream},
 };
 
 impl Server {
@@ -30,7 +27,7 @@ impl Server {
             let serve = connection?;
             let (read, write) = stdio::take_stdio()
                 .map_err(|error| Error::io("taking over the standard streams", error))?;
-            Ok(driver::start(read, write, serve, limits, None))
+            Ok(stream::start(read, write, serve, limits, None))
         })
     }
 
@@ -49,7 +46,7 @@ impl Server {
     ) -> Serving {
         let connection = self.connection();
         let limits = self.connection_limits();
-        Serving::new(move || Ok(driver::start(read, write, connection?, limits, None)))
+        Serving::new(move || Ok(stream::start(read, write, connection?, limits, None)))
     }
 }
 

@@ -9,6 +9,8 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use crate::dispatch::{Line, Lines};
+
 /// How much is read at once, where the line at hand is not known to be longer.
 const CHUNK: usize = 64 * 1024;
 /// With less room than this a new buffer is taken, so that reads stay large.
@@ -34,15 +36,6 @@ enum State {
     Ended,
 }
 
-/// One line.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Line {
-    /// Without its line break and the white space around it; never empty.
-    Whole(Bytes),
-    /// Longer than the limit; this is how it began. Reading goes on after it.
-    TooLong(Bytes),
-}
-
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(crate) fn new(io: R, limit: usize) -> LineReader<R> {
         LineReader {
@@ -55,11 +48,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// The next line, or `None` at the end. Loses nothing when it is not polled again.
-    pub(crate) fn poll_next(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<Option<Line>>> {
+    fn poll_line(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Line>>> {
         loop {
             while let Some(line) = self.split() {
                 if let Some(line) = self.judge(line) {
@@ -123,6 +112,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
         // `read_buf` keeps nothing between polls, so a fresh one each time loses nothing.
         pin!(self.io.read_buf(&mut self.buffer)).poll(context)
+    }
+}
+
+impl<R: AsyncRead + Unpin + Send + 'static> Lines for LineReader<R> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Line>>> {
+        self.poll_line(context)
     }
 }
 

@@ -7,6 +7,7 @@
 pub mod child;
 #[cfg(any(feature = "client", feature = "server"))]
 mod closing;
-pub(crate) mod line;
+mod line;
 #[cfg(feature = "server")]
 pub mod stdio;
+pub(crate) mod stream;

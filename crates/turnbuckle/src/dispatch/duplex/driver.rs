@@ -7,16 +7,15 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    io::{AsyncWrite, AsyncWriteExt},
     task::JoinHandle,
 };
 
 use super::{Duplex, FLUSH, Phase, Shared, receive::Received};
 use crate::{
-    dispatch::{BoxFuture, Peer, Serve, outbox::Batch},
+    dispatch::{BoxFuture, Line, Lines, Peer, Serve, outbox::Batch},
     error::{Closed, ErrorKind},
     limits::Limits,
-    transport::line::{Line, LineReader},
 };
 
 /// After this many new handlers the reader lets them run before it reads on.
@@ -38,18 +37,17 @@ pub(crate) struct Wire {
 }
 
 /// Starts a connection on a running runtime.
-pub(crate) fn start<R, W>(
-    read: R,
+pub(crate) fn start<L, W>(
+    lines: L,
     write: W,
     serve: Arc<dyn Serve>,
     limits: Limits,
     obituary: Option<Obituary>,
 ) -> Wire
 where
-    R: AsyncRead + Unpin + Send + 'static,
+    L: Lines,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let lines = LineReader::new(read, limits.line_bytes);
     let shared = Arc::new(Shared::new(serve.clone(), limits));
     let transport = Arc::new(Duplex { shared: shared.clone() });
     let weak = Arc::downgrade(&transport);
@@ -76,11 +74,7 @@ impl Drop for CloseOnDrop {
     }
 }
 
-async fn read_loop<R: AsyncRead + Unpin>(
-    shared: Arc<Shared>,
-    mut lines: LineReader<R>,
-    obituary: Option<Obituary>,
-) {
+async fn read_loop(shared: Arc<Shared>, mut lines: impl Lines, obituary: Option<Obituary>) {
     let mut burst = 0;
     let failure = loop {
         let Some(line) = next_or_closed(&shared, &mut lines).await else {
@@ -112,9 +106,9 @@ async fn read_loop<R: AsyncRead + Unpin>(
 }
 
 /// The next line; `None` when this side closed the connection meanwhile.
-async fn next_or_closed<R: AsyncRead + Unpin>(
+async fn next_or_closed(
     shared: &Shared,
-    lines: &mut LineReader<R>,
+    lines: &mut impl Lines,
 ) -> Option<std::io::Result<Option<Line>>> {
     std::future::poll_fn(|context| {
         if shared.lock().closed().is_some() {
