@@ -98,7 +98,7 @@ pub(super) fn without_argument_attributes(mut function: ItemFn) -> ItemFn {
 
 fn check_signature(signature: &Signature, errors: &mut Errors) {
     let mut refuse = |span: Span, message: &str| errors.push(Error::new(span, message));
-    if let Some(keyword) = &signature.unsafety {
+    if let syn::Safety::Unsafe(keyword) = &signature.safety {
         refuse(keyword.span(), "a tool can be called by anyone, so it is not `unsafe`");
     }
     if let Some(keyword) = &signature.constness {

@@ -3,8 +3,7 @@
 
 use quote::ToTokens;
 use syn::{
-    Error, GenericArgument, Lifetime, PathArguments, Type, TypeBareFn, TypeImplTrait,
-    TypeReference,
+    Error, GenericArgument, Lifetime, PathArguments, Type, TypeFnPtr, TypeImplTrait, TypeReference,
     visit::{self, Visit},
 };
 
@@ -124,7 +123,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     }
 
     /// References in there are not the tool's.
-    fn visit_type_bare_fn(&mut self, _: &'ast TypeBareFn) {}
+    fn visit_type_fn_ptr(&mut self, _: &'ast TypeFnPtr) {}
 }
 
 fn is_static(lifetime: &Lifetime) -> bool {
@@ -229,7 +228,8 @@ mod tests {
         ] {
             assert_eq!(extractor(&ty), expected, "{}", show(&ty));
             let elem = Box::new(ty);
-            let grouped = Type::Group(TypeGroup { group_token: Group::default(), elem });
+            let grouped =
+                Type::Group(TypeGroup { attrs: Vec::new(), group_token: Group::default(), elem });
             assert_eq!(extractor(&grouped), expected, "{} of a macro", show(&grouped));
         }
     }
