@@ -73,8 +73,9 @@ async fn a01_time_that_runs_out_is_a_timeout(rig: &Rig) {
     assert!(error.is_timeout(), "{error}");
     assert!(error.as_rpc().is_none(), "a timeout has no code");
     assert!(error.to_string().contains("30ms"), "{error}");
-    let ledger = rig.until(|ledger| ledger.of("k").dropped == 1).await;
-    assert_eq!(ledger.in_flight, 0);
+    // On a busy machine it may have been given up before its handler could begin.
+    let ledger = rig.until(|ledger| ledger.in_flight == 0).await;
+    assert_eq!(ledger.of("k").finished, 0);
 }
 
 async fn a01_a_close_ends_whoever_waits(rig: &Rig) {
@@ -108,7 +109,7 @@ async fn a02_options_can_all_be_given_at_once(rig: &Rig) {
         .keep_running()
         .on_progress({
             let seen = seen.clone();
-            move |_| drop(seen.fetch_add(1, Relaxed))
+            move |_| _ = seen.fetch_add(1, Relaxed)
         });
     assert_eq!(call.await.unwrap().to_text(), "done");
     assert_eq!(seen.load(Relaxed), 3);
@@ -300,7 +301,7 @@ async fn a10_a_panicking_observer_costs_only_itself(wire: Wire, era: Era) {
     let seen = Arc::new(AtomicU64::new(0));
     let call = rig.tool("progress", json!({"n": 5})).on_progress({
         let seen = seen.clone();
-        move |_| drop(seen.fetch_add(1, Relaxed))
+        move |_| _ = seen.fetch_add(1, Relaxed)
     });
     assert_eq!(call.await.unwrap().to_text(), "done");
     assert_eq!(seen.load(Relaxed), 5);
@@ -327,7 +328,7 @@ async fn a12b_progress_reaches_observers_too(wire: Wire, era: Era) {
     let used = Arc::new(AtomicU64::new(0));
     let call = rig.tool("progress", json!({"n": 3})).on_progress({
         let used = used.clone();
-        move |_| drop(used.fetch_add(1, Relaxed))
+        move |_| _ = used.fetch_add(1, Relaxed)
     });
     assert_eq!(call.await.unwrap().to_text(), "done");
     assert_eq!(used.load(Relaxed), 3, "the call itself is told");

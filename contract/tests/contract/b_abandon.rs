@@ -28,13 +28,15 @@ async fn b13_dropping_a_call_stops_its_handler(rig: &Rig) {
 }
 
 async fn b13_a_timeout_stops_the_handler(rig: &Rig) {
-    for (key, call) in [
-        ("total", rig.tool("hold", json!({"key": "total"})).timeout(Duration::from_millis(20))),
-        ("idle", rig.tool("hold", json!({"key": "idle"})).idle_timeout(Duration::from_millis(20))),
-    ] {
+    let short = Duration::from_millis(20);
+    let hold = |key: &str| rig.tool("hold", json!({"key": key}));
+    let calls =
+        [("total", hold("total").timeout(short)), ("idle", hold("idle").idle_timeout(short))];
+    for (key, call) in calls {
         assert!(call.await.unwrap_err().is_timeout());
-        let ledger = rig.until(|ledger| ledger.of(key).dropped == 1).await;
-        assert_eq!(ledger.of(key), DROPPED);
+        let count = rig.until(|ledger| ledger.in_flight == 0).await.of(key);
+        // On a busy machine it may have been given up before its handler could begin.
+        assert_eq!((count.started, count.finished), (count.dropped, 0), "{count:?}");
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use turnbuckle::{
-    Client, ErrorKind,
+    Client, ErrorKind, Watch,
     types::{Era, Raw},
 };
 
@@ -273,6 +273,32 @@ async fn ping_exists_in_the_legacy_era_only() {
         pinged.unwrap();
         let error = legacy.discover().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused);
+        peer.quiet().await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listen_stream_has_clocks_until_it_is_acknowledged() {
+    virtually(async {
+        let (mut peer, modern) = client(Era::Modern).await;
+        let before = Instant::now();
+        let error = modern.listen(Watch::new().tools()).await.unwrap_err();
+        assert!(error.is_timeout(), "{error}");
+        assert_eq!(before.elapsed().as_secs(), 60);
+        let request = peer.read().await;
+        let cancel = peer.read().await;
+        assert_eq!(cancel["params"]["requestId"], request["id"]);
+        let refusal = async {
+            let request = peer.read().await;
+            peer.refuse(&request, json!({"code": -32601, "message": "no"})).await;
+        };
+        let (refused, ()) = tokio::join!(modern.listen(Watch::new().tools()), refusal);
+        assert_eq!(refused.unwrap_err().as_rpc().unwrap().code, -32601);
+        let (mut peer, legacy) = client(Era::Legacy).await;
+        let error = legacy.listen(Watch::new().tools()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        assert!(error.to_string().contains("on_notification"), "{error}");
         peer.quiet().await;
     })
     .await;

@@ -15,7 +15,7 @@ use turnbuckle::{
     types::Era,
 };
 
-use crate::rig::{Rig, Wire, child, contract, within};
+use crate::rig::{Rig, Wire, child, contract, eventually, within};
 
 contract! { on_a_child on [stdio] in [legacy modern]:
     law06_a_killed_server_fails_every_call_at_once,
@@ -25,6 +25,7 @@ contract! { on_a_child on [stdio] in [legacy modern]:
 
 async fn law06_a_killed_server_fails_every_call_at_once(rig: &Rig) {
     rig.tool("mutter", json!({"text": "its last words"})).await.unwrap();
+    eventually(|| !rig.client.last_stderr().is_empty()).await;
     let mut waiting = Vec::new();
     for key in ["a", "b", "c"] {
         waiting.push(rig.hold("hold", key).await);
@@ -59,9 +60,14 @@ async fn law09_nothing_that_a_handler_prints_reaches_the_wire(rig: &Rig) {
     rig.tool("noise", json!({"text": "noise"})).await.unwrap();
     rig.alive().await;
     assert_eq!(rig.client.counters().unreadable, 0);
-    let mut printed = rig.client.last_stderr();
-    printed.sort();
-    assert_eq!(printed, ["noise from a child", "noise from eprintln", "noise from println"]);
+    // The two pipes are read apart: the answer may have overtaken the noise.
+    eventually(|| {
+        let mut printed = rig.client.last_stderr();
+        printed.sort();
+        printed == ["noise from a child", "noise from eprintln", "noise from println"]
+    })
+    .await;
+    assert_eq!(rig.client.counters().unreadable, 0);
 }
 
 /// A server in a few lines of shell. `$id` is the id of the request in `$line`.
@@ -195,7 +201,7 @@ async fn a_flood_on_stderr_stops_nothing() {
         let client = Client::spawn(shell(&body)).await.unwrap();
         assert_eq!(client.call_tool("t", ()).await.unwrap().to_text(), "hello");
         // The two pipes are read apart: the answer may have overtaken the last line.
-        crate::rig::eventually(|| client.last_stderr().last().is_some_and(|line| line == "the end")).await;
+        eventually(|| client.last_stderr().last().is_some_and(|line| line == "the end")).await;
         let kept: usize = client.last_stderr().iter().map(String::len).sum();
         assert!(kept < 1 << 20, "{kept} bytes of chatter are kept");
         client.close().await;
@@ -275,7 +281,7 @@ async fn law06_a_dropped_client_ends_its_server() {
         held.abandon().await;
         drop(rig);
         let alive = || PathBuf::from(format!("/proc/{process}/stat")).exists();
-        crate::rig::eventually(|| !alive()).await;
+        eventually(|| !alive()).await;
     })
     .await;
 }

@@ -37,6 +37,7 @@ in_both_eras! {
     law07_junk_costs_one_line,
     law08_the_oldest_progress_gives_way_on_a_call_that_is_not_polled,
     law08_a_line_over_the_limit_costs_that_line,
+    law08_an_answer_over_the_limit_ends_its_call,
 }
 
 /// A call that is on the wire, and its request as the server saw it.
@@ -337,6 +338,18 @@ async fn law08_a_line_over_the_limit_costs_that_line(era: Era) {
     peer.answer(&request, said("short")).await;
     assert_eq!(call.await.unwrap().to_text(), "short");
     assert_eq!(client.counters().unreadable, 1);
+}
+
+async fn law08_an_answer_over_the_limit_ends_its_call(era: Era) {
+    let builder = Client::builder().limits(Limits::default().line_bytes(2048));
+    let (mut peer, client) = client_with(era, builder, 1 << 20).await;
+    let (call, request) = started(&mut peer, client.call_tool("t", ())).await;
+    peer.answer(&request, said(&"x".repeat(10_000))).await;
+    let error = call.await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    assert!(error.to_string().contains("2048") && error.maybe_executed(), "{error}");
+    // The server has answered: there is nothing to cancel.
+    peer.quiet().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -215,8 +215,7 @@ async fn b14_a_call_whose_write_has_begun_counts_as_written(era: Era) {
     peer.quiet().await;
 }
 
-/// Two calls that go out in one write: the second has not begun, but nothing tells them apart
-/// any more. It may be taken back or cancelled, and never anything else.
+/// Two calls in one breath: of the second not a byte has left when it is dropped.
 async fn b14_a_call_that_waits_behind_another_in_the_same_breath(era: Era) {
     let (mut peer, client, first) = stuck(era).await;
     let mut first = first.into_future();
@@ -227,15 +226,7 @@ async fn b14_a_call_that_waits_behind_another_in_the_same_breath(era: Era) {
     drop(second);
     let request = peer.read().await;
     assert_eq!(request["params"]["name"], "stuck");
-    let rest = peer.lull().await;
-    match &rest[..] {
-        [] => {}
-        [second, cancel] => {
-            assert_eq!(second["params"]["name"], "second");
-            assert_eq!(*cancel, cancel_of(second, "caller cancelled"));
-        }
-        other => panic!("{other:?}"),
-    }
+    peer.quiet().await;
     drop(first);
     assert_eq!(peer.read().await, cancel_of(&request, "caller cancelled"));
 }

@@ -35,7 +35,6 @@ pub(crate) enum Wire {
 /// A client that is connected to a fixture of its own.
 pub(crate) struct Rig {
     pub(crate) client: Client,
-    pub(crate) wire: Wire,
     pub(crate) era: Era,
     /// The fixture's memory, where it is ours too: everywhere but in a child.
     pub(crate) fixture: Option<Fixture>,
@@ -79,7 +78,7 @@ impl Rig {
             Wire::Stdio => builder.spawn(child(limits)).await,
         };
         let fixture = (wire != Wire::Stdio).then_some(fixture);
-        Rig { client: client.unwrap(), wire, era, fixture }
+        Rig { client: client.unwrap(), era, fixture }
     }
 
     /// A call of a tool, not yet made, and with no clock that could end it.

@@ -13,6 +13,7 @@ use crate::{
 
 in_both_eras! {
     law01_two_hundred_large_answers_reach_a_slow_reader,
+    law01_a_slow_reader_that_cancels_gets_whole_lines_and_one_answer_each,
     law04_a_client_that_does_not_read_is_still_heard,
     law08_a_handler_that_is_faster_than_its_client_waits,
     law08_a_client_that_never_reads_errors_is_let_go,
@@ -45,6 +46,86 @@ async fn law01_two_hundred_large_answers_reach_a_slow_reader(era: Era) {
         tokio::task::yield_now().await;
     }
     assert!(seen.iter().all(|count| *count == 1), "{seen:?}");
+}
+
+/// Answers short and long, progress, and cancels of every third request, through a pipe that is
+/// read in crumbs: wherever the writer is held up, lines stay whole and in order.
+async fn law01_a_slow_reader_that_cancels_gets_whole_lines_and_one_answer_each(era: Era) {
+    const CALLS: u64 = 150;
+    let served = opened_with(era, Limits::default(), 700).await;
+    let tool = |id: u64, name: &str, arguments: Value| {
+        let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": id}});
+        request(era, id, "tools/call", params)
+    };
+    let mut lines = Vec::new();
+    for id in 0..CALLS {
+        lines.push(match id % 5 {
+            0 => tool(id, "huge", json!({"bytes": 40_000})),
+            1 => tool(id, "echo", json!({"text": "short"})),
+            2 => tool(id, "progress", json!({"n": 30})),
+            3 => tool(id, "progress_then_hold", json!({"key": "k", "n": 30})),
+            _ => tool(id, "huge", json!({"bytes": 300})),
+        });
+        if id % 5 == 3 {
+            lines.push(crate::raw::cancelled(id));
+        }
+        if id >= 10 && id % 3 == 0 {
+            lines.push(crate::raw::cancelled(id - 10));
+        }
+    }
+    let cancelled: Vec<u64> =
+        lines.iter().filter_map(|line| line["params"]["requestId"].as_u64()).collect();
+    let (read, mut write) = tokio::io::split(served.peer.into_stream());
+    let talking = async {
+        for line in &lines {
+            let text = format!("{line}\n");
+            tokio::io::AsyncWriteExt::write_all(&mut write, text.as_bytes()).await.unwrap();
+        }
+        std::future::pending::<()>().await;
+    };
+    let said = tokio::select! {
+        said = crumbs(read) => said,
+        () = talking => unreachable!(),
+    };
+    let (mut answers, mut steps) = (vec![0; CALLS as usize], vec![0; CALLS as usize]);
+    for message in &said {
+        if let Some(id) = message["id"].as_u64() {
+            answers[id as usize] += 1;
+            assert!(message["result"].is_object(), "{message}");
+            continue;
+        }
+        let id = message["params"]["progressToken"].as_u64().unwrap() as usize;
+        assert_eq!(answers[id], 0, "progress after the answer");
+        steps[id] += 1;
+        assert_eq!(message["params"]["progress"], steps[id], "out of order");
+    }
+    for id in 0..CALLS {
+        let (answered, given_up) = (answers[id as usize], cancelled.contains(&id));
+        assert!(answered == 1 || (answered == 0 && given_up), "{id}: {answered} answers");
+        if id % 5 == 3 {
+            assert_eq!(answered, 0, "{id} was held until it was cancelled");
+        }
+    }
+    assert_eq!(served.fixture.ledger().in_flight, 0);
+}
+
+/// Reads messages a few bytes at a time, until nothing more comes.
+async fn crumbs(mut read: impl tokio::io::AsyncRead + Unpin) -> Vec<Value> {
+    let (mut said, mut line, mut crumb) = (Vec::new(), Vec::new(), [0; 97]);
+    while let Ok(length) = tokio::time::timeout(crate::raw::SILENCE, read.read(&mut crumb)).await {
+        for byte in &crumb[..length.unwrap()] {
+            if *byte != b'\n' {
+                line.push(*byte);
+                continue;
+            }
+            let message = serde_json::from_slice(&line);
+            said.push(message.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&line))));
+            line.clear();
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!(line.is_empty(), "half a line is left");
+    said
 }
 
 async fn law04_a_client_that_does_not_read_is_still_heard(era: Era) {
@@ -94,8 +175,8 @@ async fn never_read(era: Era, lines: &[Value]) {
     let (_unread, mut write) = tokio::io::split(peer.into_stream());
     let mut id = 0;
     let talking = async {
-        // Far more than the limit, whatever a line is answered with.
-        for _ in 0..2_000 {
+        // Far more than the limit and a margin of refusals, whatever a line is answered with.
+        for _ in 0..40_000 {
             for line in lines {
                 let mut line = line.clone();
                 id += 1;

@@ -15,6 +15,7 @@ use crate::{
 in_both_eras! {
     b17_a_cancelled_request_is_never_spoken_of_again,
     b17_progress_that_waits_is_taken_back,
+    b17_progress_behind_a_stuck_writer_is_taken_back,
     b17_what_outlives_its_cancel_is_silent,
     b17_a_cancelled_id_is_free_at_once,
     b18_cancels_that_name_nothing_are_ignored,
@@ -66,6 +67,29 @@ async fn b17_progress_that_waits_is_taken_back(era: Era) {
     let most = ROOM / length + 2;
     assert!(said.len() <= most, "{} reports, where {most} may have left", said.len());
     served.alive().await;
+}
+
+/// The writer is in the middle of another answer, so nothing of the reports can have left.
+async fn b17_progress_behind_a_stuck_writer_is_taken_back(era: Era) {
+    let mut served = opened_with(era, Limits::default(), 512).await;
+    let huge = served.tool("huge", "huge", json!({"bytes": 50_000}));
+    served.peer.say(huge).await;
+    served.peer.taste().await;
+    let fixture = served.fixture.clone();
+    for id in [1, 2] {
+        let arguments = json!({"key": id.to_string(), "n": 100});
+        served.peer.say(progressing(era, id, "progress_then_hold", arguments)).await;
+        eventually(|| fixture.of(&id.to_string()).reached == 1).await;
+    }
+    served.peer.say(cancelled(1)).await;
+    eventually(|| fixture.of("1").dropped == 1).await;
+    assert_eq!(served.peer.read().await["id"], "huge");
+    for step in 1..=100 {
+        let note = served.peer.read().await;
+        assert_eq!(note["params"]["progressToken"], 2, "a report of a cancelled request");
+        assert_eq!(note["params"]["progress"], step);
+    }
+    served.peer.quiet().await;
 }
 
 async fn b17_what_outlives_its_cancel_is_silent(era: Era) {

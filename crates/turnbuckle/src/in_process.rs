@@ -16,8 +16,8 @@ impl Client {
 impl ClientBuilder {
     /// Connects to a server in the same process. Dropping the future closes the connection.
     pub async fn in_process(self, server: &Server) -> Result<Client> {
-        let kernel = server.connection()?;
-        self.connect_with(|answers, limits| Direct::connect(kernel, answers, limits) as Arc<_>)
+        let served = (server.connection()?, server.connection_limits());
+        self.connect_with(|answers, limits| Direct::connect(served, (answers, limits)) as Arc<_>)
             .await
     }
 }

@@ -4,7 +4,7 @@
 //! ends by itself and takes no notice of its standard input; it does end when its
 //! standard output is a pipe without a reader, so that is kept or is another.
 
-#![cfg(unix)]
+#![cfg(all(unix, feature = "client"))]
 
 use std::future::Future;
 use std::process::{Command, Stdio};

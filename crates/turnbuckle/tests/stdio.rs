@@ -5,7 +5,7 @@
 //! output at standard error and the wire at descriptor 3, and puts the wire in its
 //! place before it does what a server does.
 
-#![cfg(unix)]
+#![cfg(all(unix, feature = "server"))]
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -50,7 +50,14 @@ pub fn parse_line(line: Bytes, max_depth: usize) -> Result<Message, Fault> {
         .map_err(|_| nameless(RpcError::parse("the message is not valid UTF-8")))?;
     if too_deep(line.as_bytes(), max_depth) {
         let message = format!("the message nests deeper than the limit of {max_depth} levels");
-        return Err(nameless(RpcError::invalid_request(message)));
+        // Reading the envelope costs no stack, however deep its members are.
+        let (id, role) = match frame(&line, &line) {
+            Ok(Frame::Request(request)) => (Some(request.id), Role::Request),
+            Ok(Frame::Response(response)) => (response.id, Role::Response),
+            Ok(Frame::Notification(_)) => (None, Role::Request),
+            Err(fault) => (fault.id, fault.role),
+        };
+        return Err(Fault { id, role, error: RpcError::invalid_request(message) });
     }
     if line.trim_start().starts_with('[') {
         return batch(&line);

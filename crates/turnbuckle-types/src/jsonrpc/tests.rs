@@ -14,7 +14,7 @@ fn frame(text: &str) -> Frame {
     }
 }
 
-fn fault(text: &str) -> Fault {
+fn fault_of(text: &str) -> Fault {
     read(text).expect_err(text)
 }
 
@@ -66,7 +66,7 @@ fn every_kind_of_bad_envelope_is_refused_with_its_id() {
         r#"{"jsonrpc":"2.0","method":"m","result":{},"id":3}"#,
         r#"{"jsonrpc":"2.0","id":3}"#,
     ] {
-        let fault = fault(text);
+        let fault = fault_of(text);
         assert_eq!(fault.id, Some(3.into()), "{text}");
         assert_eq!(fault.role, Role::Request, "{text}");
         assert_eq!(fault.error.code, crate::code::INVALID_REQUEST, "{text}");
@@ -76,7 +76,7 @@ fn every_kind_of_bad_envelope_is_refused_with_its_id() {
 #[test]
 fn a_request_id_is_a_string_or_an_integer() {
     for token in ["null", "true", "1.5", "[1]", "{}", "-0"] {
-        let fault = fault(&format!(r#"{{"jsonrpc":"2.0","id":{token},"method":"m"}}"#));
+        let fault = fault_of(&format!(r#"{{"jsonrpc":"2.0","id":{token},"method":"m"}}"#));
         assert_eq!((fault.id, fault.error.code), (None, crate::code::INVALID_REQUEST), "{token}");
     }
     for token in ["0", "-9223372036854775808", "18446744073709551615", "\"\"", "\"7\""] {
@@ -94,7 +94,7 @@ fn a_broken_answer_names_whom_it_was_for() {
         r#"{"jsonrpc":"2.0","id":3,"result":{},"result":{}}"#,
         r#"{"jsonrpc":"1.0","id":3,"result":{}}"#,
     ] {
-        let fault = fault(text);
+        let fault = fault_of(text);
         assert_eq!((fault.role, fault.id), (Role::Response, Some(3.into())), "{text}");
     }
 }
@@ -118,12 +118,12 @@ fn what_is_not_json_is_a_parse_error() {
     for text in
         ["", "{", "nonsense", r#"{"jsonrpc":"2.0","id":1,"method":"m"} x"#, "{\"a\":\"\n\"}"]
     {
-        assert_eq!(fault(text).error.code, crate::code::PARSE_ERROR, "{text}");
+        assert_eq!(fault_of(text).error.code, crate::code::PARSE_ERROR, "{text}");
     }
     let invalid = parse(Bytes::from_static(b"{\"a\":\"\xff\"}"), 64).unwrap_err();
     assert_eq!(invalid.error.code, crate::code::PARSE_ERROR);
     for text in ["5", "\"x\"", "null", "true"] {
-        assert_eq!(fault(text).error.code, crate::code::INVALID_REQUEST, "{text}");
+        assert_eq!(fault_of(text).error.code, crate::code::INVALID_REQUEST, "{text}");
     }
 }
 
@@ -134,7 +134,7 @@ fn a_batch_judges_each_element_on_its_own() {
     assert!(matches!(items[0], Ok(Frame::Request(_))));
     assert_eq!(items[1].as_ref().unwrap_err().id, Some(2.into()));
     assert!(matches!(items[2], Ok(Frame::Notification(_))));
-    assert_eq!(fault("[]").error.code, crate::code::INVALID_REQUEST);
+    assert_eq!(fault_of("[]").error.code, crate::code::INVALID_REQUEST);
 }
 
 #[test]
@@ -155,8 +155,11 @@ fn depth_is_counted_outside_strings_only() {
         )
     };
     assert!(read(&deep(62)).is_ok());
-    let fault = fault(&deep(63));
+    let fault = fault_of(&deep(63));
     assert!(fault.error.message.contains("64 levels"), "{}", fault.error.message);
+    assert_eq!(fault.id, Some(1.into()));
+    let abyss = fault_of(&deep(200_000));
+    assert_eq!((abyss.id, abyss.role), (Some(1.into()), Role::Request));
     let brackets = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":"{}\"["}}}}"#,
         "[".repeat(500)
@@ -193,10 +196,8 @@ proptest! {
         id in prop_oneof![Just("1"), Just("\"a\""), Just("null"), Just("1.5")],
     ) {
         let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m","params":{text}}}"#);
-        if let Err(fault) = read(&line) {
-            if let Some(found) = fault.id {
-                prop_assert_eq!(found.to_string(), id);
-            }
+        if let Err(Fault { id: Some(found), .. }) = read(&line) {
+            prop_assert_eq!(found.to_string(), id);
         }
     }
 }

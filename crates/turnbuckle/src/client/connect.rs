@@ -332,6 +332,17 @@ impl ClientBuilder {
                 }
             };
         }
+        let opened = self.find_out(transport, answers, respawn).await;
+        opened.map_err(|error| with_junk(error, transport.junk()))
+    }
+
+    /// Probes, judges, and opens accordingly.
+    async fn find_out(
+        &self,
+        transport: &Arc<dyn Transport>,
+        answers: &Arc<Answers>,
+        respawn: CanRespawn,
+    ) -> Result<Opened> {
         let mut revision = Revision::LATEST;
         let mut attempt = Attempt::First;
         loop {
@@ -415,8 +426,12 @@ impl ClientBuilder {
             tokio::select! {
                 biased;
                 late = answer_of(&mut probe) => {
-                    probe = None;
+                    let came = probe.take().and_then(|probe| probe.arrived());
                     let Ok(raw) = late else { continue };
+                    // Both may have come in one breath: the first word counts.
+                    if initialize.arrived().is_some_and(|first| Some(first) < came) {
+                        continue;
+                    }
                     let observation = Observation::Answered(raw);
                     let verdict = judge(&observation, Revision::LATEST, &Revision::ALL, Attempt::Second);
                     if let Verdict::Modern(revision, found) = verdict {
@@ -538,6 +553,14 @@ fn with_probe(error: Error, observation: &Observation) -> Error {
     Error::new(kind, format!("the server {probe}, and `initialize` failed: {error}"))
         .with_stderr(lines)
         .with_source(error)
+}
+
+/// A server that printed something else instead of speaking is best quoted.
+fn with_junk(error: Error, junk: Option<String>) -> Error {
+    let Some(junk) = junk else { return error };
+    let message = format!("{error}; it sent a line that is no message: `{junk}`");
+    let lines = error.last_stderr().to_vec();
+    Error::new(error.kind(), message).with_source(error).with_stderr(lines)
 }
 
 /// How a spawned server ended, as its callers are told.

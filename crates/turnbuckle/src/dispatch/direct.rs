@@ -10,13 +10,14 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     task::{Context, Poll},
 };
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::task::AbortHandle;
 use turnbuckle_types::{Raw, RequestId, jsonrpc::Params};
 
 pub(crate) use notes::Notes;
@@ -45,19 +46,23 @@ pub(super) struct End {
     back: OnceLock<Arc<Direct>>,
     table: Mutex<Table<Arc<Notes>, ()>>,
     closed: OnceLock<Closed>,
+    /// Of the side that serves.
     limits: Limits,
+    in_flight: Arc<AtomicUsize>,
+    /// Handlers that no drop of a call stops; the end of the connection does.
+    detached: Mutex<Vec<AbortHandle>>,
     dropped_requests: AtomicU64,
 }
 
 impl Direct {
-    /// Joins a client's answers with a server; the client's end is returned.
+    /// Joins a client's answers with a server, each with its own limits; the client's end
+    /// is returned.
     pub(crate) fn connect(
-        server: Arc<dyn Serve>,
-        client: Arc<dyn Serve>,
-        limits: Limits,
+        (server, server_limits): (Arc<dyn Serve>, Limits),
+        (client, client_limits): (Arc<dyn Serve>, Limits),
     ) -> Arc<Direct> {
-        let forth = Arc::new(Direct::new(server.clone(), limits.clone()));
-        let back = Arc::new(Direct::new(client.clone(), limits));
+        let forth = Arc::new(Direct::new(server.clone(), server_limits));
+        let back = Arc::new(Direct::new(client.clone(), client_limits));
         // Each side knows the way to the other without keeping it alive.
         let (to_client, to_server) = (Arc::downgrade(&back), Arc::downgrade(&forth));
         server.connected(Peer::new(to_client));
@@ -73,6 +78,8 @@ impl Direct {
             table: Mutex::new(Table::default()),
             closed: OnceLock::new(),
             limits,
+            in_flight: Arc::default(),
+            detached: Mutex::default(),
             dropped_requests: AtomicU64::new(0),
         }))
     }
@@ -83,12 +90,34 @@ impl End {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn detached(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
+        self.detached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a handler that nobody's drop may stop as a task of its own, from the start.
+    fn detach(&self, handler: BoxFuture<'static, Outcome>) -> BoxFuture<'static, Outcome> {
+        let task = tokio::spawn(handler);
+        let mut detached = self.detached();
+        detached.retain(|task| !task.is_finished());
+        detached.push(task.abort_handle());
+        Box::pin(async move {
+            match task.await {
+                Ok(outcome) => outcome,
+                Err(error) => match error.try_into_panic() {
+                    Ok(payload) => std::panic::resume_unwind(payload),
+                    Err(_) => std::future::pending().await,
+                },
+            }
+        })
+    }
+
     fn end(&self, closed: Closed) {
         if self.closed.set(closed).is_err() {
             return;
         }
         let (running, _) = self.table().close();
         running.into_iter().for_each(|notes| notes.stop(Stopped::Closed));
+        self.detached().drain(..).for_each(|task| task.abort());
         if let Some(back) = self.back.get() {
             back.0.end(Closed::new("the peer closed the connection"));
         }
@@ -180,12 +209,12 @@ impl Handed {
             .table()
             .send(request.id.take(), notes.clone())
             .map_err(|collision| Error::id_in_flight(&collision.0))?;
-        let params = params(request, &id)?;
-        let incoming = Incoming {
-            id: id.clone(),
-            method: std::mem::take(&mut request.method).into_owned().into(),
-            params,
-            permit: Permit::unlimited(),
+        let incoming = match incoming(end, request, &id) {
+            Ok(incoming) => incoming,
+            Err(error) => {
+                end.table().abandon(&id, serial);
+                return Err(error);
+            }
         };
         let replies = Replies::direct(notes.clone());
         let reply = catch_unwind(AssertUnwindSafe(|| end.serve.serve(incoming, replies)))
@@ -197,7 +226,10 @@ impl Handed {
                 Stage::Answered { notes, outcome: Some(outcome) }
             }
             Reply::Later(handler) => {
-                let handler = if abandon == Abandon::Signal { handler } else { detached(handler) };
+                let handler = match abandon {
+                    Abandon::Signal => handler,
+                    Abandon::Silence => end.detach(handler),
+                };
                 Stage::Running { id, serial, notes, handler: Some(handler) }
             }
             Reply::Never => {
@@ -209,23 +241,17 @@ impl Handed {
     }
 }
 
-fn params(request: &Outgoing, id: &RequestId) -> Result<Params, Error> {
+/// What a reader would have made of the request.
+fn incoming(end: &End, request: &mut Outgoing, id: &RequestId) -> Result<Incoming, Error> {
+    let permit = Permit::take(&end.in_flight, end.limits.in_flight)?;
     let mut text = Vec::with_capacity(request.params.len() + 32);
     request.write_params(id, &mut text);
-    if text.is_empty() {
-        return Ok(Params::default());
-    }
-    Raw::from_encoded(text)
-        .ok_or_else(|| Error::refused("the params are not text"))
-        .and_then(|raw| Params::of(raw).map_err(Error::from))
-}
-
-/// A handler that nobody's drop may stop runs as a task of its own from the start.
-fn detached(handler: BoxFuture<'static, Outcome>) -> BoxFuture<'static, Outcome> {
-    let task = tokio::spawn(handler);
-    Box::pin(async move {
-        task.await.unwrap_or_else(|_| Err(turnbuckle_types::RpcError::internal("internal error")))
-    })
+    let params = match Raw::from_encoded(text) {
+        Some(raw) if !raw.as_str().is_empty() => Params::of(raw)?,
+        _ => Params::default(),
+    };
+    let method = std::mem::take(&mut request.method).into_owned().into();
+    Ok(Incoming { id: id.clone(), method, params, permit })
 }
 
 impl Drive for Handed {

@@ -33,6 +33,10 @@ pub(crate) trait Drive: Send {
     fn reason(self: Pin<&mut Self>, reason: String);
     /// The peer has ended it without an answer: the drop has nothing to say.
     fn silence(self: Pin<&mut Self>) {}
+    /// When the end came, counted over all answers of the connection; `None` before.
+    fn arrived(&self) -> Option<u64> {
+        None
+    }
     /// The id, once it has one.
     fn id(&self) -> Option<&RequestId>;
 }
@@ -65,6 +69,12 @@ impl Exchange {
     #[cfg(feature = "client")]
     pub(crate) fn silence(&mut self) {
         self.0.as_mut().silence();
+    }
+
+    /// When the end came, counted over all answers of the connection; `None` before.
+    #[cfg(feature = "client")]
+    pub(crate) fn arrived(&self) -> Option<u64> {
+        self.0.arrived()
     }
 
     /// Waits for the end and forgets the notifications.

@@ -49,6 +49,10 @@ pub(crate) trait Transport: Send + Sync + 'static {
     fn close(&self) -> BoxFuture<'_, ()>;
     /// Ends the connection without waiting for anything.
     fn close_now(&self);
+    /// The last thing the peer sent that was no message at all.
+    fn junk(&self) -> Option<String> {
+        None
+    }
     /// What was dropped and counted so far.
     fn counters(&self) -> Counters;
 }

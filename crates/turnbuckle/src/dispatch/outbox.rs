@@ -111,6 +111,23 @@ impl Outbox {
         self.taken += 1;
     }
 
+    /// Takes back from a batch what its writer has not begun after `written` bytes, so that
+    /// it can still be retracted while the peer does not read.
+    pub(crate) fn put_back(&mut self, batch: &mut Batch, written: usize) {
+        let mut tail = batch.split_after(written);
+        let (bytes, length) = (tail.bytes(), tail.buffer.len());
+        tail.buffer.append(&mut self.pending.buffer);
+        tail.frames.extend(self.pending.frames.drain(..).map(|frame| frame.moved(length)));
+        tail.large += std::mem::take(&mut self.pending.large);
+        self.pending = tail;
+        self.bytes += bytes;
+    }
+
+    /// How many frames of this owner wait.
+    pub(crate) fn count(&self, owner: Serial) -> usize {
+        self.pending.frames.iter().filter(|frame| frame.owner == owner).count()
+    }
+
     /// How many bytes wait.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
@@ -128,20 +145,50 @@ impl Outbox {
 }
 
 impl Batch {
-    /// The bytes to write, in order.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        let mut from = 0;
-        let bodies = if self.large == 0 { &[] } else { self.frames.as_slice() };
-        let cut =
-            bodies.iter().filter_map(|frame| frame.body.as_ref()).flat_map(move |(at, body)| {
-                let head = &self.buffer[from..*at];
-                from = *at;
-                [head, &body[..]]
-            });
-        // `cut` moves `from` along; the tail starts after the last body.
-        let last =
-            bodies.iter().rev().find_map(|frame| frame.body.as_ref()).map_or(0, |(at, _)| *at);
-        cut.chain(std::iter::once(&self.buffer[last..]))
+    /// What comes after the first `written` bytes, as far as it lies in one piece; empty at
+    /// the end.
+    pub(crate) fn rest(&self, written: usize) -> &[u8] {
+        if self.large == 0 {
+            return &self.buffer[written..];
+        }
+        let (mut left, mut from) = (written, 0);
+        for (at, body) in self.frames.iter().filter_map(|frame| frame.body.as_ref()) {
+            for piece in [&self.buffer[from..*at], &body[..]] {
+                if left < piece.len() {
+                    return &piece[left..];
+                }
+                left -= piece.len();
+            }
+            from = *at;
+        }
+        &self.buffer[from + left..]
+    }
+
+    /// Splits off the frames that begin at or after `written` bytes.
+    fn split_after(&mut self, written: usize) -> Batch {
+        let mut bodies = 0;
+        let begun = self.frames.iter().take_while(|frame| {
+            let begins = frame.start + bodies;
+            bodies += frame.body.as_ref().map_or(0, |(_, body)| body.len());
+            begins < written
+        });
+        let index = begun.count();
+        let start = self.frames.get(index).map_or(self.buffer.len(), |frame| frame.start);
+        let mut frames = self.frames.split_off(index);
+        for frame in &mut frames {
+            frame.start -= start;
+            if let Some((at, _)) = &mut frame.body {
+                *at -= start;
+            }
+        }
+        let large = frames.iter().filter(|frame| frame.body.is_some()).count();
+        self.large -= large;
+        Batch { buffer: self.buffer.split_off(start), frames, large }
+    }
+
+    fn bytes(&self) -> usize {
+        let bodies = self.frames.iter().filter_map(|frame| frame.body.as_ref());
+        self.buffer.len() + bodies.map(|(_, body)| body.len()).sum::<usize>()
     }
 
     fn clear(&mut self) {
@@ -154,6 +201,16 @@ impl Batch {
     }
 }
 
+impl Framed {
+    fn moved(mut self, by: usize) -> Framed {
+        self.start += by;
+        if let Some((at, _)) = &mut self.body {
+            *at += by;
+        }
+        self
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,7 +218,16 @@ mod tests {
     fn written(outbox: &mut Outbox) -> String {
         let mut batch = Batch::default();
         outbox.take(&mut batch);
-        String::from_utf8(batch.pieces().flatten().copied().collect()).unwrap()
+        whole(&batch)
+    }
+
+    fn whole(batch: &Batch) -> String {
+        let mut bytes = Vec::new();
+        while !batch.rest(bytes.len()).is_empty() {
+            let piece = batch.rest(bytes.len());
+            bytes.extend_from_slice(piece);
+        }
+        String::from_utf8(bytes).unwrap()
     }
 
     fn text(outbox: &mut Outbox, owner: u64, text: &str) {
@@ -207,12 +273,29 @@ mod tests {
         assert_eq!(outbox.bytes(), 2 * (LARGE + 5) + 10 + 2);
         let mut batch = Batch::default();
         outbox.take(&mut batch);
-        assert!(batch.pieces().any(|piece| piece.as_ptr() == large.as_ptr()));
-        let whole: Vec<u8> = batch.pieces().flatten().copied().collect();
-        assert_eq!(
-            String::from_utf8(whole).unwrap(),
-            format!("{{2:{x}}}\n{{3:small}}\n{{4:{x}}}\nz\n")
-        );
+        assert_eq!(batch.rest(3).as_ptr(), large.as_ptr());
+        assert_eq!(whole(&batch), format!("{{2:{x}}}\n{{3:small}}\n{{4:{x}}}\nz\n"));
+    }
+
+    #[test]
+    fn what_a_writer_has_not_begun_can_be_put_back() {
+        let large = "x".repeat(LARGE);
+        for begun_bytes in 0..LARGE + 20 {
+            let mut outbox = Outbox::default();
+            text(&mut outbox, 1, "one");
+            outbox.push_body(Serial(2), large.clone().into(), |out| out.push(b'{'));
+            text(&mut outbox, 3, "three");
+            let mut batch = Batch::default();
+            outbox.take(&mut batch);
+            text(&mut outbox, 4, "four");
+            outbox.put_back(&mut batch, begun_bytes);
+            let begun = [0, 4, LARGE + 8].iter().filter(|start| **start < begun_bytes).count();
+            let lines = ["one\n", &format!("{{{large}}}\n"), "three\n"];
+            assert_eq!(whole(&batch), lines[..begun].concat(), "{begun_bytes}");
+            assert_eq!(outbox.count(Serial(3)), usize::from(begun < 3));
+            let rest = lines[begun..].concat() + "four\n";
+            assert_eq!((outbox.bytes(), written(&mut outbox)), (rest.len(), rest), "{begun_bytes}");
+        }
     }
 
     #[test]

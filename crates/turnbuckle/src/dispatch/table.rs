@@ -135,6 +135,11 @@ impl<O, I> Table<O, I> {
         self.running.len()
     }
 
+    /// How many requests there are, in both directions.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.sent.len() + self.running.len()
+    }
+
     /// How many requests wait for an answer.
     #[cfg(test)]
     pub(crate) fn sent_len(&self) -> usize {

@@ -54,6 +54,10 @@ impl Notes {
         let waiting = std::mem::take(&mut inner.waiting);
         drop(inner);
         waiting.into_iter().for_each(Waker::wake);
+        // Observers see what a call has used, here as on any wire.
+        if let Some(back) = &self.back {
+            back.0.serve.note(note.clone());
+        }
         Some(note)
     }
 

@@ -75,23 +75,31 @@ impl Drop for CloseOnDrop {
 }
 
 async fn read_loop(shared: Arc<Shared>, mut lines: impl Lines, obituary: Option<Obituary>) {
-    let mut burst = 0;
+    let (mut started, mut stopped) = (0, false);
     let failure = loop {
         let Some(line) = next_or_closed(&shared, &mut lines).await else {
             return finish_writing(&shared).await;
         };
         match line {
             Ok(Some(Line::Whole(line))) => {
-                if shared.receive(line) == Received::Spawned {
-                    burst += 1;
+                let read = shared.read(line);
+                // Handlers that were given up are gone before anything else is begun.
+                if stopped && !read.is_cancel() {
+                    stopped = false;
+                    tokio::task::yield_now().await;
+                }
+                match shared.apply(read) {
+                    Received::Spawned => started += 1,
+                    Received::Stopped => stopped = true,
+                    Received::Applied => {}
                 }
             }
             Ok(Some(Line::TooLong(began))) => shared.too_long(&began),
             Ok(None) => break None,
             Err(error) => break Some(error),
         }
-        if burst >= BURST {
-            burst = 0;
+        if started >= BURST {
+            started = 0;
             tokio::task::yield_now().await;
         }
     };
@@ -153,7 +161,7 @@ impl Shared {
         let slots = state.table.close_sent();
         drop(state);
         for slot in slots {
-            slot.end(Err(closed.error(crate::error::Executed::Maybe)));
+            slot.end(Err(closed.error(crate::error::Executed::Maybe)), u64::MAX);
         }
     }
 
@@ -174,16 +182,18 @@ impl Shared {
 async fn write_loop<W: AsyncWrite + Unpin>(shared: Arc<Shared>, mut write: W) {
     let mut batch = Batch::default();
     loop {
-        // Whatever is ready to be said now goes out together: handlers that are about to
-        // finish run first. With nothing else to run this returns at once.
         WaitForFrames(&shared).await;
-        tokio::task::yield_now().await;
+        // Whatever is ready to be said now goes out together: whoever else is about to
+        // speak on this connection does so first. A lone frame waits for nobody.
+        if shared.lock().table.in_flight() > 1 {
+            tokio::task::yield_now().await;
+        }
         match take(&shared, &mut batch) {
             Taken::Frames => {}
             Taken::Nothing => continue,
             Taken::End => break,
         }
-        if let Err(error) = write_batch(&mut write, &batch).await {
+        if let Err(error) = write_batch(&shared, &mut write, &mut batch).await {
             // A peer that is gone is known better by the reader, which learns how it ended.
             let _ = tokio::time::timeout(VERDICT, super::sending::closed(&shared)).await;
             let message = format!("writing to the peer failed: {error}");
@@ -195,10 +205,34 @@ async fn write_loop<W: AsyncWrite + Unpin>(shared: Arc<Shared>, mut write: W) {
     shared.close(closed.unwrap_or_else(|| Closed::new("the connection was closed on this side")));
 }
 
-async fn write_batch<W: AsyncWrite + Unpin>(write: &mut W, batch: &Batch) -> std::io::Result<()> {
-    for piece in batch.pieces() {
-        write.write_all(piece).await?;
-    }
+/// Writes a batch. What has not been begun when the peer stops reading goes back, so that
+/// it can still be taken back.
+async fn write_batch<W: AsyncWrite + Unpin>(
+    shared: &Shared,
+    write: &mut W,
+    batch: &mut Batch,
+) -> std::io::Result<()> {
+    let mut written = 0;
+    std::future::poll_fn(|context| {
+        loop {
+            let rest = batch.rest(written);
+            if rest.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            match Pin::new(&mut *write).poll_write(context, rest) {
+                Poll::Ready(Ok(0)) => {
+                    return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into()));
+                }
+                Poll::Ready(Ok(count)) => written += count,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    shared.lock().outbox.put_back(batch, written);
+                    return Poll::Pending;
+                }
+            }
+        }
+    })
+    .await?;
     write.flush().await
 }
 

@@ -23,6 +23,7 @@ use std::{
 
 pub(crate) use serving::{Permit, Replies, panicked};
 
+use bytes::Bytes;
 use turnbuckle_types::{RequestId, RpcError, jsonrpc};
 
 use super::{
@@ -54,7 +55,9 @@ pub(crate) struct Shared {
     serve: Arc<dyn Serve>,
     limits: Limits,
     /// Requests of the peer that count as in flight, also those that outlive their answer.
-    in_flight: AtomicUsize,
+    in_flight: Arc<AtomicUsize>,
+    /// Numbers the answers of the peer in the order in which they came.
+    arrivals: AtomicU64,
     counts: Counts,
 }
 
@@ -74,6 +77,8 @@ struct State {
     idle: Option<Waker>,
     /// Set once the peer sends no more: nothing new can be asked of it.
     deaf: Option<Closed>,
+    /// The last line that was no message at all: often the best hint there is.
+    junk: Option<Bytes>,
     /// Errors without an id sent since the last batch, so that junk costs little.
     nameless: usize,
 }
@@ -107,11 +112,13 @@ impl Shared {
                 closing: Vec::new(),
                 idle: None,
                 deaf: None,
+                junk: None,
                 nameless: 0,
             }),
             serve,
             limits,
-            in_flight: AtomicUsize::new(0),
+            in_flight: Arc::default(),
+            arrivals: AtomicU64::new(0),
             counts: Counts::default(),
         }
     }
@@ -161,6 +168,9 @@ impl Shared {
         if matches!(state.phase, Phase::Closed(_)) {
             return;
         }
+        // Whatever ended it first is why it ended.
+        let first = state.closed().or(state.deaf.as_ref()).cloned();
+        let closed = first.unwrap_or(closed);
         state.phase = Phase::Closed(closed.clone());
         let (sent, running) = state.table.close();
         let wakers = state.take_wakers();
@@ -169,7 +179,7 @@ impl Shared {
             handler.stop();
         }
         for slot in sent {
-            slot.end(Err(closed.error(Executed::Maybe)));
+            slot.end(Err(closed.error(Executed::Maybe)), u64::MAX);
         }
         wakers.into_iter().for_each(Waker::wake);
     }
@@ -270,6 +280,11 @@ impl Transport for Duplex {
             Closed::new("the connection was closed on this side"),
             "server is shutting down",
         );
+    }
+
+    fn junk(&self) -> Option<String> {
+        let line = self.shared.lock().junk.clone()?;
+        Some(String::from_utf8_lossy(&line).chars().take(200).collect())
     }
 
     fn counters(&self) -> Counters {

@@ -38,14 +38,40 @@ const REFUSALS: usize = 1 << 20;
 pub(super) enum Received {
     /// A handler's task was started.
     Spawned,
+    /// A handler's task was stopped, and is dropped at its next scheduling step.
+    Stopped,
     Applied,
 }
 
+/// A message that was read and is still to be applied.
+pub(super) struct Read(Result<Message, Fault>);
+
+impl Read {
+    /// Whether it gives up a request of the peer.
+    pub(super) fn is_cancel(&self) -> bool {
+        matches!(
+            &self.0,
+            Ok(Message::Single(Frame::Notification(note))) if &*note.method == CANCELLED
+        )
+    }
+}
+
+const CANCELLED: &str = "notifications/cancelled";
+
 impl Shared {
-    /// Applies one line.
-    pub(super) fn receive(self: &Arc<Self>, line: Bytes) -> Received {
+    /// Reads one line.
+    pub(super) fn read(&self, line: Bytes) -> Read {
         tracing::trace!(line = %String::from_utf8_lossy(&line), "received");
-        match parse_line(line, self.limits.json_depth) {
+        let read = parse_line(line.clone(), self.limits.json_depth);
+        if read.as_ref().is_err_and(|fault| fault.id.is_none()) {
+            self.lock().junk = Some(line);
+        }
+        Read(read)
+    }
+
+    /// Applies what was read.
+    pub(super) fn apply(self: &Arc<Self>, read: Read) -> Received {
+        match read.0 {
             Ok(Message::Single(frame)) => self.frame(frame, None),
             Ok(Message::Batch(items)) if self.serve.batches() => self.batch(items),
             Ok(Message::Batch(_)) => {
@@ -117,12 +143,9 @@ impl Shared {
 
     fn request(self: &Arc<Self>, request: Request, batch: Option<&Arc<Group>>) -> Received {
         let Request { id, method, params } = request;
-        let Some(permit) = Permit::take(self) else {
-            let limit = self.limits.in_flight;
-            let message = format!(
-                "too many requests in flight on this connection: the limit is {limit} (in_flight)"
-            );
-            return self.refuse(&id, RpcError::internal(message), batch);
+        let permit = match Permit::take(&self.in_flight, self.limits.in_flight) {
+            Ok(permit) => permit,
+            Err(error) => return self.refuse(&id, error, batch),
         };
         let handler = Handler::new(id.clone(), batch.map(Group::join));
         let mut state = self.lock();
@@ -190,8 +213,9 @@ impl Shared {
     fn notification(&self, notification: Notification) -> Received {
         let Notification { method, params } = notification;
         let note = Note { method, params };
+        let mut received = Received::Applied;
         match &*note.method {
-            "notifications/cancelled" => self.cancelled(&note),
+            CANCELLED => received = self.cancelled(&note),
             "notifications/progress" => self.route(&note, progress_token(&note)),
             _ => {
                 if let Some(id) = subscription(&note) {
@@ -200,11 +224,11 @@ impl Shared {
             }
         }
         self.serve.note(note);
-        Received::Applied
+        received
     }
 
     /// Ends the request that the peer gave up: nothing more is sent for it.
-    fn cancelled(&self, note: &Note) {
+    fn cancelled(&self, note: &Note) -> Received {
         #[derive(Deserialize)]
         struct Cancelled<'a> {
             #[serde(borrow, rename = "requestId")]
@@ -213,9 +237,11 @@ impl Shared {
             reason: Option<&'a RawValue>,
         }
         let Ok(cancelled) = serde_json::from_str::<Cancelled<'_>>(note.params.text()) else {
-            return;
+            return Received::Applied;
         };
-        let Some(id) = RequestId::from_token(cancelled.request_id.get()) else { return };
+        let Some(id) = RequestId::from_token(cancelled.request_id.get()) else {
+            return Received::Applied;
+        };
         let reason = cancelled.reason.map_or("none given", RawValue::get);
         let stopped = self.update(|state| {
             let (serial, handler) = state.table.cancel(&id)?;
@@ -229,8 +255,12 @@ impl Shared {
             Some(handler) => {
                 tracing::debug!(%id, reason, "the peer cancelled a request");
                 handler.stop();
+                Received::Stopped
             }
-            None => self.route(note, Some(id)),
+            None => {
+                self.route(note, Some(id));
+                Received::Applied
+            }
         }
     }
 
@@ -261,7 +291,7 @@ impl Shared {
     fn end(&self, id: &RequestId, result: Result<turnbuckle_types::Raw, Error>) {
         let slot = self.lock().table.answer(id);
         match slot {
-            Some(slot) => slot.end(result),
+            Some(slot) => slot.end(result, self.arrivals.fetch_add(1, Relaxed)),
             None => {
                 self.counts.late_answers.fetch_add(1, Relaxed);
                 tracing::debug!(%id, "an answer that nobody waits for is dropped");

@@ -32,7 +32,9 @@ enum Stage {
         slot: Arc<Slot>,
         abandon: Abandon,
     },
-    Done,
+    Done {
+        arrived: Option<u64>,
+    },
 }
 
 impl Sending {
@@ -82,7 +84,7 @@ fn write(out: &mut Vec<u8>, id: &RequestId, request: &Outgoing) {
 impl Drive for Sending {
     fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
         if let Err(error) = ready!(self.enter(context)) {
-            self.stage = Stage::Done;
+            self.stage = Stage::Done { arrived: None };
             return Poll::Ready(Event::Done(Err(error)));
         }
         let Stage::Sent { slot, .. } = &self.stage else {
@@ -90,7 +92,7 @@ impl Drive for Sending {
         };
         let event = ready!(slot.poll(context));
         if matches!(event, Event::Done(_)) {
-            self.stage = Stage::Done;
+            self.stage = Stage::Done { arrived: slot.arrived() };
         }
         Poll::Ready(event)
     }
@@ -105,11 +107,19 @@ impl Drive for Sending {
         }
     }
 
+    fn arrived(&self) -> Option<u64> {
+        match &self.stage {
+            Stage::New(_) => None,
+            Stage::Sent { slot, .. } => slot.arrived(),
+            Stage::Done { arrived } => *arrived,
+        }
+    }
+
     fn id(&self) -> Option<&RequestId> {
         match &self.stage {
             Stage::Sent { id, .. } => Some(id),
             Stage::New(request) => request.id.as_ref(),
-            Stage::Done => None,
+            Stage::Done { .. } => None,
         }
     }
 }

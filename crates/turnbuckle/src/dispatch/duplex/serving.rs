@@ -5,7 +5,10 @@ use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     task::{Context, Poll},
 };
 
@@ -79,27 +82,28 @@ pub(crate) fn panicked(id: &RequestId, payload: &(dyn Any + Send)) -> RpcError {
 }
 
 /// Counts a request as in flight for as long as it lives.
-pub(crate) struct Permit(Option<Arc<Shared>>);
+pub(crate) struct Permit(Arc<AtomicUsize>);
 
 impl Permit {
-    /// `None` when the limit is reached.
-    pub(super) fn take(shared: &Arc<Shared>) -> Option<Permit> {
-        let before = shared.in_flight.fetch_add(1, Relaxed);
-        let permit = Permit(Some(shared.clone()));
-        (before < shared.limits.in_flight).then_some(permit)
-    }
-
-    /// For a wire that has no such limit.
-    pub(crate) fn unlimited() -> Permit {
-        Permit(None)
+    /// One more, unless that would be more than `limit`.
+    pub(in crate::dispatch) fn take(
+        in_flight: &Arc<AtomicUsize>,
+        limit: usize,
+    ) -> Result<Permit, RpcError> {
+        let before = in_flight.fetch_add(1, Relaxed);
+        let permit = Permit(in_flight.clone());
+        if before < limit {
+            return Ok(permit);
+        }
+        Err(RpcError::internal(format!(
+            "too many requests in flight on this connection: the limit is {limit} (in_flight)"
+        )))
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(shared) = &self.0 {
-            shared.in_flight.fetch_sub(1, Relaxed);
-        }
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 
@@ -137,7 +141,9 @@ impl Replies {
                     return Poll::Ready(());
                 };
                 if handler.counted_at != taken {
-                    (handler.counted_at, handler.queued) = (taken, 0);
+                    // Since then some have left, and some may have been put back.
+                    handler.counted_at = taken;
+                    handler.queued = state.outbox.count(*serial);
                 }
                 if handler.queued >= shared.limits.queued_notifications {
                     state.wait_for_room(context.waker());

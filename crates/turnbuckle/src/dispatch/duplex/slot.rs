@@ -22,6 +22,8 @@ pub(super) struct Slot(Mutex<Inner>);
 struct Inner {
     notes: VecDeque<Note>,
     end: Option<Result<Raw, Error>>,
+    /// When the end came, counted over all answers of the connection.
+    arrived: Option<u64>,
     waker: Option<Waker>,
 }
 
@@ -39,10 +41,15 @@ impl Slot {
     }
 
     /// Sets the end. Only the table's owner calls this, once.
-    pub(super) fn end(&self, end: Result<Raw, Error>) {
+    pub(super) fn end(&self, end: Result<Raw, Error>, arrived: u64) {
         let mut inner = self.lock();
         inner.end = Some(end);
+        inner.arrived = Some(arrived);
         wake(inner);
+    }
+
+    pub(super) fn arrived(&self) -> Option<u64> {
+        self.lock().arrived
     }
 
     /// What came next: every notification before the end.

@@ -1,0 +1,52 @@
+//! Owns: Turnbuckle as a client driver. Does not own: the measurement.
+
+use std::process::Command;
+
+use bench_util::{Arguments, Caller, Era, Target, drive};
+use serde::Serialize;
+use turnbuckle::{Client, Revision};
+
+#[derive(Clone)]
+struct Turnbuckle(Client);
+
+#[derive(Serialize)]
+struct Echo {
+    text: String,
+}
+
+impl Turnbuckle {
+    async fn call(&self, tool: &str, arguments: impl Serialize) -> Result<String, String> {
+        let result = self.0.call_tool(tool, arguments).await.map_err(|error| error.to_string())?;
+        Ok(result.to_text())
+    }
+}
+
+impl Caller for Turnbuckle {
+    async fn echo(&self, text: String) -> Result<String, String> {
+        self.call("echo", Echo { text }).await
+    }
+
+    async fn slow(&self) {
+        let _ = self.call("slow", ()).await;
+    }
+
+    async fn stats(&self) -> Result<String, String> {
+        self.call("stats", ()).await
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments = Arguments::from_env();
+    let revision = match arguments.era {
+        Era::Legacy => Revision::V2025_11_25,
+        Era::Modern => Revision::V2026_07_28,
+    };
+    let Target::Stdio(command) = &arguments.target else {
+        return Err("Streamable HTTP is not built yet".into());
+    };
+    let mut child = Command::new(&command[0]);
+    child.args(&command[1..]);
+    let client = Client::builder().revision(revision).spawn(child).await?;
+    drive(&arguments, Turnbuckle(client)).await
+}
