@@ -1,6 +1,6 @@
 //! Owns the tools. Does not own what they count: the ledger does.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -219,12 +219,9 @@ async fn cooperative(
 /// A sync function that ends when it is released or sees that it is cancelled.
 fn blocking(Args(Key { key }): Args<Key>, State(fixture): State<Fixture>, ctx: Ctx) -> String {
     let running = fixture.start(&key);
-    while !fixture.is_open(&key) {
-        if ctx.is_cancelled() {
-            fixture.count(&key, |count| count.cancelled += 1);
-            break;
-        }
-        std::thread::park_timeout(Duration::from_millis(1));
+    wait(|| fixture.is_open(&key) || ctx.is_cancelled());
+    if !fixture.is_open(&key) {
+        fixture.count(&key, |count| count.cancelled += 1);
     }
     running.finish();
     key
@@ -233,12 +230,20 @@ fn blocking(Args(Key { key }): Args<Key>, State(fixture): State<Fixture>, ctx: C
 /// A sync function that ends when it is released, cancelled or not.
 fn deaf(Args(Key { key }): Args<Key>, State(fixture): State<Fixture>, ctx: Ctx) -> String {
     let running = fixture.start(&key);
-    while !fixture.is_open(&key) {
-        std::thread::park_timeout(Duration::from_millis(1));
-    }
+    wait(|| fixture.is_open(&key));
     fixture.count(&key, |count| count.cancelled += u64::from(ctx.is_cancelled()));
     running.finish();
     key
+}
+
+/// Holds the thread until `wish` holds. A thread that is forgotten would keep a test that has
+/// failed from ending, so it does not wait for ever.
+fn wait(wish: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(25);
+    while !wish() {
+        assert!(Instant::now() < deadline, "nobody let this thread go");
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
 }
 
 fn speaking_tools() -> [Tool; 7] {

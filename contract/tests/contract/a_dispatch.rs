@@ -21,6 +21,7 @@ contract! { everywhere on [memory stdio unix direct] in [legacy modern]:
     a01_time_that_runs_out_is_a_timeout,
     a01_a_close_ends_whoever_waits,
     a01_two_hundred_large_answers_all_arrive,
+    a01_every_tool_is_listed,
     a02_options_can_all_be_given_at_once,
     a02_a_call_that_is_kept_running_is_not_cancelled,
     a03_a_supplied_id_reaches_the_peer_exactly,
@@ -96,6 +97,14 @@ async fn a01_two_hundred_large_answers_all_arrive(rig: &Rig) {
         let text = call.outcome().await.unwrap().to_text();
         assert!(text.len() == 65_536 && text.bytes().all(|byte| byte == b'x'));
     }
+}
+
+async fn a01_every_tool_is_listed(rig: &Rig) {
+    let tools = rig.client.tools().all().await.unwrap();
+    for name in ["echo", "hold", "ask", "deaf"] {
+        assert!(tools.iter().any(|tool| tool.name == name), "{name}");
+    }
+    assert_eq!(rig.client.list_tools().await.unwrap().tools.len(), tools.len());
 }
 
 async fn a02_options_can_all_be_given_at_once(rig: &Rig) {

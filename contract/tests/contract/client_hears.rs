@@ -14,7 +14,7 @@ use turnbuckle::{
 use turnbuckle_contract::Fixture;
 
 use crate::{
-    raw::{Peer, cancelled, client, client_with, in_both_eras, said},
+    raw::{Peer, cancelled, client, client_with, connecting, in_both_eras, initialized, said},
     rig::{eventually, poll_once, virtually},
 };
 
@@ -38,6 +38,8 @@ in_both_eras! {
     law08_the_oldest_progress_gives_way_on_a_call_that_is_not_polled,
     law08_a_line_over_the_limit_costs_that_line,
     law08_an_answer_over_the_limit_ends_its_call,
+    law08_an_answer_that_nests_too_deep_ends_its_call,
+    law06_an_answer_without_a_line_end_is_the_last_word,
 }
 
 /// A call that is on the wire, and its request as the server saw it.
@@ -350,6 +352,82 @@ async fn law08_an_answer_over_the_limit_ends_its_call(era: Era) {
     assert!(error.to_string().contains("2048") && error.maybe_executed(), "{error}");
     // The server has answered: there is nothing to cancel.
     peer.quiet().await;
+}
+
+async fn law08_an_answer_that_nests_too_deep_ends_its_call(era: Era) {
+    let builder = Client::builder().limits(Limits::default().json_depth(40));
+    let (mut peer, client) = client_with(era, builder, 1 << 20).await;
+    let (call, request) = started(&mut peer, client.call_tool("t", ())).await;
+    let deep = format!("{}{}", "[".repeat(60), "]".repeat(60));
+    let id = &request["id"];
+    peer.say(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"deep":{deep}}}}}"#)).await;
+    let error = call.await.unwrap_err();
+    assert!(error.to_string().contains("40") && error.maybe_executed(), "{error}");
+    peer.quiet().await;
+}
+
+async fn law06_an_answer_without_a_line_end_is_the_last_word(era: Era) {
+    let (mut peer, client) = client(era).await;
+    let (call, request) = started(&mut peer, client.call_tool("t", ())).await;
+    let (other, _) = started(&mut peer, client.call_tool("t", ())).await;
+    let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": said("the last word")});
+    peer.bytes(answer.to_string().as_bytes()).await;
+    peer.finish().await;
+    assert_eq!(call.await.unwrap().to_text(), "the last word");
+    assert!(other.await.unwrap_err().is_closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn law01_a_client_takes_batches_in_the_revision_that_has_them() {
+    virtually(async {
+        let builder = Client::builder().revision(turnbuckle::Revision::V2025_03_26);
+        let (mut peer, connecting) = connecting(builder, 1 << 20);
+        let hello = peer.read().await;
+        peer.answer(&hello, initialized("2025-03-26")).await;
+        peer.read().await;
+        let client = connecting.await.unwrap().unwrap();
+        let (one, first) = started(&mut peer, client.call_tool("t", ())).await;
+        let (two, second) = started(&mut peer, client.call_tool("t", ())).await;
+        let answer = |request: &Value, text: &str| {
+            json!({"jsonrpc": "2.0", "id": request["id"], "result": said(text)})
+        };
+        let ping = json!({"jsonrpc": "2.0", "id": "p", "method": "ping"});
+        let unknown = json!({"jsonrpc": "2.0", "id": "u", "method": "roots/list"});
+        let batch = json!([answer(&second, "two"), ping, answer(&first, "one"), unknown]);
+        peer.say(batch).await;
+        assert_eq!(one.await.unwrap().to_text(), "one");
+        assert_eq!(two.await.unwrap().to_text(), "two");
+        let answers = peer.read().await;
+        let answers = answers.as_array().expect("a batch is answered with one");
+        assert_eq!(answers.len(), 2, "{answers:?}");
+        // Answers alone are not answered.
+        let (three, third) = started(&mut peer, client.call_tool("t", ())).await;
+        peer.say(json!([answer(&third, "three")])).await;
+        assert_eq!(three.await.unwrap().to_text(), "three");
+        peer.quiet().await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn law08_a_server_that_asks_too_much_is_refused() {
+    virtually(async {
+        let (builder, ours) = holding();
+        let builder = builder.limits(Limits::default().in_flight(2));
+        let (mut peer, _client) = client_with(Era::Legacy, builder, 1 << 20).await;
+        for id in 0..2 {
+            peer.say(json!({"jsonrpc": "2.0", "id": id, "method": "roots/list"})).await;
+        }
+        eventually(|| ours.of("question").started == 2).await;
+        let refused = peer.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "roots/list"})).await;
+        assert!(refused["error"]["message"].as_str().unwrap().contains('2'), "{refused}");
+        ours.release("question");
+        assert!(peer.read().await["result"].is_object());
+        assert!(peer.read().await["result"].is_object());
+        let again = peer.ask(json!({"jsonrpc": "2.0", "id": 3, "method": "roots/list"})).await;
+        assert!(again["result"].is_object(), "{again}");
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,6 +27,7 @@ in_both_eras! {
     law07_unknown_methods_and_tools,
     law07_answers_that_nobody_asked_for_are_ignored,
     law07_notifications_are_never_answered,
+    law07_log_messages_are_sent_only_as_they_were_asked_for,
     law08_a_line_over_the_limit_names_the_limit,
     law08_a_line_at_the_limit_is_served,
     law08_a_message_that_nests_too_deep_names_the_limit,
@@ -316,6 +317,31 @@ async fn law07_notifications_are_never_answered(era: Era) {
     }
     served.peer.quiet().await;
     served.alive().await;
+}
+
+async fn law07_log_messages_are_sent_only_as_they_were_asked_for(era: Era) {
+    let mut served = opened(era).await;
+    let call = served.tool(1, "log", json!({"text": "a word"}));
+    assert!(served.peer.ask(call.clone()).await["result"].is_object(), "nobody had asked");
+    for (level, wanted) in [("error", false), ("info", true), ("debug", true)] {
+        let mut call = call.clone();
+        match era {
+            Era::Legacy => {
+                let request = served.request(2, "logging/setLevel", json!({"level": level}));
+                assert!(served.peer.ask(request).await["result"].is_object());
+            }
+            Era::Modern => {
+                call["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!(level);
+            }
+        }
+        served.peer.say(call).await;
+        if wanted {
+            let note = served.peer.read().await;
+            assert_eq!(note["method"], "notifications/message", "{level}");
+            assert_eq!(note["params"], json!({"level": "info", "data": "a word"}), "{level}");
+        }
+        assert!(served.peer.read().await["result"].is_object(), "{level}");
+    }
 }
 
 async fn law08_a_line_over_the_limit_names_the_limit(era: Era) {

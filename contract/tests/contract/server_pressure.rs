@@ -16,6 +16,7 @@ in_both_eras! {
     law01_a_slow_reader_that_cancels_gets_whole_lines_and_one_answer_each,
     law04_a_client_that_does_not_read_is_still_heard,
     law08_a_handler_that_is_faster_than_its_client_waits,
+    e32_a_handler_that_waits_for_its_client_is_stopped_too,
     law08_a_client_that_never_reads_errors_is_let_go,
     law08_a_client_that_never_reads_quick_answers_is_let_go,
     law08_a_client_that_never_reads_its_tools_answers_is_let_go,
@@ -163,6 +164,25 @@ async fn law08_a_handler_that_is_faster_than_its_client_waits(era: Era) {
         assert_eq!(served.peer.read().await["params"]["progress"], step);
     }
     assert_eq!(served.peer.read().await["id"], 1);
+}
+
+async fn e32_a_handler_that_waits_for_its_client_is_stopped_too(era: Era) {
+    let limits = Limits::default().queued_notifications(4);
+    let mut served = opened_with(era, limits, 512).await;
+    let arguments = json!({"key": "k", "n": 1_000});
+    let params = json!({
+        "name": "progress_then_hold",
+        "arguments": arguments,
+        "_meta": {"progressToken": 1},
+    });
+    served.peer.say(request(era, 1, "tools/call", params)).await;
+    let fixture = served.fixture.clone();
+    eventually(|| fixture.of("k").started == 1).await;
+    served.peer.say(crate::raw::cancelled(1)).await;
+    eventually(|| fixture.of("k").dropped == 1).await;
+    let said = served.peer.lull().await;
+    assert!(said.len() < 20, "{} reports of a cancelled request", said.len());
+    served.alive().await;
 }
 
 const LIMIT: usize = 64 * 1024;

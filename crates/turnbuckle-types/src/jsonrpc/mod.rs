@@ -66,8 +66,8 @@ pub struct Response {
     pub outcome: Result<Raw, RpcError>,
 }
 
-/// `params` as it came: the whole object, and the three members that routing looks at,
-/// found in the same pass.
+/// `params` as it came: the whole object, and the members that routing looks at, found in
+/// the same pass.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Params {
     /// The object; `None` where the message has no `params`.
@@ -78,6 +78,8 @@ pub struct Params {
     pub name: Option<Raw>,
     /// Its `arguments`.
     pub arguments: Option<Raw>,
+    /// The request that a notification speaks of: its `requestId` or `progressToken`.
+    pub subject: Option<Raw>,
 }
 
 impl Params {

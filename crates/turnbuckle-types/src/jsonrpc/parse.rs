@@ -281,6 +281,7 @@ struct ParamsFound<'a> {
     meta: Option<&'a RawValue>,
     name: Option<&'a RawValue>,
     arguments: Option<&'a RawValue>,
+    subject: Option<&'a RawValue>,
     /// Where the object's first key and last value stand: they give its extent, which
     /// the parser does not tell, without a second pass.
     first_key: Option<&'a str>,
@@ -330,6 +331,7 @@ impl<'a> ParamsFound<'a> {
             meta: self.meta.map(slice),
             name: self.name.map(slice),
             arguments: self.arguments.map(slice),
+            subject: self.subject.map(slice),
         })
     }
 }
@@ -384,6 +386,7 @@ impl<'de> Visitor<'de> for ParamsSeed {
                 "_meta" => &mut found.meta,
                 "name" => &mut found.name,
                 "arguments" => &mut found.arguments,
+                "requestId" | "progressToken" => &mut found.subject,
                 _ => continue,
             };
             found.repeated |= slot.replace(value).is_some();

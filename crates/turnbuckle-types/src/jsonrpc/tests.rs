@@ -47,6 +47,11 @@ fn the_members_that_routing_needs_are_found_in_the_same_pass() {
     assert_eq!(request.params.meta.unwrap().as_str(), r#"{"k":1}"#);
     assert_eq!(request.params.name.unwrap().as_str(), r#""add""#);
     assert_eq!(request.params.arguments.unwrap().as_str(), r#"{"a":1}"#);
+    for member in ["requestId", "progressToken"] {
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{{"{member}":"7"}}}}"#);
+        let Frame::Notification(note) = frame(&text) else { panic!() };
+        assert_eq!(note.params.subject.unwrap().as_str(), "\"7\"");
+    }
 }
 
 #[test]

@@ -74,10 +74,11 @@ impl Client {
     /// connection has closed it is dropped. Dropping the future before that sends nothing.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
         let text = object(&params)?;
-        let raw =
-            if text.is_empty() { None } else { Some(Raw::from_json(text).map_err(encoding)?) };
-        let note =
-            Note { method: method.into(), params: jsonrpc::Params { raw, ..Default::default() } };
+        let params = match text.as_str() {
+            "" => jsonrpc::Params::default(),
+            _ => jsonrpc::Params::of(Raw::from_json(text).map_err(encoding)?)?,
+        };
+        let note = Note { method: method.into(), params };
         self.0.transport.notify(note).await;
         Ok(())
     }

@@ -15,8 +15,6 @@ use std::{
     task::{Context, Poll},
 };
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::task::AbortHandle;
 use turnbuckle_types::{Raw, RequestId, jsonrpc::Params};
 
@@ -129,7 +127,7 @@ impl End {
             return tracing::debug!(method = %note.method, "a notification after the close is dropped");
         }
         if &*note.method == "notifications/cancelled"
-            && let Some(id) = cancelled_id(&note)
+            && let Some(id) = note.subject()
         {
             let running = self.table().sent(&id).cloned();
             if let Some(notes) = running {
@@ -138,16 +136,6 @@ impl End {
         }
         self.serve.note(note);
     }
-}
-
-fn cancelled_id(note: &Note) -> Option<RequestId> {
-    #[derive(Deserialize)]
-    struct Cancelled<'a> {
-        #[serde(borrow, rename = "requestId")]
-        request_id: &'a RawValue,
-    }
-    let cancelled: Cancelled<'_> = serde_json::from_str(note.params.text()).ok()?;
-    RequestId::from_token(cancelled.request_id.get())
 }
 
 impl Transport for Direct {

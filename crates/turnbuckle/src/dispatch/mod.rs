@@ -164,6 +164,11 @@ impl Note {
     pub(crate) fn new(method: impl Into<Text>, params: Option<Raw>) -> Note {
         Note { method: method.into(), params: Params { raw: params, ..Params::default() } }
     }
+
+    /// The request that it speaks of.
+    pub(crate) fn subject(&self) -> Option<RequestId> {
+        RequestId::from_token(self.params.subject.as_ref()?.as_str())
+    }
 }
 
 /// The way to a peer from the side that serves it. Does not keep the connection alive.

@@ -216,7 +216,7 @@ impl Shared {
         let mut received = Received::Applied;
         match &*note.method {
             CANCELLED => received = self.cancelled(&note),
-            "notifications/progress" => self.route(&note, progress_token(&note)),
+            "notifications/progress" => self.route(&note, note.subject()),
             _ => {
                 if let Some(id) = subscription(&note) {
                     self.route(&note, Some(id));
@@ -229,20 +229,7 @@ impl Shared {
 
     /// Ends the request that the peer gave up: nothing more is sent for it.
     fn cancelled(&self, note: &Note) -> Received {
-        #[derive(Deserialize)]
-        struct Cancelled<'a> {
-            #[serde(borrow, rename = "requestId")]
-            request_id: &'a RawValue,
-            #[serde(borrow, default)]
-            reason: Option<&'a RawValue>,
-        }
-        let Ok(cancelled) = serde_json::from_str::<Cancelled<'_>>(note.params.text()) else {
-            return Received::Applied;
-        };
-        let Some(id) = RequestId::from_token(cancelled.request_id.get()) else {
-            return Received::Applied;
-        };
-        let reason = cancelled.reason.map_or("none given", RawValue::get);
+        let Some(id) = note.subject() else { return Received::Applied };
         let stopped = self.update(|state| {
             let (serial, handler) = state.table.cancel(&id)?;
             state.outbox.retract(serial);
@@ -253,7 +240,7 @@ impl Shared {
         });
         match stopped {
             Some(handler) => {
-                tracing::debug!(%id, reason, "the peer cancelled a request");
+                tracing::debug!(cancelled = note.params.text(), "the peer cancelled a request");
                 handler.stop();
                 Received::Stopped
             }
@@ -335,16 +322,6 @@ impl Shared {
             self.close(Closed::of(ErrorKind::Limit, message, Vec::new()));
         }
     }
-}
-
-fn progress_token(note: &Note) -> Option<RequestId> {
-    #[derive(Deserialize)]
-    struct Token<'a> {
-        #[serde(borrow, rename = "progressToken")]
-        token: &'a RawValue,
-    }
-    let token: Token<'_> = serde_json::from_str(note.params.text()).ok()?;
-    RequestId::from_token(token.token.get())
 }
 
 fn subscription(note: &Note) -> Option<RequestId> {
