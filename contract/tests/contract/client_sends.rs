@@ -20,6 +20,7 @@ in_both_eras! {
     b13_the_cancel_names_the_id_as_it_stands_on_the_wire,
     b13_an_answered_call_that_is_dropped_is_not_cancelled,
     b13_a_refused_call_that_is_dropped_is_not_cancelled,
+    b13_an_answered_call_that_is_dropped_late_leaves_its_successor_alone,
     b14_a_call_that_was_never_polled_is_not_written,
     b14_a_call_that_was_never_written_is_taken_back,
     b14_a_call_whose_write_has_begun_counts_as_written,
@@ -164,6 +165,23 @@ async fn b13_a_refused_call_that_is_dropped_is_not_cancelled(era: Era) {
     read_up_to_here(&mut peer, &client).await;
     drop(call);
     peer.quiet().await;
+}
+
+async fn b13_an_answered_call_that_is_dropped_late_leaves_its_successor_alone(era: Era) {
+    let (mut peer, client) = client(era).await;
+    let mut first = client.call_tool("first", ()).request_id("x").into_future();
+    assert!(poll_once(&mut first).await.is_none());
+    let request = peer.read().await;
+    peer.answer(&request, said("unread")).await;
+    read_up_to_here(&mut peer, &client).await;
+    // The id is free, and in use again, before the first call is gone.
+    let mut second = client.call_tool("second", ()).request_id("x").into_future();
+    assert!(poll_once(&mut second).await.is_none());
+    let request = peer.read().await;
+    drop(first);
+    peer.quiet().await;
+    peer.answer(&request, said("second")).await;
+    assert_eq!(second.await.unwrap().to_text(), "second");
 }
 
 async fn b14_a_call_that_was_never_polled_is_not_written(era: Era) {

@@ -27,11 +27,13 @@ pub struct ServerRequest {
 
 pub(super) type OnRequest = Arc<dyn Fn(ServerRequest) -> BoxFuture<'static, Outcome> + Send + Sync>;
 pub(super) type OnNotification = Arc<dyn Fn(&str, Option<&Raw>) + Send + Sync>;
+pub(super) type OnStrayError = Arc<dyn Fn(&RpcError) + Send + Sync>;
 
 /// The client's side of a connection that serves.
 pub(super) struct Answers {
     pub(super) on_request: Option<OnRequest>,
     pub(super) on_notification: Option<OnNotification>,
+    pub(super) on_stray_error: Option<OnStrayError>,
     /// Set by the negotiation. Before that nothing but `ping` is answered.
     pub(super) revision: OnceLock<Revision>,
     pub(super) answering: Arc<Answering>,
@@ -71,9 +73,12 @@ impl Serve for Answers {
     fn note(&self, note: Note) {
         let Some(observer) = &self.on_notification else { return };
         let params = note.params.raw.as_ref();
-        let seen = std::panic::AssertUnwindSafe(|| observer(&note.method, params));
-        if std::panic::catch_unwind(seen).is_err() {
-            tracing::error!(method = %note.method, "a notification observer panicked");
+        observe(|| observer(&note.method, params));
+    }
+
+    fn stray(&self, error: RpcError) {
+        if let Some(observer) = &self.on_stray_error {
+            observe(|| observer(&error));
         }
     }
 
@@ -83,6 +88,13 @@ impl Serve for Answers {
 
     fn batches(&self) -> bool {
         self.revision.get().is_some_and(|revision| revision.has_batches())
+    }
+}
+
+/// Runs an observer: one that panics costs only itself.
+fn observe(observer: impl FnOnce()) {
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(observer)).is_err() {
+        tracing::error!("an observer panicked");
     }
 }
 

@@ -15,7 +15,7 @@ use turnbuckle_types::{
 
 use super::{
     Client, Inner, ServerFacts, Timeouts,
-    answer::{Answering, Answers, OnNotification, OnRequest, ServerRequest},
+    answer::{Answering, Answers, OnNotification, OnRequest, OnStrayError, ServerRequest},
     negotiate::{Attempt, Observation, Verdict, agreed, judge},
 };
 use crate::{
@@ -57,6 +57,7 @@ pub struct ClientBuilder {
     limits: Limits,
     on_request: Option<OnRequest>,
     on_notification: Option<OnNotification>,
+    on_stray_error: Option<OnStrayError>,
 }
 
 impl Default for ClientBuilder {
@@ -71,6 +72,7 @@ impl Default for ClientBuilder {
             limits: Limits::default(),
             on_request: None,
             on_notification: None,
+            on_stray_error: None,
         }
     }
 }
@@ -205,6 +207,16 @@ impl ClientBuilder {
         self
     }
 
+    /// Sees the errors that the server sends without naming a request: it could not read
+    /// whose they are. It is called by the reader and must not wait.
+    pub fn on_stray_error(
+        mut self,
+        observer: impl Fn(&RpcError) + Send + Sync + 'static,
+    ) -> ClientBuilder {
+        self.on_stray_error = Some(Arc::new(observer));
+        self
+    }
+
     /// Starts a server as a child process and connects to it. A server that exits because
     /// of the first message is started once more and spoken to in the legacy way. Dropping
     /// the future shuts the process down again.
@@ -271,6 +283,7 @@ impl ClientBuilder {
         Arc::new(Answers {
             on_request: self.on_request.clone(),
             on_notification: self.on_notification.clone(),
+            on_stray_error: self.on_stray_error.clone(),
             revision: OnceLock::new(),
             answering: Arc::new(Answering::default()),
         })

@@ -240,7 +240,7 @@ impl Shared {
         });
         match stopped {
             Some(handler) => {
-                tracing::debug!(cancelled = note.params.text(), "the peer cancelled a request");
+                tracing::debug!(%id, "the peer cancelled a request");
                 handler.stop();
                 Received::Stopped
             }
