@@ -280,7 +280,8 @@ mod tests {
     #[test]
     fn what_a_writer_has_not_begun_can_be_put_back() {
         let large = "x".repeat(LARGE);
-        for begun_bytes in 0..LARGE + 20 {
+        let ends = [4, LARGE + 7, LARGE + 13];
+        for begun_bytes in ends.into_iter().flat_map(|end| end - 3..end + 3) {
             let mut outbox = Outbox::default();
             text(&mut outbox, 1, "one");
             outbox.push_body(Serial(2), large.clone().into(), |out| out.push(b'{'));
@@ -289,12 +290,13 @@ mod tests {
             outbox.take(&mut batch);
             text(&mut outbox, 4, "four");
             outbox.put_back(&mut batch, begun_bytes);
-            let begun = [0, 4, LARGE + 8].iter().filter(|start| **start < begun_bytes).count();
+            let begun = [0, 4, LARGE + 7].iter().filter(|start| **start < begun_bytes).count();
             let lines = ["one\n", &format!("{{{large}}}\n"), "three\n"];
-            assert_eq!(whole(&batch), lines[..begun].concat(), "{begun_bytes}");
+            assert!(whole(&batch) == lines[..begun].concat(), "{begun_bytes}");
             assert_eq!(outbox.count(Serial(3)), usize::from(begun < 3));
             let rest = lines[begun..].concat() + "four\n";
-            assert_eq!((outbox.bytes(), written(&mut outbox)), (rest.len(), rest), "{begun_bytes}");
+            assert_eq!(outbox.bytes(), rest.len(), "{begun_bytes}");
+            assert!(written(&mut outbox) == rest, "{begun_bytes}");
         }
     }
 
