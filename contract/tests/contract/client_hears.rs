@@ -28,6 +28,7 @@ in_both_eras! {
     a09_the_reason_of_the_end_survives_a_wedged_writer,
     a09_a_notification_after_the_end_is_dropped,
     a12a_an_error_without_an_id_is_accepted_and_counted,
+    a12a_an_error_without_an_id_is_given_to_observers,
     a12b_a_cancel_reaches_observers,
     law01_an_answer_that_breaks_the_rules_ends_its_call,
     law02_the_second_answer_to_one_request_is_late,
@@ -201,6 +202,29 @@ async fn a12a_an_error_without_an_id_is_accepted_and_counted(era: Era) {
     peer.answer(&request, said("unharmed")).await;
     assert_eq!(call.await.unwrap().to_text(), "unharmed");
     peer.quiet().await;
+}
+
+async fn a12a_an_error_without_an_id_is_given_to_observers(era: Era) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let builder = Client::builder().on_stray_error({
+        let seen = seen.clone();
+        move |error| {
+            seen.lock().unwrap().push((error.code, error.message.to_string()));
+            // A clumsy observer costs only itself.
+            assert_ne!(error.code, -32600, "a clumsy observer");
+        }
+    });
+    let (mut peer, client) = client_with(era, builder, 1 << 20).await;
+    peer.say(r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"one"}}"#).await;
+    peer.say(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"two"}}"#).await;
+    // One with an id is an answer, late or not.
+    peer.refuse(&json!({"id": "never asked"}), json!({"code": -1, "message": "three"})).await;
+    eventually(|| client.counters().late_answers == 1).await;
+    let expected = [(-32600, "one".to_owned()), (-32700, "two".to_owned())];
+    assert_eq!(*seen.lock().unwrap(), expected);
+    let (call, request) = started(&mut peer, client.call_tool("t", ())).await;
+    peer.answer(&request, said("alive")).await;
+    assert_eq!(call.await.unwrap().to_text(), "alive");
 }
 
 async fn a12b_a_cancel_reaches_observers(era: Era) {

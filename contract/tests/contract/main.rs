@@ -14,9 +14,8 @@
 //! | `server_hears`, `server_stops`, `server_leaves`, `server_eras`, `server_pressure` | a fixture; its client is a script | A, B, E, laws |
 //! | `child` | a client; its server is a process | laws 6 and 9 |
 //!
-//! Not here: resumption hints and headers (2, 15), which only HTTP has; observers of errors
-//! without an id (12a), which have no place in the interface yet; a call that became a task
-//! (36), because there are no tasks yet; C and D, which are about HTTP.
+//! Not here: resumption hints and headers (2, 15), which only HTTP has; a call that became a
+//! task (36), because there are no tasks yet; C and D, which are about HTTP.
 
 mod a_dispatch;
 mod b_abandon;

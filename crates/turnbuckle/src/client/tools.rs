@@ -31,7 +31,10 @@ pub struct Tools {
 enum State {
     /// Where the next page starts; `None` for the first.
     Next(Option<String>),
-    Asking(BoxFuture<'static, Result<ListToolsResult>>),
+    Asking {
+        from: Option<String>,
+        page: BoxFuture<'static, Result<ListToolsResult>>,
+    },
     Ended,
 }
 
@@ -80,7 +83,6 @@ impl Stream for Tools {
     type Item = Result<Tool>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let mut cursor = None;
         loop {
             if let Some(tool) = self.page.pop_front() {
                 return Poll::Ready(Some(Ok(tool)));
@@ -88,7 +90,7 @@ impl Stream for Tools {
             match &mut self.state {
                 State::Ended => return Poll::Ready(None),
                 State::Next(from) => {
-                    cursor = from.take();
+                    let from = from.take();
                     if self.pages_left == 0 {
                         self.state = State::Ended;
                         let message =
@@ -96,13 +98,14 @@ impl Stream for Tools {
                         return Poll::Ready(Some(Err(Error::new(ErrorKind::Limit, message))));
                     }
                     self.pages_left -= 1;
-                    let call = self.client.list_tools_from(cursor.clone());
-                    self.state = State::Asking(call.into_future());
+                    let page = self.client.list_tools_from(from.clone()).into_future();
+                    self.state = State::Asking { from, page };
                 }
-                State::Asking(call) => {
-                    let page = ready!(call.as_mut().poll(context));
+                State::Asking { from, page } => {
+                    let page = ready!(page.as_mut().poll(context));
+                    let from = from.take();
                     self.state = State::Ended;
-                    let turned = page.and_then(|page| self.turn(page, cursor.as_deref()));
+                    let turned = page.and_then(|page| self.turn(page, from.as_deref()));
                     if let Err(error) = turned {
                         self.state = State::Ended;
                         return Poll::Ready(Some(Err(error)));
