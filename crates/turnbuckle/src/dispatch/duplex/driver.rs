@@ -18,7 +18,8 @@ use crate::{
     limits::Limits,
 };
 
-/// After this many new handlers the reader lets them run before it reads on.
+/// After this many handlers were started or stopped, the reader lets them run or go before it
+/// reads on.
 const BURST: usize = 64;
 /// How long running handlers have to finish once the peer has stopped sending.
 const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(250);
@@ -75,7 +76,7 @@ impl Drop for CloseOnDrop {
 }
 
 async fn read_loop(shared: Arc<Shared>, mut lines: impl Lines, obituary: Option<Obituary>) {
-    let (mut started, mut stopped) = (0, false);
+    let (mut burst, mut stopped) = (0, false);
     let failure = loop {
         let Some(line) = next_or_closed(&shared, &mut lines).await else {
             return finish_writing(&shared).await;
@@ -89,8 +90,8 @@ async fn read_loop(shared: Arc<Shared>, mut lines: impl Lines, obituary: Option<
                     tokio::task::yield_now().await;
                 }
                 match shared.apply(read) {
-                    Received::Spawned => started += 1,
-                    Received::Stopped => stopped = true,
+                    Received::Spawned => burst += 1,
+                    Received::Stopped => (stopped, burst) = (true, burst + 1),
                     Received::Applied => {}
                 }
             }
@@ -98,8 +99,8 @@ async fn read_loop(shared: Arc<Shared>, mut lines: impl Lines, obituary: Option<
             Ok(None) => break None,
             Err(error) => break Some(error),
         }
-        if started >= BURST {
-            started = 0;
+        if burst >= BURST {
+            burst = 0;
             tokio::task::yield_now().await;
         }
     };
