@@ -297,3 +297,19 @@ async fn the_fixture_negotiates_the_newest_revision() {
     })
     .await;
 }
+
+/// The end of its input is how a server is asked to leave. One that is given up before it has
+/// said a word hears it too: a signal would end this script before it could tell.
+#[tokio::test]
+async fn law06_a_server_that_is_given_up_while_connecting_sees_the_end_of_its_input() {
+    within(async {
+        let traces = Traces::new();
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("cat > /dev/null; {}", traces.leave("end"))]);
+        let mut connecting = Box::pin(Client::spawn(command));
+        assert!(crate::rig::poll_once(&mut connecting).await.is_none());
+        drop(connecting);
+        eventually(|| traces.lines() == ["end"]).await;
+    })
+    .await;
+}

@@ -179,19 +179,25 @@ impl<T> Running<T> {
                     if matches!(event, Event::Note(_)) && now >= deadline {
                         self.check(now)?;
                     }
-                    self.deadlines.sign(now, answering.paused(now));
-                    return Ok(event);
+                    return Ok(self.sign(event));
                 }
                 () = tokio::time::sleep_until(deadline) => {}
             }
             // While this side answers a question the clocks stand still.
             tokio::select! {
                 biased;
-                event = self.exchange.next() => return Ok(event),
+                event = self.exchange.next() => return Ok(self.sign(event)),
                 () = answering.over() => {}
             }
             self.check(Instant::now())?;
         }
+    }
+
+    /// Any event is a sign of life.
+    fn sign(&mut self, event: Event) -> Event {
+        let now = Instant::now();
+        self.deadlines.sign(now, self.client.answering.paused(now));
+        event
     }
 
     /// Ends the call if its time is up; the drop then tells the server why.

@@ -223,16 +223,21 @@ impl ClientBuilder {
     pub async fn spawn(self, command: impl IntoSpawn) -> Result<Client> {
         let mut command = command.into_spawn();
         let (transport, answers, child) = self.start(&mut command)?;
-        match self.negotiate(&transport, &answers, CanRespawn::Yes).await {
-            Ok(Opened::Ready(opened)) => Ok(self.client(transport, *opened, answers, Some(child))),
-            Ok(Opened::Respawn(revision)) => {
-                drop(child);
-                let (transport, answers, child) = self.start(&mut command)?;
-                let opened = self.handshake(&transport, &answers, revision, None).await?;
-                Ok(self.client(transport, opened, answers, Some(child)))
+        // A process that is given up on the way hears the end of its input first.
+        let guard = CloseOnDrop(Some(transport.clone()));
+        let revision = match self.negotiate(&transport, &answers, CanRespawn::Yes).await? {
+            Opened::Ready(opened) => {
+                guard.keep();
+                return Ok(self.client(transport, *opened, answers, Some(child)));
             }
-            Err(error) => Err(error),
-        }
+            Opened::Respawn(revision) => revision,
+        };
+        drop((guard, child));
+        let (transport, answers, child) = self.start(&mut command)?;
+        let guard = CloseOnDrop(Some(transport.clone()));
+        let opened = self.handshake(&transport, &answers, revision, None).await?;
+        guard.keep();
+        Ok(self.client(transport, opened, answers, Some(child)))
     }
 
     /// Connects over any byte stream. Dropping the future closes the stream.

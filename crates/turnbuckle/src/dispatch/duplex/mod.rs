@@ -9,8 +9,6 @@ mod receive;
 mod sending;
 mod serving;
 mod slot;
-#[cfg(test)]
-mod tests;
 
 use std::{
     sync::{
