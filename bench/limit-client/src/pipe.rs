@@ -31,6 +31,7 @@ impl Connection {
         let gone = || std::io::Error::other("the child has no pipes");
         let input = child.stdin.take().ok_or_else(gone)?;
         let output = child.stdout.take().ok_or_else(gone)?;
+        // Unbounded on purpose: a bare limit does less than an SDK has to.
         let (lines, queue) = mpsc::unbounded_channel();
         let waiters = Waiters::default();
         tokio::spawn(write(input, queue));

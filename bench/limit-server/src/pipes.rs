@@ -27,6 +27,7 @@ pub(crate) async fn tokio_stdio() {
 /// What an asynchronous SDK needs at least: a task for each request and one ordered writer.
 pub(crate) async fn task_per_request() {
     let (mut input, output) = pipes();
+    // Unbounded on purpose: a bare limit does less than an SDK has to.
     let (answers, queue) = mpsc::unbounded_channel::<Vec<u8>>();
     let writer = tokio::spawn(write(output, queue));
     let state = Arc::new(Mutex::new(State::default()));
