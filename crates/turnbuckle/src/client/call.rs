@@ -122,11 +122,10 @@ impl<T> Call<T> {
         let progress = if wants { WantsProgress::Yes } else { WantsProgress::No };
         let stamped = self.client.stamp.apply(&params, &self.meta, progress);
         let exchange = self.client.transport.open(Outgoing {
-            method: self.method.clone(),
-            params: stamped.params,
             token_at: stamped.token_at,
             id: self.id,
             abandon: self.abandon,
+            ..Outgoing::new(self.method.clone(), stamped.params)
         });
         let now = Instant::now();
         let deadlines = Deadlines::new(self.timeouts, now, self.client.answering.paused(now));

@@ -527,13 +527,8 @@ impl Drop for CloseOnDrop {
 
 /// A request that opens a connection: nobody is told if it is abandoned.
 fn opening(method: Method, params: String) -> Outgoing {
-    Outgoing {
-        method: method.as_str().into(),
-        params,
-        token_at: None,
-        id: None,
-        abandon: if method.row().abandonable { Abandon::Signal } else { Abandon::Silence },
-    }
+    let abandon = if method.row().abandonable { Abandon::Signal } else { Abandon::Silence };
+    Outgoing { abandon, ..Outgoing::new(method.as_str(), params) }
 }
 
 fn text(params: &impl Encode, revision: Revision) -> String {

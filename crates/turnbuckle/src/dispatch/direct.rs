@@ -239,7 +239,7 @@ fn incoming(end: &End, request: &mut Outgoing, id: &RequestId) -> Result<Incomin
         _ => Params::default(),
     };
     let method = std::mem::take(&mut request.method).into_owned().into();
-    Ok(Incoming { id: id.clone(), method, params, permit })
+    Ok(Incoming::new(id.clone(), method, params, permit))
 }
 
 impl Drive for Handed {

@@ -116,6 +116,22 @@ pub(crate) struct Outgoing {
     /// The id that the caller chose.
     pub(crate) id: Option<RequestId>,
     pub(crate) abandon: Abandon,
+    #[cfg(feature = "http")]
+    pub(crate) mirror: Mirror,
+}
+
+/// What a request repeats outside its body: facts, which only HTTP spells as headers.
+#[cfg(feature = "http")]
+#[derive(Debug, Default)]
+pub(crate) struct Mirror {
+    /// The revision under which this very request is sent.
+    pub(crate) revision: Option<turnbuckle_types::Revision>,
+    /// What it is about, where the sender knows; else it is looked up in the params.
+    pub(crate) name: Option<String>,
+    /// A tool's arguments: header and encoded value.
+    pub(crate) params: Vec<(String, String)>,
+    /// Headers that the caller added to this one request.
+    pub(crate) extra: Vec<(http::HeaderName, http::HeaderValue)>,
 }
 
 /// What dropping a written request tells the peer.
@@ -128,6 +144,18 @@ pub(crate) enum Abandon {
 }
 
 impl Outgoing {
+    pub(crate) fn new(method: impl Into<Cow<'static, str>>, params: String) -> Outgoing {
+        Outgoing {
+            method: method.into(),
+            params,
+            token_at: None,
+            id: None,
+            abandon: Abandon::Signal,
+            #[cfg(feature = "http")]
+            mirror: Mirror::default(),
+        }
+    }
+
     /// Appends the params with the progress token in its place.
     pub(crate) fn write_params(&self, id: &RequestId, out: &mut Vec<u8>) {
         let Some(at) = self.token_at else {
@@ -151,6 +179,22 @@ pub(crate) struct Incoming {
     pub(crate) params: Params,
     /// Held for as long as the request counts as in flight.
     pub(crate) permit: Permit,
+    /// What HTTP says about it outside its body; `None` on every other wire.
+    #[cfg(feature = "http")]
+    pub(crate) headers: Option<http::HeaderMap>,
+}
+
+impl Incoming {
+    pub(crate) fn new(id: RequestId, method: Text, params: Params, permit: Permit) -> Incoming {
+        Incoming {
+            id,
+            method,
+            params,
+            permit,
+            #[cfg(feature = "http")]
+            headers: None,
+        }
+    }
 }
 
 /// A notification, in either direction.

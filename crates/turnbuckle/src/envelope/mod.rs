@@ -1,9 +1,17 @@
 //! What every request says about itself.
 //!
 //! Owns: the `_meta` envelope of the modern era, written by `stamp` and checked by
-//! `classify`. Does not own: any I/O, or which era a connection speaks.
+//! `classify`; over HTTP also what is repeated in headers (`mirror`, `annotations`), in which
+//! order it is checked (`ladder`), and the status of an error. Does not own: any I/O, or which
+//! era a connection speaks.
 
 #[cfg(feature = "server")]
 pub(crate) mod classify;
+#[cfg(all(feature = "http", feature = "server"))]
+pub(crate) mod ladder;
+#[cfg(feature = "http")]
+pub(crate) mod mirror;
 #[cfg(feature = "client")]
 pub(crate) mod stamp;
+#[cfg(all(feature = "http", feature = "server"))]
+pub(crate) mod status;

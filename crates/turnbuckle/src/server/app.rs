@@ -21,7 +21,6 @@ pub(super) struct App {
     /// The same tools, as they were registered.
     listing: Vec<turnbuckle_types::Tool>,
     pub(super) states: Arc<States>,
-    pub(super) served: Vec<Revision>,
     pub(super) changes: Changes,
     /// `tools/list` as text, by revision.
     lists: [OnceLock<Raw>; Revision::ALL.len()],
@@ -56,7 +55,6 @@ impl App {
             tools,
             listing: server.tools.iter().map(|tool| tool.spec.clone()).collect(),
             states: Arc::new(server.states.clone()),
-            served: Revision::ALL.to_vec(),
             changes: server.changes.clone(),
             lists: Default::default(),
             tail: tail(&server.info),
@@ -75,8 +73,8 @@ impl App {
         capabilities
     }
 
-    pub(super) fn discover(&self, revision: Revision) -> Raw {
-        let supported = self.served.iter().rev().map(|revision| revision.as_str().to_owned());
+    pub(super) fn discover(&self, revision: Revision, served: &[Revision]) -> Raw {
+        let supported = served.iter().rev().map(|revision| revision.as_str().to_owned());
         let mut result = DiscoverResult::new(supported.collect::<Vec<_>>(), self.capabilities());
         result.instructions.clone_from(&self.instructions);
         self.finish(&result, revision)

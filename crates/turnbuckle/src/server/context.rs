@@ -16,7 +16,7 @@ use turnbuckle_types::{
 
 use super::{legacy::Opened, say};
 use crate::{
-    dispatch::{Abandon, Outgoing, duplex::Replies},
+    dispatch::{Outgoing, duplex::Replies},
     error::{Error, ErrorKind, Result},
 };
 
@@ -130,14 +130,8 @@ impl Ctx {
         let params = Raw::new(&params).map_err(|error| {
             Error::new(ErrorKind::Codec, format!("the value can't be encoded: {error}"))
         })?;
-        let question = Outgoing {
-            method: method.to_owned().into(),
-            params: if params == Raw::null() { String::new() } else { params.as_str().to_owned() },
-            token_at: None,
-            id: None,
-            abandon: Abandon::Signal,
-        };
-        self.0.replies.ask(question).done().await
+        let params = if params == Raw::null() { String::new() } else { params.as_str().to_owned() };
+        self.0.replies.ask(Outgoing::new(method.to_owned(), params)).done().await
     }
 
     /// Whether the client gave the request up, for work that can't be dropped: a sync

@@ -21,9 +21,14 @@ use crate::{
     envelope::classify::{Envelope, Route, classify, invalid},
 };
 
+#[cfg(feature = "http")]
+use crate::envelope::ladder::ladder;
+
 /// Serves one connection.
 pub(super) struct Kernel {
     app: Arc<App>,
+    /// The revisions that this wire speaks, oldest first.
+    served: Vec<Revision>,
     handshake: Handshake,
     peer: OnceLock<Peer>,
     /// Tells a legacy client of changes; ends with the connection.
@@ -39,9 +44,10 @@ struct Asked {
 }
 
 impl Kernel {
-    pub(super) fn new(app: Arc<App>) -> Kernel {
+    pub(super) fn new(app: Arc<App>, served: Vec<Revision>) -> Kernel {
         Kernel {
             app,
+            served,
             handshake: Handshake::default(),
             peer: OnceLock::new(),
             forwarder: OnceLock::new(),
@@ -49,7 +55,7 @@ impl Kernel {
     }
 
     fn route(&self, request: Incoming, replies: Replies) -> Result<Reply, RpcError> {
-        match classify(&request.method, &request.params, &self.app.served)? {
+        match self.classify(&request)? {
             Route::Modern(Envelope { revision, meta }) => {
                 let log_level = meta.log_level().map_err(|error| invalid(&error))?;
                 let asked = Asked { revision, meta, opened: None, log_level };
@@ -59,11 +65,20 @@ impl Kernel {
         }
     }
 
+    fn classify(&self, request: &Incoming) -> Result<Route, RpcError> {
+        let Incoming { method, params, .. } = request;
+        #[cfg(feature = "http")]
+        if let Some(headers) = &request.headers {
+            return ladder(method, params, headers, &self.served);
+        }
+        classify(method, params, &self.served)
+    }
+
     fn legacy(&self, request: Incoming, meta: Meta, replies: Replies) -> Result<Reply, RpcError> {
         match Method::from_name(&request.method) {
             Some(Method::Initialize) => {
                 let client: Initialize = decode(&request.params)?;
-                let revision = self.handshake.open(client, &self.app.served)?;
+                let revision = self.handshake.open(client, &self.served)?;
                 return Ok(Reply::Now(Ok(self.app.initialize(revision))));
             }
             // 2025-11-25 basic/utilities/ping: either side may ping at any time.
@@ -97,7 +112,7 @@ impl Kernel {
             .filter(|method| method.sent_by_client(revision))
             .ok_or_else(|| RpcError::method_not_found(&request.method))?;
         match method {
-            Method::Discover => Ok(Reply::Now(Ok(self.app.discover(revision)))),
+            Method::Discover => Ok(Reply::Now(Ok(self.app.discover(revision, &self.served)))),
             Method::ListTools if !self.app.tools.is_empty() => {
                 let list: ListTools = decode(&request.params)?;
                 if list.cursor.is_some() {

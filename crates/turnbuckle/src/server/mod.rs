@@ -19,7 +19,9 @@ mod tool;
 
 use std::sync::{Arc, OnceLock};
 
-use turnbuckle_types::Implementation;
+#[cfg(feature = "http")]
+use turnbuckle_types::Era;
+use turnbuckle_types::{Implementation, Revision};
 
 pub use changes::Changes;
 pub use context::Ctx;
@@ -154,7 +156,14 @@ impl Server {
 
     /// What serves one connection.
     pub(crate) fn connection(&self) -> Result<Arc<dyn Serve>> {
-        Ok(Arc::new(Kernel::new(self.app()?)))
+        Ok(Arc::new(Kernel::new(self.app()?, Revision::ALL.to_vec())))
+    }
+
+    /// What serves the modern requests of an HTTP endpoint, each for itself.
+    #[cfg(feature = "http")]
+    pub(crate) fn stateless(&self) -> Result<Arc<dyn Serve>> {
+        let modern = Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Modern);
+        Ok(Arc::new(Kernel::new(self.app()?, modern.collect())))
     }
 
     pub(crate) fn connection_limits(&self) -> Limits {

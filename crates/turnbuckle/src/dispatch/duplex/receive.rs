@@ -172,7 +172,7 @@ impl Shared {
             return self.refuse(&id, RpcError::invalid_request(message), batch);
         };
         let replies = Replies::stream(self.clone(), id.clone(), serial);
-        let incoming = Incoming { id: id.clone(), method, params, permit };
+        let incoming = Incoming::new(id.clone(), method, params, permit);
         let reply = catch_unwind(AssertUnwindSafe(|| self.serve.serve(incoming, replies)))
             .unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref()))));
         match reply {

@@ -1,0 +1,206 @@
+//! Owns the order in which a request over HTTP is checked: headers against body, then what the
+//! body declares. Does not own the checks themselves: `mirror` and `classify` do.
+
+use turnbuckle_types::{Era, Meta, Method, Revision, RpcError, jsonrpc::Params};
+
+use super::{
+    classify::{Route, classify, invalid, unsupported},
+    mirror::{self, Found, Headers},
+};
+
+/// Routes a request that came over HTTP.
+///
+/// A request that fails in several ways is answered for the first: a header that is missing,
+/// comes twice or contradicts the body; then an envelope that lacks something; then a version
+/// that is not served. Whether there is such a method, and whether its params are right, is
+/// for the kernel to say, after this.
+pub(crate) fn ladder(
+    method: &str,
+    params: &Params,
+    headers: &dyn Headers,
+    served: &[Revision],
+) -> Result<Route, RpcError> {
+    let meta = match &params.meta {
+        // What is wrong with it is said where it is read.
+        Some(raw) => Meta::from_raw(raw).unwrap_or_default(),
+        None => Meta::new(),
+    };
+    let declared = meta.protocol_version().unwrap_or_default();
+    let header = match headers.find(mirror::VERSION) {
+        Found::Once(value) => mirror::decode(value),
+        Found::Absent => None,
+        Found::Several => return Err(mirror::repeated(mirror::VERSION)),
+    };
+    if declared.is_none() && header.as_deref().is_none_or(is_legacy) {
+        return legacy(method, params, header.as_deref(), served);
+    }
+    if declared.is_some() {
+        mirror::agrees(headers, mirror::VERSION, declared.as_deref())?;
+    }
+    mirror::agrees(headers, mirror::METHOD, Some(method))?;
+    if let Some(member) = Method::from_name(method).and_then(|method| method.row().mirrored) {
+        let value = text_member(params, member);
+        mirror::agrees(headers, mirror::NAME, value.as_deref())?;
+    }
+    match (declared, header) {
+        // The header alone says that it is modern: then the envelope is what lacks.
+        (None, Some(version)) => match version.parse::<Revision>() {
+            Ok(revision) if served.contains(&revision) => {
+                classify(method, params, served).and_then(|_| Err(undeclared()))
+            }
+            _ => Err(unsupported(&version, served)),
+        },
+        _ => classify(method, params, served),
+    }
+}
+
+fn is_legacy(version: &str) -> bool {
+    version.parse::<Revision>().is_ok_and(|revision| revision.era() == Era::Legacy)
+}
+
+fn undeclared() -> RpcError {
+    RpcError::invalid_params(format!("`params._meta[\"{}\"]` is missing", Meta::PROTOCOL_VERSION))
+}
+
+/// A request that belongs to the other era, where that era is not served: the answer names
+/// what is, because a legacy client has nothing else to show its user.
+fn legacy(
+    method: &str,
+    params: &Params,
+    header: Option<&str>,
+    served: &[Revision],
+) -> Result<Route, RpcError> {
+    if served.iter().any(|revision| revision.era() == Era::Legacy) {
+        return classify(method, params, served);
+    }
+    if Method::from_name(method) == Some(Method::Initialize) {
+        let requested = text_member(params, "protocolVersion").unwrap_or_default();
+        return Err(unsupported(&requested, served));
+    }
+    match header {
+        Some(version) => Err(unsupported(version, served)),
+        None => {
+            let names: Vec<_> = served.iter().map(|revision| revision.as_str()).collect();
+            Err(mirror::mismatch(format!(
+                "the MCP-Protocol-Version header is missing; this server speaks {}",
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+/// The text of a member of the params, if it is a string.
+fn text_member(params: &Params, member: &str) -> Option<String> {
+    if member == "name" {
+        return params.name.as_ref()?.decode().ok();
+    }
+    let members: std::collections::HashMap<String, &serde_json::value::RawValue> =
+        serde_json::from_str(params.text()).ok()?;
+    serde_json::from_str(members.get(member)?.get()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use turnbuckle_types::{Raw, code};
+
+    use super::*;
+
+    const MODERN: &[Revision] = &[Revision::V2026_07_28];
+    const VERSION: &str = Meta::PROTOCOL_VERSION;
+    const CAPABILITIES: &str = Meta::CLIENT_CAPABILITIES;
+
+    fn walk(method: &str, params: &str, headers: &[(&'static str, &str)]) -> Result<Route, i64> {
+        let mut map = http::HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        let params = Params::of(Raw::from_json(params.to_owned()).unwrap()).unwrap();
+        ladder(method, &params, &map, MODERN).map_err(|error| error.code)
+    }
+
+    fn sound(version: &str) -> String {
+        format!(r#"{{"name":"a","_meta":{{"{VERSION}":"{version}","{CAPABILITIES}":{{}}}}}}"#)
+    }
+
+    const V: (&str, &str) = (mirror::VERSION, "2026-07-28");
+    const CALL: (&str, &str) = (mirror::METHOD, "tools/call");
+    const A: (&str, &str) = (mirror::NAME, "a");
+
+    #[test]
+    fn a_sound_request_is_modern_whatever_its_method() {
+        let params = sound("2026-07-28");
+        assert!(matches!(walk("tools/call", &params, &[V, CALL, A]), Ok(Route::Modern(_))));
+        for method in ["initialize", "ping", "x/y"] {
+            let headers = [V, (mirror::METHOD, method)];
+            assert!(matches!(walk(method, &params, &headers), Ok(Route::Modern(_))), "{method}");
+        }
+    }
+
+    #[test]
+    fn the_first_thing_that_is_wrong_is_the_answer() {
+        let v999 = (mirror::VERSION, "v999.0.0");
+        for (params, headers, expected) in [
+            // Headers come before everything that the body lacks.
+            (sound("2026-07-28"), &[CALL, A][..], code::HEADER_MISMATCH),
+            (sound("2026-07-28"), &[V, A], code::HEADER_MISMATCH),
+            (sound("2026-07-28"), &[V, CALL], code::HEADER_MISMATCH),
+            (sound("2026-07-28"), &[V, V, CALL, A], code::HEADER_MISMATCH),
+            (sound("2026-07-28"), &[V, CALL, CALL, A], code::HEADER_MISMATCH),
+            (sound("2026-07-28"), &[V, CALL, A, A], code::HEADER_MISMATCH),
+            (sound("2026-07-28"), &[V, (mirror::METHOD, "TOOLS/CALL"), A], code::HEADER_MISMATCH),
+            (sound("2026-07-28"), &[V, CALL, (mirror::NAME, "b")], code::HEADER_MISMATCH),
+            (sound("v999.0.0"), &[V, CALL, A], code::HEADER_MISMATCH),
+            (r#"{"name":"a"}"#.into(), &[V, A], code::HEADER_MISMATCH),
+            // Then the envelope.
+            (r#"{"name":"a"}"#.into(), &[V, CALL, A], code::INVALID_PARAMS),
+            (r#"{"name":"a","_meta":{}}"#.into(), &[V, CALL, A], code::INVALID_PARAMS),
+            (
+                format!(r#"{{"name":"a","_meta":{{"{VERSION}":"2026-07-28"}}}}"#),
+                &[V, CALL, A],
+                code::INVALID_PARAMS,
+            ),
+            (
+                format!(r#"{{"name":"a","_meta":{{"{VERSION}":7}}}}"#),
+                &[V, CALL, A],
+                code::INVALID_PARAMS,
+            ),
+            // Then the version.
+            (sound("v999.0.0"), &[v999, CALL, A], code::UNSUPPORTED_VERSION),
+            (r#"{"name":"a"}"#.into(), &[v999, CALL, A], code::UNSUPPORTED_VERSION),
+            (
+                r#"{"name":"a"}"#.into(),
+                &[(mirror::VERSION, "2025-11-25")],
+                code::UNSUPPORTED_VERSION,
+            ),
+            (r#"{"name":"a"}"#.into(), &[], code::HEADER_MISMATCH),
+        ] {
+            assert_eq!(
+                walk("tools/call", &params, headers).unwrap_err(),
+                expected,
+                "{params} {headers:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_legacy_client_is_told_what_is_spoken_here() {
+        let params = r#"{"protocolVersion":"2025-11-25"}"#;
+        let params = Params::of(Raw::from_json(params.to_owned()).unwrap()).unwrap();
+        let error = ladder("initialize", &params, &http::HeaderMap::new(), MODERN).unwrap_err();
+        assert_eq!(error.code, code::UNSUPPORTED_VERSION);
+        assert!(error.message.contains("2026-07-28"), "{}", error.message);
+        let data: serde_json::Value = error.data.unwrap().decode().unwrap();
+        assert_eq!(data["requested"], "2025-11-25");
+    }
+
+    #[test]
+    fn what_a_resource_is_called_is_its_address() {
+        let params = format!(
+            r#"{{"uri":"file:///a%20b?c","_meta":{{"{VERSION}":"2026-07-28","{CAPABILITIES}":{{}}}}}}"#
+        );
+        let method = (mirror::METHOD, "resources/read");
+        let said = |name| walk("resources/read", &params, &[V, method, (mirror::NAME, name)]);
+        assert!(said("file:///a%20b?c").is_ok());
+        assert_eq!(said("file:///a b?c").unwrap_err(), code::HEADER_MISMATCH);
+    }
+}

@@ -1,0 +1,220 @@
+//! Owns how facts of a request are repeated in HTTP headers: their names, the codec of their
+//! values, and whether they agree with the body. Does not own which arguments of a tool are
+//! repeated: `annotations` does.
+
+use std::borrow::Cow;
+
+#[cfg(feature = "server")]
+use turnbuckle_types::{RpcError, code};
+
+/// The revision.
+pub(crate) const VERSION: &str = "mcp-protocol-version";
+/// The method.
+pub(crate) const METHOD: &str = "mcp-method";
+/// What the method is about: a tool's or prompt's name, a resource's address.
+pub(crate) const NAME: &str = "mcp-name";
+/// What the header of an argument begins with.
+pub(crate) const PARAM: &str = "mcp-param-";
+
+const SENTINEL: (&str, &str) = ("=?base64?", "?=");
+
+/// The headers of a request that arrived.
+#[cfg(feature = "server")]
+pub(crate) trait Headers {
+    /// Looks for a name in lower case.
+    fn find(&self, name: &str) -> Found<'_>;
+}
+
+/// What is there under one name.
+#[cfg(feature = "server")]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Found<'a> {
+    Absent,
+    Once(&'a [u8]),
+    /// Two components on the way may each believe another of them.
+    Several,
+}
+
+#[cfg(feature = "server")]
+impl Headers for http::HeaderMap {
+    fn find(&self, name: &str) -> Found<'_> {
+        let mut values = self.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (None, _) => Found::Absent,
+            (Some(value), None) => Found::Once(value.as_bytes()),
+            (Some(_), Some(_)) => Found::Several,
+        }
+    }
+}
+
+/// A value as a header carries it.
+pub(crate) fn encode(value: &str) -> Cow<'_, str> {
+    let plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        && !value.starts_with(' ')
+        && !value.ends_with(' ')
+        && !is_sentinel(value);
+    if plain {
+        return Cow::Borrowed(value);
+    }
+    Cow::Owned(format!("{}{}{}", SENTINEL.0, base64_of(value), SENTINEL.1))
+}
+
+/// The value that a header carries; `None` if it is not one that `encode` could have made.
+#[cfg(feature = "server")]
+pub(crate) fn decode(header: &[u8]) -> Option<Cow<'_, str>> {
+    let text = std::str::from_utf8(header).ok()?.trim_matches([' ', '\t']);
+    if !text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
+        return None;
+    }
+    if !is_sentinel(text) {
+        return Some(Cow::Borrowed(text));
+    }
+    let inner = &text[SENTINEL.0.len()..text.len() - SENTINEL.1.len()];
+    text_of(inner).map(Cow::Owned)
+}
+
+fn is_sentinel(value: &str) -> bool {
+    value.len() >= SENTINEL.0.len() + SENTINEL.1.len()
+        && value.starts_with(SENTINEL.0)
+        && value.ends_with(SENTINEL.1)
+}
+
+fn base64_of(value: &str) -> String {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    STANDARD.encode(value)
+}
+
+#[cfg(feature = "server")]
+fn text_of(base64: &str) -> Option<String> {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    String::from_utf8(STANDARD.decode(base64).ok()?).ok()
+}
+
+/// Checks that a required header is there once and says what the body says.
+#[cfg(feature = "server")]
+pub(crate) fn agrees(
+    headers: &dyn Headers,
+    header: &str,
+    body: Option<&str>,
+) -> Result<(), RpcError> {
+    let found = required(headers, header)?;
+    let Some(value) = decode(found) else {
+        return Err(mismatch(format!("the {} header is not validly encoded", spelt(header))));
+    };
+    match body {
+        Some(body) if body == value => Ok(()),
+        Some(body) => Err(mismatch(format!(
+            "the {} header says `{value}`, the body says `{body}`",
+            spelt(header)
+        ))),
+        None => Err(mismatch(format!(
+            "the {} header says `{value}`, the body says nothing",
+            spelt(header)
+        ))),
+    }
+}
+
+/// A header that must be there, once.
+#[cfg(feature = "server")]
+pub(crate) fn required<'a>(headers: &'a dyn Headers, header: &str) -> Result<&'a [u8], RpcError> {
+    match headers.find(header) {
+        Found::Once(value) => Ok(value),
+        Found::Absent => Err(mismatch(format!("the {} header is missing", spelt(header)))),
+        Found::Several => Err(repeated(header)),
+    }
+}
+
+/// −32020 for a header that came more than once.
+#[cfg(feature = "server")]
+pub(crate) fn repeated(header: &str) -> RpcError {
+    mismatch(format!("the {} header came more than once", spelt(header)))
+}
+
+/// −32020.
+#[cfg(feature = "server")]
+pub(crate) fn mismatch(message: String) -> RpcError {
+    RpcError::new(code::HEADER_MISMATCH, message)
+}
+
+/// A header's name as people write it.
+#[cfg(feature = "server")]
+fn spelt(header: &str) -> String {
+    match header {
+        VERSION => "MCP-Protocol-Version".to_owned(),
+        METHOD => "Mcp-Method".to_owned(),
+        NAME => "Mcp-Name".to_owned(),
+        other => match other.strip_prefix(PARAM) {
+            Some(argument) => format!("Mcp-Param-{argument}"),
+            None => other.to_owned(),
+        },
+    }
+}
+
+#[cfg(all(test, feature = "server"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_spelt_as_the_specification_shows() {
+        for (value, header) in [
+            ("us-west1", "us-west1"),
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+            ("a b", "a b"),
+            ("", ""),
+            ("a\tb", "=?base64?YQli?="),
+        ] {
+            assert_eq!(encode(value), header);
+            assert_eq!(decode(header.as_bytes()).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn what_only_looks_encoded_is_itself_and_what_is_broken_is_refused() {
+        assert_eq!(decode(b"SGVsbG8=").unwrap(), "SGVsbG8=");
+        assert_eq!(decode(b"=?base64?SGVsbG8=").unwrap(), "=?base64?SGVsbG8=");
+        assert_eq!(decode(b"=?BASE64?SGVsbG8=?=").unwrap(), "=?BASE64?SGVsbG8=?=");
+        assert_eq!(decode(b"  padded  ").unwrap(), "padded");
+        for broken in [
+            &b"=?base64?SGVsbG8?="[..],
+            b"=?base64?SGVs!!!bG8=?=",
+            b"=?base64?/w==?=",
+            b"caf\xc3\xa9",
+        ] {
+            assert_eq!(decode(broken), None, "{}", String::from_utf8_lossy(broken));
+        }
+        assert_eq!(decode(b"=?base64?=").unwrap(), "=?base64?=");
+    }
+
+    struct Fake(&'static [(&'static str, &'static str)]);
+
+    impl Headers for Fake {
+        fn find(&self, name: &str) -> Found<'_> {
+            let mut values = self.0.iter().filter(|(known, _)| *known == name);
+            match (values.next(), values.next()) {
+                (None, _) => Found::Absent,
+                (Some((_, value)), None) => Found::Once(value.as_bytes()),
+                _ => Found::Several,
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_must_be_there_once_and_say_what_the_body_says() {
+        let said = |headers: &'static [_], body| agrees(&Fake(headers), NAME, body);
+        assert!(said(&[(NAME, "add")], Some("add")).is_ok());
+        for (headers, body, names) in [
+            (&[][..], Some("add"), "missing"),
+            (&[(NAME, "add"), (NAME, "add")], Some("add"), "more than once"),
+            (&[(NAME, "Add")], Some("add"), "says `Add`"),
+            (&[(NAME, "add")], None, "says nothing"),
+            (&[(NAME, "=?base64?x?=")], Some("x"), "encoded"),
+        ] {
+            let error = said(headers, body).unwrap_err();
+            assert_eq!(error.code, code::HEADER_MISMATCH);
+            assert!(error.message.contains(names), "{}", error.message);
+        }
+    }
+}
