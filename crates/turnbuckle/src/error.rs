@@ -29,6 +29,7 @@ struct Inner {
     message: Cow<'static, str>,
     rpc: Option<RpcError>,
     executed: Executed,
+    status: Option<u16>,
     last_stderr: Vec<String>,
     source: Option<Source>,
 }
@@ -60,6 +61,8 @@ pub enum ErrorKind {
     Connect,
     /// A value could not be encoded or decoded.
     Codec,
+    /// The server answered with an HTTP status and no message: see [`Error::status`].
+    Http,
     /// The operating system failed.
     Io,
 }
@@ -71,6 +74,7 @@ impl Error {
             message: message.into(),
             rpc: None,
             executed: Executed::No,
+            status: None,
             last_stderr: Vec::new(),
             source: None,
         }))
@@ -89,6 +93,19 @@ impl Error {
     pub(crate) fn with_stderr(mut self, lines: Vec<String>) -> Error {
         self.0.last_stderr = lines;
         self
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn with_status(mut self, status: u16) -> Error {
+        self.0.status = Some(status);
+        self
+    }
+
+    /// A status that is no answer. What the server refused it did not run.
+    #[cfg(feature = "http")]
+    pub(crate) fn http(status: u16, message: String) -> Error {
+        let executed = if status >= 500 { Executed::Maybe } else { Executed::No };
+        Error::new(ErrorKind::Http, message).with_executed(executed).with_status(status)
     }
 
     pub(crate) fn refused(message: impl Into<Cow<'static, str>>) -> Error {
@@ -134,12 +151,18 @@ impl Error {
     /// Whether the same call could succeed later, on this or on a new connection.
     pub fn is_retryable(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Timeout | ErrorKind::Closed | ErrorKind::Limit)
+            || matches!(self.0.status, Some(408 | 425 | 429 | 500..))
     }
 
     /// Whether the other side may have done some or all of the work. Only a call that
     /// was never written, or that the peer refused outright, certainly did nothing.
     pub fn maybe_executed(&self) -> bool {
         self.0.executed == Executed::Maybe
+    }
+
+    /// The HTTP status that the failure came with, where there was one.
+    pub fn status(&self) -> Option<u16> {
+        self.0.status
     }
 
     /// The last lines that a server process wrote to its stderr, where that helps.

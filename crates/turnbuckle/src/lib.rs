@@ -23,6 +23,8 @@ mod server;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod transport;
 
+#[cfg(all(feature = "client", feature = "http"))]
+pub use client::Prior;
 #[cfg(feature = "client")]
 pub use client::{Call, Client, ClientBuilder, IntoSpawn, Listening, ServerRequest, Tools, Watch};
 #[cfg(any(feature = "client", feature = "server"))]
@@ -34,6 +36,8 @@ pub use server::{
     Amount, Args, BlockingFn, Changes, Ctx, FromCall, IntoReply, IntoTool, Json, RawArgs, Report,
     Server, Serving, State, Tool, ToolError, ToolFn, blocking_tool, schema, tool,
 };
+#[cfg(all(feature = "client", feature = "http"))]
+pub use transport::http::client::{PostBody, Redirects};
 pub use turnbuckle_types as types;
 pub use turnbuckle_types::{Revision, RpcError};
 

@@ -26,6 +26,9 @@ pub struct Limits {
     /// waits long before; past it the peer's requests are refused, and a peer that goes on
     /// sending is let go.
     pub unsent_bytes: usize,
+    /// How many bytes one answer over HTTP may bring in all, as the client sees it: 256 MiB.
+    /// A listen stream has no such end.
+    pub stream_bytes: usize,
 }
 
 impl Default for Limits {
@@ -36,6 +39,7 @@ impl Default for Limits {
             in_flight: 4096,
             queued_notifications: 1024,
             unsent_bytes: 64 << 20,
+            stream_bytes: 256 << 20,
         }
     }
 }
@@ -73,6 +77,13 @@ impl Limits {
     #[must_use]
     pub fn unsent_bytes(mut self, bytes: usize) -> Limits {
         self.unsent_bytes = bytes;
+        self
+    }
+
+    /// Sets [`stream_bytes`](Limits::stream_bytes).
+    #[must_use]
+    pub fn stream_bytes(mut self, bytes: usize) -> Limits {
+        self.stream_bytes = bytes;
         self
     }
 }

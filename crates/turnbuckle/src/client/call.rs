@@ -44,10 +44,22 @@ pub struct Call<T> {
     on_progress: Option<OnProgress>,
     abandon: Abandon,
     decode: Decode<T>,
+    /// The tool that is called, and headers of this one call.
+    #[cfg(feature = "http")]
+    about: About,
+}
+
+/// What a call repeats outside its body.
+#[cfg(feature = "http")]
+#[derive(Default)]
+struct About {
+    tool: Option<String>,
+    headers: Vec<(http::HeaderName, http::HeaderValue)>,
 }
 
 type OnProgress = Box<dyn FnMut(Progress) + Send>;
-type Decode<T> = fn(Raw) -> Result<T>;
+/// Makes the result of its text, with what this client knows.
+pub(super) type Decode<T> = fn(&Inner, Raw) -> Result<T>;
 
 impl<T> Call<T> {
     pub(super) fn new(
@@ -67,8 +79,29 @@ impl<T> Call<T> {
             on_progress: None,
             abandon: if abandonable { Abandon::Signal } else { Abandon::Silence },
             decode,
+            #[cfg(feature = "http")]
+            about: About::default(),
             method,
         }
+    }
+
+    #[cfg(feature = "http")]
+    pub(super) fn about_tool(mut self, name: &str) -> Call<T> {
+        if self.client.repeated.is_some() {
+            self.about.tool = Some(name.to_owned());
+        }
+        self
+    }
+
+    /// Adds a header to this request, on the wire that has headers. It does not follow a
+    /// redirect to another origin.
+    #[cfg(feature = "http")]
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Call<T> {
+        match super::http::own_header(name.as_ref(), value.as_ref()) {
+            Ok(header) => self.about.headers.push(header),
+            Err(error) => self.params = Err(error),
+        }
+        self
     }
 
     /// The longest time the call may take in all. 30 minutes unless the client says otherwise.
@@ -116,39 +149,87 @@ impl<T> Call<T> {
         self
     }
 
-    pub(super) fn open(self) -> Result<Running<T>> {
-        let params = self.params?;
+    pub(super) fn open(mut self) -> Result<Running<T>> {
+        let params = std::mem::replace(&mut self.params, Ok(String::new()))?;
+        let exchange = self.exchange(&params, self.wants_progress());
+        Ok(self.running(exchange))
+    }
+
+    fn wants_progress(&self) -> WantsProgress {
         let wants = self.on_progress.is_some() || self.timeouts.idle.is_some();
-        let progress = if wants { WantsProgress::Yes } else { WantsProgress::No };
-        let stamped = self.client.stamp.apply(&params, &self.meta, progress);
-        let exchange = self.client.transport.open(Outgoing {
+        if wants { WantsProgress::Yes } else { WantsProgress::No }
+    }
+
+    /// One exchange for this call. Nothing is sent before it is polled.
+    fn exchange(&self, params: &str, progress: WantsProgress) -> Exchange {
+        let stamped = self.client.stamp.apply(params, &self.meta, progress);
+        self.client.transport.open(Outgoing {
             token_at: stamped.token_at,
-            id: self.id,
+            id: self.id.clone(),
             abandon: self.abandon,
+            #[cfg(feature = "http")]
+            mirror: self.mirror(params),
             ..Outgoing::new(self.method.clone(), stamped.params)
-        });
-        let now = Instant::now();
-        let deadlines = Deadlines::new(self.timeouts, now, self.client.answering.paused(now));
-        Ok(Running {
-            client: self.client,
-            method: self.method,
-            exchange,
-            deadlines,
-            on_progress: self.on_progress,
-            decode: self.decode,
         })
     }
 
-    async fn run(self) -> Result<T> {
-        let mut running = self.open()?;
+    #[cfg(feature = "http")]
+    fn mirror(&self, params: &str) -> crate::dispatch::Mirror {
+        let Some(repeated) = &self.client.repeated else { return Default::default() };
+        let tool = self.about.tool.as_deref();
+        crate::dispatch::Mirror {
+            revision: Some(self.client.stamp.revision()),
+            name: self.about.tool.clone(),
+            params: tool.map(|tool| repeated.headers(tool, params)).unwrap_or_default(),
+            extra: self.about.headers.clone(),
+        }
+    }
+
+    fn running(&mut self, exchange: Exchange) -> Running<T> {
+        let now = Instant::now();
+        let paused = self.client.answering.paused(now);
+        Running {
+            client: self.client.clone(),
+            method: self.method.clone(),
+            exchange,
+            deadlines: Deadlines::new(self.timeouts, now, paused),
+            on_progress: self.on_progress.take(),
+            decode: self.decode,
+        }
+    }
+
+    async fn run(mut self) -> Result<T> {
+        let params = std::mem::replace(&mut self.params, Ok(String::new()))?;
+        let progress = self.wants_progress();
+        let exchange = self.exchange(&params, progress);
+        let mut running = self.running(exchange);
+        #[cfg(feature = "http")]
+        let mut refreshed = false;
         loop {
             match running.next().await? {
                 Event::Note(note) => running.progress(&note),
-                Event::Done(result) => return (running.decode)(result?),
+                #[cfg(feature = "http")]
+                Event::Done(Err(error)) if !refreshed && self.lacks_headers(&error) => {
+                    refreshed = true;
+                    // 2026-07-28 transports/streamable-http §Client Behavior: the tool may
+                    // have changed since it was listed, or was never listed.
+                    running.relist().await?;
+                    running.exchange = self.exchange(&params, progress);
+                }
+                Event::Done(result) => return (running.decode)(&running.client, result?),
             }
             // A server that reports without end must not keep this task from anything else.
             tokio::task::consume_budget().await;
         }
+    }
+
+    /// Whether a call was refused for the headers of its arguments.
+    #[cfg(feature = "http")]
+    fn lacks_headers(&self, error: &Error) -> bool {
+        let mismatch = turnbuckle_types::code::HEADER_MISMATCH;
+        self.about.tool.is_some()
+            && self.client.repeated.is_some()
+            && error.as_rpc().is_some_and(|rpc| rpc.code == mismatch)
     }
 }
 
@@ -189,6 +270,21 @@ impl<T> Running<T> {
                 () = answering.over() => {}
             }
             self.check(Instant::now())?;
+        }
+    }
+
+    /// Lists the server's tools anew, in the time that this call has left.
+    #[cfg(feature = "http")]
+    async fn relist(&mut self) -> Result<()> {
+        let now = Instant::now();
+        let deadline = self.deadlines.next(self.client.answering.paused(now));
+        let listing = super::Client(self.client.clone()).tools().all();
+        match deadline {
+            None => listing.await.map(drop),
+            Some(deadline) => match tokio::time::timeout_at(deadline, listing).await {
+                Ok(listed) => listed.map(drop),
+                Err(_) => self.check(Instant::now()),
+            },
         }
     }
 

@@ -50,14 +50,16 @@ const LAST_STATUS: Duration = Duration::from_millis(250);
 pub struct ClientBuilder {
     info: Implementation,
     capabilities: ClientCapabilities,
-    pinned: Option<Revision>,
+    pub(super) pinned: Option<Revision>,
     probe_timeout: Duration,
     connect_timeout: Duration,
     timeouts: Timeouts,
-    limits: Limits,
+    pub(super) limits: Limits,
     on_request: Option<OnRequest>,
     on_notification: Option<OnNotification>,
     on_stray_error: Option<OnStrayError>,
+    #[cfg(feature = "http")]
+    pub(super) http: super::http::HttpSettings,
 }
 
 impl Default for ClientBuilder {
@@ -73,6 +75,8 @@ impl Default for ClientBuilder {
             on_request: None,
             on_notification: None,
             on_stray_error: None,
+            #[cfg(feature = "http")]
+            http: Default::default(),
         }
     }
 }
@@ -225,10 +229,10 @@ impl ClientBuilder {
         let (transport, answers, child) = self.start(&mut command)?;
         // A process that is given up on the way hears the end of its input first.
         let guard = CloseOnDrop(Some(transport.clone()));
-        let revision = match self.negotiate(&transport, &answers, CanRespawn::Yes).await? {
+        let revision = match self.negotiate(&transport, &answers, Kind::Process).await? {
             Opened::Ready(opened) => {
                 guard.keep();
-                return Ok(self.client(transport, *opened, answers, Some(child)));
+                return Ok(self.client(transport, *opened, answers, Some(child), Kind::Process));
             }
             Opened::Respawn(revision) => revision,
         };
@@ -237,7 +241,7 @@ impl ClientBuilder {
         let guard = CloseOnDrop(Some(transport.clone()));
         let opened = self.handshake(&transport, &answers, revision, None).await?;
         guard.keep();
-        Ok(self.client(transport, opened, answers, Some(child)))
+        Ok(self.client(transport, opened, answers, Some(child), Kind::Process))
     }
 
     /// Connects over any byte stream. Dropping the future closes the stream.
@@ -257,16 +261,21 @@ impl ClientBuilder {
     ) -> Result<Client> {
         let answers = self.answers();
         let wire = stream::start(read, write, answers.clone(), self.limits.clone(), None);
-        self.open(wire.transport, answers).await
+        self.open(wire.transport, answers, Kind::Stream).await
     }
 
     /// Opens a connection that needs no process.
-    async fn open(self, transport: Arc<dyn Transport>, answers: Arc<Answers>) -> Result<Client> {
+    pub(super) async fn open(
+        self,
+        transport: Arc<dyn Transport>,
+        answers: Arc<Answers>,
+        kind: Kind,
+    ) -> Result<Client> {
         let guard = CloseOnDrop(Some(transport.clone()));
-        let opened = self.negotiate(&transport, &answers, CanRespawn::No).await?;
+        let opened = self.negotiate(&transport, &answers, kind).await?;
         guard.keep();
         match opened {
-            Opened::Ready(opened) => Ok(self.client(transport, *opened, answers, None)),
+            Opened::Ready(opened) => Ok(self.client(transport, *opened, answers, None, kind)),
             Opened::Respawn(_) => {
                 Err(Error::new(ErrorKind::Connect, "the server ended the connection"))
             }
@@ -281,10 +290,10 @@ impl ClientBuilder {
     ) -> Result<Client> {
         let answers = self.answers();
         let transport = make(answers.clone(), self.limits.clone());
-        self.open(transport, answers).await
+        self.open(transport, answers, Kind::Stream).await
     }
 
-    fn answers(&self) -> Arc<Answers> {
+    pub(super) fn answers(&self) -> Arc<Answers> {
         Arc::new(Answers {
             on_request: self.on_request.clone(),
             on_notification: self.on_notification.clone(),
@@ -319,8 +328,11 @@ impl ClientBuilder {
         (stamp, server): (Stamp, ServerFacts),
         answers: Arc<Answers>,
         child: Option<ChildHandle>,
+        kind: Kind,
     ) -> Client {
         let answering = answers.answering.clone();
+        #[cfg(not(feature = "http"))]
+        let _ = kind;
         Client(Arc::new(Inner {
             transport,
             stamp,
@@ -328,6 +340,8 @@ impl ClientBuilder {
             timeouts: self.timeouts,
             answering,
             child,
+            #[cfg(feature = "http")]
+            repeated: (kind == Kind::Http).then(Default::default),
         }))
     }
 
@@ -339,10 +353,19 @@ impl ClientBuilder {
         &self,
         transport: &Arc<dyn Transport>,
         answers: &Arc<Answers>,
-        respawn: CanRespawn,
+        kind: Kind,
     ) -> Result<Opened> {
+        #[cfg(feature = "http")]
+        if let (None, Some(prior)) = (self.pinned, &self.http.prior)
+            && prior.revision.era() == Era::Modern
+        {
+            let opened = self.modern(prior.revision, answers, prior.discovered());
+            return Ok(Opened::Ready(Box::new(opened)));
+        }
         if let Some(pinned) = self.pinned {
             return match pinned.era() {
+                #[cfg(feature = "http")]
+                Era::Legacy if kind == Kind::Http => Err(legacy_http()),
                 Era::Modern => Ok(Opened::Ready(Box::new(self.modern(pinned, answers, None)))),
                 Era::Legacy => {
                     let opened = self.handshake(transport, answers, pinned, None).await?;
@@ -350,7 +373,7 @@ impl ClientBuilder {
                 }
             };
         }
-        let opened = self.find_out(transport, answers, respawn).await;
+        let opened = self.find_out(transport, answers, kind).await;
         opened.map_err(|error| with_junk(error, transport.junk()))
     }
 
@@ -359,23 +382,35 @@ impl ClientBuilder {
         &self,
         transport: &Arc<dyn Transport>,
         answers: &Arc<Answers>,
-        respawn: CanRespawn,
+        kind: Kind,
     ) -> Result<Opened> {
         let mut revision = Revision::LATEST;
         let mut attempt = Attempt::First;
         loop {
             let mut probe = self.probe(transport, revision);
             let (observation, failure) = self.observe(&mut probe).await;
-            if matches!(observation, Observation::Ended) && respawn == CanRespawn::No {
-                return Err(failure.unwrap_or_else(|| {
-                    Error::new(ErrorKind::Connect, "the server ended the connection")
-                }));
+            // Only of a process does silence or its end say anything about what it speaks.
+            let no_verdict = match &observation {
+                Observation::Ended => kind != Kind::Process,
+                #[cfg(feature = "http")]
+                Observation::Silence => kind == Kind::Http,
+                _ => false,
+            };
+            if no_verdict {
+                return Err(failure.unwrap_or_else(|| self.silent(&observation)));
             }
             match judge(&observation, revision, &Revision::ALL, attempt) {
                 Verdict::Modern(revision, found) => {
                     return Ok(Opened::Ready(Box::new(self.modern(revision, answers, *found))));
                 }
                 Verdict::Probe(common) => (revision, attempt) = (common, Attempt::Second),
+                #[cfg(feature = "http")]
+                Verdict::Legacy(_) if kind == Kind::Http => {
+                    return Err(with_probe(legacy_http(), &observation));
+                }
+                Verdict::None => {
+                    return Err(failure.unwrap_or_else(|| self.silent(&observation)));
+                }
                 Verdict::Legacy(offered) => {
                     // After silence the probe stays open: a slow answer may still win.
                     let open = matches!(observation, Observation::Silence).then_some(probe);
@@ -394,7 +429,13 @@ impl ClientBuilder {
     fn probe(&self, transport: &Arc<dyn Transport>, revision: Revision) -> Exchange {
         let stamp = self.stamp(revision);
         let stamped = stamp.apply("", &Meta::new(), WantsProgress::No);
-        transport.open(opening(Method::Discover, stamped.params))
+        let request = opening(Method::Discover, stamped.params);
+        #[cfg(feature = "http")]
+        let request = Outgoing {
+            mirror: crate::dispatch::Mirror { revision: Some(revision), ..Default::default() },
+            ..request
+        };
+        transport.open(request)
     }
 
     async fn observe(&self, probe: &mut Exchange) -> (Observation, Option<Error>) {
@@ -402,8 +443,14 @@ impl ClientBuilder {
             Err(_) => (Observation::Silence, None),
             Ok(Ok(raw)) => (Observation::Answered(raw), None),
             Ok(Err(error)) => match error.as_rpc() {
-                Some(rpc) => (Observation::Refused(rpc.clone()), None),
-                None if error.is_closed() => (Observation::Ended, Some(error)),
+                Some(rpc) => {
+                    let observation = Observation::Refused(rpc.clone(), error.status());
+                    (observation, Some(error))
+                }
+                None if error.kind() == ErrorKind::Http => {
+                    (Observation::Status(error.status().unwrap_or_default()), Some(error))
+                }
+                None if error.kind() != ErrorKind::Protocol => (Observation::Ended, Some(error)),
                 // An answer that can't be read is an answer that is not modern.
                 None => (Observation::Answered(Raw::null()), Some(error)),
             },
@@ -417,8 +464,12 @@ impl ClientBuilder {
         found: Option<DiscoverResult>,
     ) -> (Stamp, ServerFacts) {
         let _ = answers.revision.set(revision);
+        #[cfg(feature = "http")]
+        let discovered = found.as_ref().map(|found| Raw::at(found, revision));
         let facts = match found {
             Some(found) => ServerFacts {
+                #[cfg(feature = "http")]
+                discovered,
                 info: found.meta.server_info().ok().flatten(),
                 capabilities: Some(found.capabilities),
                 instructions: found.instructions,
@@ -485,8 +536,20 @@ impl ClientBuilder {
             info: Some(result.server_info),
             capabilities: Some(result.capabilities),
             instructions: result.instructions,
+            #[cfg(feature = "http")]
+            discovered: None,
         };
         Ok((self.stamp(revision), facts))
+    }
+
+    fn silent(&self, observation: &Observation) -> Error {
+        match observation {
+            Observation::Silence => {
+                let reason = crate::error::timed_out(self.probe_timeout);
+                Error::timeout(Method::Discover.as_str(), &reason)
+            }
+            _ => Error::new(ErrorKind::Connect, "the server ended the connection"),
+        }
     }
 }
 
@@ -496,10 +559,23 @@ impl std::fmt::Debug for ClientBuilder {
     }
 }
 
+/// What a connection runs over, as far as the opening words depend on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum CanRespawn {
-    Yes,
-    No,
+pub(super) enum Kind {
+    /// A process that can be started again.
+    Process,
+    /// A byte stream, or none at all.
+    Stream,
+    #[cfg(feature = "http")]
+    Http,
+}
+
+#[cfg(feature = "http")]
+fn legacy_http() -> Error {
+    Error::new(
+        ErrorKind::Connect,
+        "over HTTP this client speaks 2026-07-28, and not yet the revisions before it",
+    )
 }
 
 /// How far the opening words got.
@@ -556,13 +632,18 @@ async fn answer_of(exchange: &mut Option<Exchange>) -> Result<Raw> {
 /// Both failures, in one sentence.
 fn with_probe(error: Error, observation: &Observation) -> Error {
     let probe = match observation {
-        Observation::Refused(rpc) => format!("answered `server/discover` with: {rpc}"),
+        Observation::Refused(rpc, _) => format!("answered `server/discover` with: {rpc}"),
+        Observation::Status(status) => format!("answered `server/discover` with HTTP {status}"),
         Observation::Silence => "did not answer `server/discover`".to_owned(),
         _ => "gave `server/discover` an answer that is not modern".to_owned(),
     };
     let lines = error.last_stderr().to_vec();
     let kind =
         if error.is_closed() || error.is_timeout() { error.kind() } else { ErrorKind::Connect };
+    #[cfg(feature = "http")]
+    if error.kind() == ErrorKind::Connect {
+        return Error::new(kind, format!("the server {probe}; {error}"));
+    }
     Error::new(kind, format!("the server {probe}, and `initialize` failed: {error}"))
         .with_stderr(lines)
         .with_source(error)

@@ -41,7 +41,7 @@ impl Client {
     /// has acknowledged it. From then on no timeout applies. Dropping the stream, or this
     /// future, unsubscribes.
     pub async fn listen(&self, watch: Watch) -> Result<Listening> {
-        let call = self.verb(Method::Listen, &Listen::new(watch.0), Ok);
+        let call = self.verb(Method::Listen, &Listen::new(watch.0), |_, raw| Ok(raw));
         let mut running = call.open()?;
         loop {
             match running.next().await? {

@@ -7,8 +7,14 @@ mod answer;
 mod call;
 mod clock;
 mod connect;
+#[cfg(feature = "http")]
+mod http;
 mod listen;
 mod negotiate;
+#[cfg(feature = "http")]
+mod prior;
+#[cfg(feature = "http")]
+mod repeated;
 mod tools;
 mod verbs;
 
@@ -20,6 +26,8 @@ pub use answer::ServerRequest;
 pub use call::Call;
 pub use connect::{ClientBuilder, IntoSpawn};
 pub use listen::{Listening, Watch};
+#[cfg(feature = "http")]
+pub use prior::Prior;
 pub use tools::Tools;
 
 use crate::{
@@ -57,6 +65,9 @@ struct Inner {
     timeouts: Timeouts,
     answering: Arc<Answering>,
     child: Option<ChildHandle>,
+    /// `None` on wires that have no headers.
+    #[cfg(feature = "http")]
+    repeated: Option<repeated::Repeated>,
 }
 
 /// What the server said about itself when the connection was made.
@@ -65,6 +76,9 @@ struct ServerFacts {
     info: Option<Implementation>,
     capabilities: Option<ServerCapabilities>,
     instructions: Option<String>,
+    /// The whole of what a modern server said.
+    #[cfg(feature = "http")]
+    discovered: Option<turnbuckle_types::Raw>,
 }
 
 /// How long calls may take unless they say otherwise.

@@ -11,8 +11,10 @@ use turnbuckle_types::{
 pub(super) enum Observation {
     /// A result.
     Answered(Raw),
-    /// An error of the peer.
-    Refused(RpcError),
+    /// An error of the peer, over HTTP with its status.
+    Refused(RpcError, Option<u16>),
+    /// An HTTP status, with no message.
+    Status(u16),
     /// Nothing, in the time given.
     Silence,
     /// The server's end of the stream.
@@ -32,6 +34,8 @@ pub(super) enum Verdict {
     Respawn(Revision),
     /// There is no revision in common.
     Fail(String),
+    /// This says nothing about what the server speaks.
+    None,
 }
 
 /// How many probes were sent.
@@ -61,7 +65,7 @@ pub(super) fn judge(
             Ok(found) => choose(&found.supported_versions.clone(), spoken, Some(found)),
             Err(_) => fall_back(),
         },
-        Observation::Refused(error) => match modern_error(error) {
+        Observation::Refused(error, status) => match modern_error(error) {
             Some(ModernError::Unsupported(supported)) => match attempt {
                 Attempt::First => retry(&supported, spoken),
                 Attempt::Second => Verdict::Fail(format!(
@@ -71,14 +75,23 @@ pub(super) fn judge(
             },
             // The server is modern; what it lacks is not for the probe to decide.
             Some(ModernError::Other) => Verdict::Modern(probed, Box::new(None)),
+            None if status.is_some_and(|status| !is_evidence(status)) => Verdict::None,
             None => fall_back(),
         },
+        Observation::Status(status) if is_evidence(*status) => fall_back(),
+        Observation::Status(_) => Verdict::None,
         Observation::Silence => fall_back(),
         Observation::Ended => match legacy() {
             Some(revision) => Verdict::Respawn(revision),
             None => fall_back(),
         },
     }
+}
+
+/// Whether an HTTP status tells what a server speaks. Being asked who one is, being refused,
+/// or finding the server broken does not.
+fn is_evidence(status: u16) -> bool {
+    matches!(status, 200..=299 | 400 | 402 | 404..=499)
 }
 
 /// −32022 on the first probe: once more with what is in common, even if that is the same.
@@ -178,10 +191,11 @@ mod tests {
 
     fn refused(code: i64, data: Option<serde_json::Value>) -> Observation {
         let error = RpcError::new(code, "m");
-        Observation::Refused(match data {
+        let error = match data {
             Some(data) => error.with_data(&data),
             None => error,
-        })
+        };
+        Observation::Refused(error, None)
     }
 
     fn discovered(versions: &[&str]) -> Observation {
@@ -281,5 +295,28 @@ mod tests {
         assert!(agree("2024-11-05", Some(LEGACY)).unwrap_err().contains("2024-11-05"));
         assert!(agree("2026-07-28", None).is_err(), "a modern revision needs no handshake");
         assert!(agree("1.0", None).unwrap_err().contains("1.0"));
+    }
+
+    #[test]
+    fn an_http_status_is_evidence_only_where_it_is_about_what_was_asked() {
+        let legacy = Verdict::Legacy(LEGACY);
+        for status in [400, 404, 405, 406, 415, 422] {
+            assert_eq!(verdict(Observation::Status(status)), legacy, "{status}");
+            let unknown = Observation::Refused(RpcError::new(-32000, "m"), Some(status));
+            assert_eq!(verdict(unknown), legacy, "{status}");
+        }
+        let unknown = Observation::Refused(RpcError::new(-32601, "m"), Some(200));
+        assert_eq!(verdict(unknown), legacy);
+        for status in [401, 403, 500, 502, 503, 504, 301, 307] {
+            assert_eq!(verdict(Observation::Status(status)), Verdict::None, "{status}");
+            let unknown = Observation::Refused(RpcError::new(-32000, "m"), Some(status));
+            assert_eq!(verdict(unknown), Verdict::None, "{status}");
+        }
+        // A modern error is a modern error whatever it came with.
+        for status in [400, 401, 403, 500] {
+            let modern =
+                Observation::Refused(RpcError::new(code::HEADER_MISMATCH, "m"), Some(status));
+            assert!(matches!(verdict(modern), Verdict::Modern(MODERN, _)), "{status}");
+        }
     }
 }

@@ -6,7 +6,10 @@ use turnbuckle_types::{
     Raw, ResultType, Revision, jsonrpc, write_at,
 };
 
-use super::{Call, Client, Tools, call::undecodable};
+use super::{
+    Call, Client, Tools,
+    call::{Decode, undecodable},
+};
 use crate::{
     dispatch::Note,
     error::{Error, ErrorKind, Result},
@@ -19,9 +22,12 @@ impl Client {
     /// to read it. Dropping the future cancels the call on the server.
     pub fn call_tool(&self, name: &str, arguments: impl Serialize) -> Call<CallToolResult> {
         let params = call_params(name, &arguments);
-        Call::new(&self.0, Method::CallTool.as_str(), params, |raw| {
+        let call = Call::new(&self.0, Method::CallTool.as_str(), params, |_, raw| {
             complete::<CallToolResult>(Method::CallTool, &raw, |result| result.result_type.as_ref())
-        })
+        });
+        #[cfg(feature = "http")]
+        let call = call.about_tool(name);
+        call
     }
 
     /// Asks for the first page of the server's tools. Dropping the future cancels it.
@@ -32,10 +38,20 @@ impl Client {
     pub(super) fn list_tools_from(&self, cursor: Option<String>) -> Call<ListToolsResult> {
         let mut params = ListTools::new();
         params.cursor = cursor;
-        self.verb(Method::ListTools, &params, |raw| {
-            complete::<ListToolsResult>(Method::ListTools, &raw, |result| {
+        self.verb(Method::ListTools, &params, |client, raw| {
+            let page = complete::<ListToolsResult>(Method::ListTools, &raw, |result| {
                 result.result_type.as_ref()
-            })
+            });
+            #[cfg(feature = "http")]
+            let page = page.map(|mut page| {
+                if let Some(repeated) = &client.repeated {
+                    repeated.learn(&mut page.tools);
+                }
+                page
+            });
+            #[cfg(not(feature = "http"))]
+            let _ = client;
+            page
         })
     }
 
@@ -47,13 +63,13 @@ impl Client {
     /// Asks whether the server is there. The modern era has no ping: there it fails at
     /// once and names [`discover`](Client::discover). Dropping the future cancels it.
     pub fn ping(&self) -> Call<()> {
-        self.verb(Method::Ping, &Ping::new(), |_| Ok(()))
+        self.verb(Method::Ping, &Ping::new(), |_, _| Ok(()))
     }
 
     /// Asks a modern server what it speaks and offers. Dropping the future forgets the
     /// question; the server is not told.
     pub fn discover(&self) -> Call<DiscoverResult> {
-        self.verb(Method::Discover, &Discover::new(), |raw| {
+        self.verb(Method::Discover, &Discover::new(), |_, raw| {
             complete::<DiscoverResult>(Method::Discover, &raw, |result| result.result_type.as_ref())
         })
     }
@@ -63,7 +79,7 @@ impl Client {
     pub fn request(&self, method: impl Into<String>, params: impl Serialize) -> Call<Raw> {
         let mut meta = turnbuckle_types::Meta::new();
         let params = object(&params).and_then(|text| split_meta(text, &mut meta));
-        let mut call = Call::new(&self.0, method.into(), params, Ok);
+        let mut call = Call::new(&self.0, method.into(), params, |_, raw| Ok(raw));
         for (key, value) in meta.iter() {
             call = call.meta(key.to_owned(), value.clone());
         }
@@ -88,7 +104,7 @@ impl Client {
         &self,
         method: Method,
         params: &impl Encode,
-        decode: fn(Raw) -> Result<T>,
+        decode: Decode<T>,
     ) -> Call<T> {
         let revision = self.revision();
         let params = if method.sent_by_client(revision) {

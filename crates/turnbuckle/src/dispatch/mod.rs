@@ -6,7 +6,7 @@
 
 pub(crate) mod direct;
 pub(crate) mod duplex;
-mod exchange;
+pub(crate) mod exchange;
 mod outbox;
 pub(crate) mod table;
 
@@ -21,7 +21,7 @@ use std::{
 use bytes::Bytes;
 use turnbuckle_types::{
     Raw, RequestId, RpcError,
-    jsonrpc::{Fault, Params, Text},
+    jsonrpc::{self, Fault, Params, Text},
 };
 
 pub(crate) use exchange::{Event, Exchange};
@@ -154,6 +154,19 @@ impl Outgoing {
             #[cfg(feature = "http")]
             mirror: Mirror::default(),
         }
+    }
+
+    /// Appends the whole request.
+    pub(crate) fn write(&self, id: &RequestId, out: &mut Vec<u8>) {
+        if self.token_at.is_none() {
+            return jsonrpc::write_request(out, id, &self.method, &self.params);
+        }
+        jsonrpc::write_request(out, id, &self.method, "");
+        // The envelope closes with a brace; the params go before it.
+        out.pop();
+        out.extend_from_slice(br#","params":"#);
+        self.write_params(id, out);
+        out.push(b'}');
     }
 
     /// Appends the params with the progress token in its place.

@@ -44,13 +44,22 @@ impl<O, I> Table<O, I> {
         chosen: Option<RequestId>,
         data: O,
     ) -> Result<(RequestId, Serial), Collision> {
+        self.send_with(chosen, |_| data)
+    }
+
+    /// [`send`](Table::send) for data that needs to know the id.
+    pub(crate) fn send_with(
+        &mut self,
+        chosen: Option<RequestId>,
+        data: impl FnOnce(&RequestId) -> O,
+    ) -> Result<(RequestId, Serial), Collision> {
         let id = match chosen {
             Some(id) if self.sent.contains_key(&id.key()) => return Err(Collision(id)),
             Some(id) => id,
             None => self.mint(),
         };
         let serial = self.serial();
-        self.sent.insert(id.key(), Flight { serial, data });
+        self.sent.insert(id.key(), Flight { serial, data: data(&id) });
         Ok((id, serial))
     }
 

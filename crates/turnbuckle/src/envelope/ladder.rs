@@ -4,7 +4,7 @@
 use turnbuckle_types::{Era, Meta, Method, Revision, RpcError, jsonrpc::Params};
 
 use super::{
-    classify::{Route, classify, invalid, unsupported},
+    classify::{Route, classify, unsupported},
     mirror::{self, Found, Headers},
 };
 

@@ -138,7 +138,7 @@ pub(crate) fn mismatch(message: String) -> RpcError {
 
 /// A header's name as people write it.
 #[cfg(feature = "server")]
-fn spelt(header: &str) -> String {
+pub(crate) fn spelt(header: &str) -> String {
     match header {
         VERSION => "MCP-Protocol-Version".to_owned(),
         METHOD => "Mcp-Method".to_owned(),

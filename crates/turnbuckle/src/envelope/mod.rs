@@ -5,6 +5,8 @@
 //! order it is checked (`ladder`), and the status of an error. Does not own: any I/O, or which
 //! era a connection speaks.
 
+#[cfg(feature = "http")]
+pub(crate) mod annotations;
 #[cfg(feature = "server")]
 pub(crate) mod classify;
 #[cfg(all(feature = "http", feature = "server"))]

@@ -11,6 +11,9 @@ use turnbuckle_types::{
     Revision, ServerCapabilities, ToolsCapability, write_at,
 };
 
+#[cfg(feature = "http")]
+use crate::envelope::annotations::Annotations;
+
 use super::{Server, changes::Changes, extract::States, tool::Tool};
 
 /// A server that was found sound.
@@ -42,7 +45,16 @@ impl App {
                     problems.push(format!("tool `{name}` takes State<{state}>, which the server was not given: call .state(…)"));
                 }
             }
-            if tools.insert(name.to_owned(), Arc::new(tool.clone())).is_some() {
+            let checked = tool.clone();
+            #[cfg(feature = "http")]
+            let checked = Tool {
+                repeated: Annotations::of(tool.spec.input_schema.as_str()).unwrap_or_else(|why| {
+                    problems.push(format!("tool `{name}`: {why}"));
+                    Annotations::default()
+                }),
+                ..checked
+            };
+            if tools.insert(name.to_owned(), Arc::new(checked)).is_some() {
                 problems.push(format!("there are two tools named `{name}`"));
             }
         }

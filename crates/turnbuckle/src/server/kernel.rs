@@ -141,6 +141,8 @@ impl Kernel {
         asked: Asked,
         replies: Replies,
     ) -> Result<Reply, RpcError> {
+        #[cfg(feature = "http")]
+        let headers = request.headers;
         let Incoming { id, params, permit, .. } = request;
         let name = match &params.name {
             Some(name) => text(name)
@@ -154,6 +156,10 @@ impl Kernel {
         let arguments = params.arguments.unwrap_or_else(Raw::empty_object);
         if !arguments.is_object() {
             return Err(RpcError::invalid_params("`params.arguments` must be an object"));
+        }
+        #[cfg(feature = "http")]
+        if let Some(headers) = &headers {
+            tool.repeated.check(arguments.as_str(), headers)?;
         }
         let token = asked.meta.progress_token().map_err(|error| invalid(&error))?;
         let ctx = Ctx(Arc::new(Inner {

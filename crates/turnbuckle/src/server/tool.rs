@@ -11,6 +11,8 @@ use super::{
     schema::{Checks, SchemaError},
 };
 use crate::dispatch::BoxFuture;
+#[cfg(feature = "http")]
+use crate::envelope::annotations::Annotations;
 
 /// A tool, to be given to [`Server::tool`](crate::Server::tool).
 #[derive(Clone)]
@@ -22,6 +24,9 @@ pub struct Tool {
     pub(super) needs: Vec<(TypeId, &'static str)>,
     /// What is wrong with it: told when the server starts.
     pub(super) problems: Vec<String>,
+    /// Arguments that HTTP repeats in headers; read when the server starts.
+    #[cfg(feature = "http")]
+    pub(super) repeated: Annotations,
 }
 
 /// How arguments are checked before the handler runs.
@@ -127,7 +132,16 @@ impl Tool {
             problems.push(problem);
         }
         let check = Check::Decoding(checks);
-        Tool { spec, handler, on_cancel, check, needs: description.needs, problems }
+        Tool {
+            spec,
+            handler,
+            on_cancel,
+            check,
+            needs: description.needs,
+            problems,
+            #[cfg(feature = "http")]
+            repeated: Annotations::default(),
+        }
     }
 
     /// What the tool does, for the model.

@@ -7,6 +7,8 @@
 pub mod child;
 #[cfg(any(feature = "client", feature = "server"))]
 mod closing;
+#[cfg(feature = "http")]
+pub(crate) mod http;
 mod line;
 #[cfg(feature = "server")]
 pub mod stdio;

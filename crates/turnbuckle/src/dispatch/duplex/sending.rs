@@ -60,25 +60,13 @@ impl Sending {
                 .table
                 .send(request.id.take(), slot.clone())
                 .map_err(|collision| Error::id_in_flight(&collision.0))?;
-            state.outbox.push(serial, |out| write(out, &id, request));
+            state.outbox.push(serial, |out| request.write(&id, out));
             Poll::Ready(Ok((id, serial)))
         });
         let (id, serial) = ready!(entered)?;
         self.stage = Stage::Sent { id, serial, slot, abandon: request.abandon };
         Poll::Ready(Ok(()))
     }
-}
-
-fn write(out: &mut Vec<u8>, id: &RequestId, request: &Outgoing) {
-    if request.token_at.is_none() {
-        return jsonrpc::write_request(out, id, &request.method, &request.params);
-    }
-    jsonrpc::write_request(out, id, &request.method, "");
-    // The envelope closes with a brace; the params go before it.
-    out.pop();
-    out.extend_from_slice(br#","params":"#);
-    request.write_params(id, out);
-    out.push(b'}');
 }
 
 impl Drive for Sending {

@@ -1,0 +1,324 @@
+//! Owns how a client reaches a server over HTTP: the address, and the settings that only this
+//! wire has. Does not own the wire.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use hyper_util::client::proxy::matcher::Matcher;
+use tower_service::Service;
+
+use super::{
+    Client, ClientBuilder,
+    connect::Kind,
+    prior::{self, Prior},
+};
+use crate::{
+    dispatch::Transport,
+    error::{Error, Result},
+    transport::http::client::{
+        Dialing, Http, Own, OwnService, PostBody, Redirects, Stack, Tls, Via,
+    },
+};
+
+/// Settings of the HTTP wire.
+pub(super) struct HttpSettings {
+    headers: HeaderMap,
+    roots: Vec<Vec<u8>>,
+    proxy: Proxy,
+    redirects: Redirects,
+    dial_timeout: Duration,
+    unix_socket: Option<PathBuf>,
+    service: Option<Box<dyn Own>>,
+    /// What was wrong with a setting; told when a connection is made.
+    problem: Option<Error>,
+    pub(super) prior: Option<Prior>,
+    pub(super) memory: Memory,
+}
+
+enum Proxy {
+    Environment,
+    None,
+    At(String),
+}
+
+/// Whether what earlier connections found out counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    Used,
+    Ignored,
+}
+
+impl Default for HttpSettings {
+    fn default() -> HttpSettings {
+        HttpSettings {
+            headers: HeaderMap::new(),
+            roots: Vec::new(),
+            proxy: Proxy::Environment,
+            redirects: Redirects::default(),
+            dial_timeout: Duration::from_secs(10),
+            unix_socket: None,
+            service: None,
+            problem: None,
+            prior: None,
+            memory: Memory::Used,
+        }
+    }
+}
+
+impl Client {
+    /// Connects to a server at an `http` or `https` address. Dropping the future gives it up.
+    ///
+    /// Each call is a POST of its own; connections are pooled and reused.
+    ///
+    /// ```no_run
+    /// # async fn example() -> turnbuckle::Result<()> {
+    /// use turnbuckle::Client;
+    /// let client = Client::connect("https://mcp.example.com/mcp").await?;
+    /// for tool in client.tools().all().await? {
+    ///     println!("{}", tool.name);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn connect(url: impl AsRef<str>) -> Result<Client> {
+        Client::builder().connect(url).await
+    }
+}
+
+/// Settings that only HTTP has.
+impl ClientBuilder {
+    /// Adds a header to every request, `authorization` for instance. It does not follow a
+    /// redirect to another origin.
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> ClientBuilder {
+        match own_header(name.as_ref(), value.as_ref()) {
+            Ok((name, value)) => {
+                self.http.headers.append(name, value);
+            }
+            Err(error) => self.http.problem = Some(error),
+        }
+        self
+    }
+
+    /// Trusts the certificates in this PEM text, besides the system's.
+    pub fn tls_root(mut self, pem: impl Into<Vec<u8>>) -> ClientBuilder {
+        self.http.roots.push(pem.into());
+        self
+    }
+
+    /// Goes through this proxy (`http://host:port`) instead of the one that `HTTP_PROXY`,
+    /// `HTTPS_PROXY` and `NO_PROXY` name.
+    pub fn proxy(mut self, url: impl Into<String>) -> ClientBuilder {
+        self.http.proxy = Proxy::At(url.into());
+        self
+    }
+
+    /// Goes through no proxy, whatever the environment says.
+    pub fn no_proxy(mut self) -> ClientBuilder {
+        self.http.proxy = Proxy::None;
+        self
+    }
+
+    /// Which redirects are followed.
+    pub fn redirects(mut self, redirects: Redirects) -> ClientBuilder {
+        self.http.redirects = redirects;
+        self
+    }
+
+    /// How long making one connection may take, TLS included: 10 seconds.
+    pub fn dial_timeout(mut self, timeout: Duration) -> ClientBuilder {
+        self.http.dial_timeout = timeout;
+        self
+    }
+
+    /// Reaches the server through this Unix socket. The address still gives path and host:
+    /// `Client::builder().unix_socket("/run/mcp.sock").connect("http://localhost/mcp")`.
+    pub fn unix_socket(mut self, path: impl Into<PathBuf>) -> ClientBuilder {
+        self.http.unix_socket = Some(path.into());
+        self
+    }
+
+    /// Sends every request through a service of one's own: any HTTP client that is a
+    /// [`tower` service](tower_service::Service). TLS, proxies and connections are then its
+    /// business; dropping what it returns must close the request, because that is what
+    /// cancels a call.
+    pub fn http_service<S, B>(mut self, service: S) -> ClientBuilder
+    where
+        S: Service<http::Request<PostBody>, Response = http::Response<B>>,
+        S: Clone + Send + Sync + 'static,
+        S::Future: Send,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.http.service = Some(Box::new(OwnService(service)));
+        self
+    }
+
+    /// Uses what an earlier connection to this server found out ([`Client::prior`]), so that
+    /// making this one costs no round trip.
+    pub fn prior(mut self, prior: Prior) -> ClientBuilder {
+        self.http.prior = Some(prior);
+        self
+    }
+
+    /// Asks the server what it speaks, even if an earlier connection of this program already
+    /// did.
+    pub fn forget_prior(mut self) -> ClientBuilder {
+        self.http.memory = Memory::Ignored;
+        self
+    }
+
+    /// Connects to a server at an `http` or `https` address. Dropping the future gives it up.
+    pub async fn connect(mut self, url: impl AsRef<str>) -> Result<Client> {
+        if let Some(problem) = self.http.problem.take() {
+            return Err(problem);
+        }
+        let address = address(url.as_ref())?;
+        let memory = self.remembered_as(&address);
+        let known = memory.as_ref().and_then(prior::recall);
+        if self.http.prior.is_none() {
+            self.http.prior = known;
+        }
+        let was_known = self.http.prior.is_some();
+        let stack = self.stack(&address)?;
+        let answers = self.answers();
+        let transport: Arc<dyn Transport> = Arc::new(Http::new(
+            stack,
+            address,
+            std::mem::take(&mut self.http.headers),
+            self.http.redirects,
+            answers.clone(),
+            self.limits.clone(),
+        ));
+        let client = self.open(transport, answers, Kind::Http).await?;
+        if let (Some(key), false) = (memory, was_known) {
+            prior::remember(key, client.prior());
+        }
+        Ok(client)
+    }
+
+    /// Under which name this connection's findings are kept; `None` if they are not.
+    ///
+    /// What one caller was told is for that caller: the headers are part of the name. Ports of
+    /// this machine change hands too often to be remembered.
+    fn remembered_as(&self, address: &Uri) -> Option<prior::Key> {
+        let settings = &self.http;
+        let off = settings.memory == Memory::Ignored
+            || self.pinned.is_some()
+            || settings.service.is_some()
+            || settings.unix_socket.is_some();
+        if off { None } else { prior::Key::new(address, &settings.headers) }
+    }
+
+    fn stack(&mut self, address: &Uri) -> Result<Stack> {
+        let settings = &mut self.http;
+        if let Some(service) = settings.service.take() {
+            return Ok(Stack::Own(service));
+        }
+        let via = match &settings.unix_socket {
+            Some(path) => Via::Unix(Arc::new(path.clone())),
+            None => Via::Proxy(Arc::new(matcher(&settings.proxy)?)),
+        };
+        if let Via::Proxy(matcher) = &via
+            && address.scheme_str() == Some("http")
+            && let Some(auth) = matcher.intercept(address).and_then(|at| at.basic_auth().cloned())
+        {
+            settings.headers.insert(header::PROXY_AUTHORIZATION, auth);
+        }
+        let elsewhere = settings.redirects == Redirects::AnyOrigin;
+        let tls = if elsewhere || address.scheme_str() == Some("https") {
+            Tls::Possible
+        } else {
+            Tls::Never
+        };
+        let roots = std::mem::take(&mut settings.roots);
+        Stack::pooled(Dialing { via, roots, tls, timeout: settings.dial_timeout })
+    }
+}
+
+/// Checks a header that a user adds.
+pub(super) fn own_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
+    let parsed: HeaderName =
+        name.parse().map_err(|_| Error::refused(format!("`{name}` is not a header's name")))?;
+    let ours = [header::ACCEPT, header::CONTENT_TYPE, header::CONTENT_LENGTH, header::HOST];
+    if ours.contains(&parsed) || parsed.as_str().starts_with("mcp-") {
+        let message = format!("the header `{name}` is written by the protocol");
+        return Err(Error::refused(message));
+    }
+    let mut value = HeaderValue::from_str(value).map_err(|_| {
+        // The value may be a secret.
+        Error::refused(format!("the value of the header `{name}` has characters it can't have"))
+    })?;
+    value.set_sensitive(true);
+    Ok((parsed, value))
+}
+
+fn matcher(proxy: &Proxy) -> Result<Matcher> {
+    Ok(match proxy {
+        Proxy::Environment => Matcher::from_env(),
+        Proxy::None => Matcher::builder().build(),
+        Proxy::At(url) => {
+            let sound = url
+                .parse::<Uri>()
+                .is_ok_and(|uri| uri.scheme_str() == Some("http") && uri.host().is_some());
+            if !sound {
+                let message = "a proxy's address looks like http://host:port";
+                return Err(Error::refused(message));
+            }
+            Matcher::builder().all(url.clone()).build()
+        }
+    })
+}
+
+/// Reads an address; the error says what is wrong with it and repeats no credentials.
+fn address(url: &str) -> Result<Uri> {
+    let uri: Uri = url
+        .parse()
+        .map_err(|_| Error::refused("that is no address; it looks like https://host/mcp"))?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        return Err(Error::refused(
+            "an address begins with https:// or http://; to start a program use `Client::spawn`",
+        ));
+    }
+    let Some(authority) = uri.authority().filter(|authority| !authority.host().is_empty()) else {
+        return Err(Error::refused("that address names no host"));
+    };
+    if authority.as_str().contains('@') {
+        return Err(Error::refused(
+            "an address must not contain a user or a password; use .header(\"authorization\", …)",
+        ));
+    }
+    Ok(uri)
+}
+
+impl std::fmt::Debug for HttpSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpSettings").field("redirects", &self.redirects).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_checked_before_anything_is_sent() {
+        assert!(address("https://example.com/mcp?x=1").is_ok());
+        assert!(address("http://[::1]:80/").is_ok());
+        for wrong in ["example.com", "ftp://a/", "https://", "stdio:x", "http:///x", ""] {
+            assert!(address(wrong).is_err(), "{wrong}");
+        }
+        let error = address("https://me:hunter2@example.com/").unwrap_err();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn headers_of_the_protocol_are_not_for_users() {
+        assert!(own_header("X-Trace", "1").is_ok());
+        for ours in ["Mcp-Method", "mcp-param-x", "Accept", "content-type", "Host", "a b"] {
+            assert!(own_header(ours, "1").is_err(), "{ours}");
+        }
+        let error = own_header("authorization", "hunter2\n").unwrap_err();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}

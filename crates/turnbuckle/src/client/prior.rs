@@ -1,0 +1,148 @@
+//! Owns what an earlier connection found out about a server, and its memory.
+//! Does not own finding out: the negotiation does that.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    net::IpAddr,
+    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use http::{HeaderMap, Uri};
+use serde::{Deserialize, Serialize};
+use turnbuckle_types::{DiscoverResult, Raw, Revision};
+
+use super::Client;
+use crate::transport::http::client::origin;
+
+/// How long a finding is remembered.
+const FRESH: Duration = Duration::from_secs(3600);
+/// How many are.
+const MOST: usize = 256;
+
+/// What a connection found out about its server: the revision that it speaks, and what it said
+/// about itself. It can be kept, also in a file, and given to a later connection
+/// ([`ClientBuilder::prior`](crate::ClientBuilder::prior)).
+///
+/// ```
+/// use turnbuckle::Prior;
+/// let kept = r#"{"revision":"2026-07-28"}"#;
+/// let prior: Prior = serde_json::from_str(kept).unwrap();
+/// assert_eq!(serde_json::to_string(&prior).unwrap(), kept);
+/// ```
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prior {
+    #[serde(serialize_with = "name", deserialize_with = "parsed")]
+    pub(super) revision: Revision,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    discovered: Option<Raw>,
+}
+
+fn name<S: serde::Serializer>(revision: &Revision, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(revision.as_str())
+}
+
+fn parsed<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Revision, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    name.parse().map_err(|_| serde::de::Error::custom(format!("`{name}` is no revision")))
+}
+
+impl Prior {
+    pub(super) fn discovered(&self) -> Option<DiscoverResult> {
+        self.discovered.as_ref()?.decode().ok()
+    }
+}
+
+impl Client {
+    /// What this connection found out about its server.
+    pub fn prior(&self) -> Prior {
+        Prior { revision: self.revision(), discovered: self.0.server.discovered.clone() }
+    }
+}
+
+/// Under which a finding is kept.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    origin: (String, String, u16),
+    /// Of the headers, which say who asks.
+    asker: u64,
+}
+
+impl Key {
+    /// `None` for this machine.
+    pub(super) fn new(address: &Uri, headers: &HeaderMap) -> Option<Key> {
+        let origin = origin(address);
+        let host = origin.1.trim_matches(['[', ']']);
+        let local = host == "localhost"
+            || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        let mut hasher = DefaultHasher::new();
+        for (name, value) in headers {
+            (name, value.as_bytes()).hash(&mut hasher);
+        }
+        (!local).then(|| Key { origin, asker: hasher.finish() })
+    }
+}
+
+type Memory = HashMap<Key, (Prior, Instant)>;
+
+fn memory() -> MutexGuard<'static, Memory> {
+    static MEMORY: LazyLock<Mutex<Memory>> = LazyLock::new(Mutex::default);
+    MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn recall(key: &Key) -> Option<Prior> {
+    let memory = memory();
+    let (prior, since) = memory.get(key)?;
+    (since.elapsed() < FRESH).then(|| prior.clone())
+}
+
+pub(super) fn remember(key: Key, prior: Prior) {
+    let mut memory = memory();
+    if memory.len() >= MOST {
+        memory.retain(|_, (_, since)| since.elapsed() < FRESH);
+    }
+    if memory.len() < MOST {
+        memory.insert(key, (prior, Instant::now()));
+    }
+}
+
+impl fmt::Debug for Prior {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prior").field("revision", &self.revision).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(address: &'static str, authorization: Option<&'static str>) -> Option<Key> {
+        let mut headers = HeaderMap::new();
+        if let Some(value) = authorization {
+            headers.insert("authorization", value.parse().unwrap());
+        }
+        Key::new(&Uri::from_static(address), &headers)
+    }
+
+    #[test]
+    fn a_finding_belongs_to_an_origin_and_to_who_asked() {
+        let anonymous = key("https://one.test/a", None);
+        assert!(anonymous == key("https://one.test:443/b", None));
+        assert!(anonymous != key("https://one.test/a", Some("Bearer 1")));
+        assert!(anonymous != key("http://one.test/a", None));
+        for local in ["http://localhost:1/", "http://127.0.0.1:1/", "http://[::1]:1/"] {
+            assert!(key(local, None).is_none(), "{local}");
+        }
+    }
+
+    #[test]
+    fn what_was_remembered_is_recalled() {
+        let key = key("https://recalled.test/", None).unwrap();
+        assert_eq!(recall(&key), None);
+        let prior = Prior { revision: Revision::LATEST, discovered: None };
+        remember(key.clone(), prior.clone());
+        assert_eq!(recall(&key), Some(prior));
+    }
+}

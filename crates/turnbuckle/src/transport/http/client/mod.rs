@@ -1,0 +1,309 @@
+//! The client's end of Streamable HTTP: one POST is one exchange.
+//!
+//! Owns: the requests in flight, their headers, and what abandoning one looks like here, which
+//! is that its own POST is closed. Does not own: connections (`stack` and `dial`), what an
+//! answer means, or which era is spoken.
+
+mod detached;
+mod dial;
+mod events;
+mod post;
+mod redirect;
+mod stack;
+mod stop;
+mod whole;
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use serde_json::value::RawValue;
+use turnbuckle_types::{Era, Method, Revision, RpcError, jsonrpc};
+
+pub(crate) use dial::{Dialing, Tls, Via};
+pub use redirect::Redirects;
+pub(crate) use redirect::{origin, place};
+pub use stack::PostBody;
+pub(crate) use stack::{Own, OwnService, Stack};
+
+use crate::{
+    dispatch::{
+        Abandon, BoxFuture, Counters, Exchange, Mirror, Note, Outgoing, Serve, Transport,
+        table::Table,
+    },
+    envelope::mirror,
+    error::Closed,
+    limits::Limits,
+};
+use stop::{Stop, Stopped};
+
+/// How long a server may take to accept a notification.
+const NOTE: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// A server at an address.
+pub(crate) struct Http(Arc<Wire>);
+
+/// What all requests to one server share.
+struct Wire {
+    stack: Stack,
+    address: Uri,
+    /// Headers that the user added to every request.
+    own: HeaderMap,
+    redirects: Redirects,
+    serve: Arc<dyn Serve>,
+    limits: Limits,
+    table: Mutex<Table<Arc<Stop>, ()>>,
+    /// The version of the last request that was sent, for messages that carry none.
+    version: Mutex<Option<Revision>>,
+    closed: OnceLock<Closed>,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    late_answers: AtomicU64,
+    stray_errors: AtomicU64,
+    dropped_requests: AtomicU64,
+    unreadable: AtomicU64,
+}
+
+impl Http {
+    pub(crate) fn new(
+        stack: Stack,
+        address: Uri,
+        own: HeaderMap,
+        redirects: Redirects,
+        serve: Arc<dyn Serve>,
+        limits: Limits,
+    ) -> Http {
+        Http(Arc::new(Wire {
+            stack,
+            address,
+            own,
+            redirects,
+            serve,
+            limits,
+            table: Mutex::default(),
+            version: Mutex::default(),
+            closed: OnceLock::new(),
+            counts: Counts::default(),
+        }))
+    }
+}
+
+impl Wire {
+    fn table(&self) -> MutexGuard<'_, Table<Arc<Stop>, ()>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn version(&self) -> MutexGuard<'_, Option<Revision>> {
+        self.version.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers what a request was sent under. A handshake starts from nothing, so that the
+    /// version of a probe before it never leaks onto it.
+    fn sends(&self, method: &str, revision: Option<Revision>) {
+        if Method::from_name(method) == Some(Method::Initialize) {
+            *self.version() = None;
+        } else if revision.is_some() {
+            *self.version() = revision;
+        }
+    }
+
+    fn headers(&self, method: &str, params: &str, facts: &Mirror) -> HeaderMap {
+        const MEDIA: HeaderValue = HeaderValue::from_static("application/json");
+        const ACCEPT: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+        let mut headers = HeaderMap::with_capacity(8 + facts.params.len() + facts.extra.len());
+        for (name, value) in &facts.extra {
+            headers.append(name, value.clone());
+        }
+        headers.insert(header::CONTENT_TYPE, MEDIA);
+        headers.insert(header::ACCEPT, ACCEPT);
+        if let Some(revision) = facts.revision {
+            let version = HeaderValue::from_static(revision.as_str());
+            headers.insert(HeaderName::from_static(mirror::VERSION), version);
+        }
+        let known = Method::from_name(method);
+        let spelt = match known {
+            Some(method) => Some(HeaderValue::from_static(method.as_str())),
+            None => HeaderValue::from_str(&mirror::encode(method)).ok(),
+        };
+        if let Some(spelt) = spelt {
+            headers.insert(HeaderName::from_static(mirror::METHOD), spelt);
+        }
+        let member = known.and_then(|method| method.row().mirrored);
+        if let Some(name) = member.and_then(|member| name(facts, params, member))
+            && let Ok(name) = HeaderValue::from_str(&mirror::encode(&name))
+        {
+            headers.insert(HeaderName::from_static(mirror::NAME), name);
+        }
+        for (name, value) in &facts.params {
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::try_from(name), HeaderValue::from_str(value))
+            {
+                headers.insert(name, value);
+            }
+        }
+        headers
+    }
+
+    /// A POST to `to`, with the headers that go there.
+    fn request(
+        &self,
+        to: &Uri,
+        headers: HeaderMap,
+        own: redirect::OwnHeaders,
+        message: Bytes,
+    ) -> http::Request<PostBody> {
+        let mut request = http::Request::new(PostBody::new(message));
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = to.clone();
+        *request.headers_mut() = headers;
+        if own == redirect::OwnHeaders::Kept {
+            for (name, value) in &self.own {
+                request.headers_mut().append(name, value.clone());
+            }
+        }
+        request
+    }
+
+    /// The address, for people.
+    fn place(&self) -> String {
+        place(&self.address)
+    }
+
+    /// Leaves out what the caller added to one request. Our own headers are of one kind each.
+    fn drop_extra(&self, headers: &mut HeaderMap) {
+        let ours = |name: &HeaderName| {
+            name == header::CONTENT_TYPE
+                || name == header::ACCEPT
+                || name.as_str().starts_with("mcp-")
+        };
+        let others: Vec<_> = headers.keys().filter(|name| !ours(name)).cloned().collect();
+        for name in others {
+            headers.remove(name);
+        }
+    }
+
+    /// An error that names no request.
+    fn stray(&self, error: RpcError) {
+        self.counts.stray_errors.fetch_add(1, Relaxed);
+        self.serve.stray(error);
+    }
+
+    async fn post(&self, note: Note) {
+        let params = note.params.raw.as_ref().map_or("", |raw| raw.as_str());
+        let facts = Mirror { revision: *self.version(), ..Mirror::default() };
+        let headers = self.headers(&note.method, params, &facts);
+        let mut message = Vec::with_capacity(params.len() + note.method.len() + 48);
+        jsonrpc::write_notification(&mut message, &note.method, params);
+        let kept = redirect::OwnHeaders::Kept;
+        let sending = self.stack.send(self.request(&self.address, headers, kept, message.into()));
+        match tokio::time::timeout(NOTE, sending).await {
+            Ok(Ok(response)) if response.status().is_success() => {}
+            Ok(Ok(response)) => {
+                let status = response.status().as_u16();
+                tracing::debug!(method = %note.method, status, "a notification was not accepted");
+            }
+            Ok(Err(_)) | Err(_) => {
+                tracing::debug!(method = %note.method, "a notification did not arrive");
+            }
+        }
+    }
+
+    /// What an outgoing `notifications/cancelled` does here: it closes the POST that it names
+    /// and is itself not sent. One that names none is swallowed too, so that a late one never
+    /// reaches the wire; only before a modern version is known could it be meant for the peer.
+    fn cancels(&self, note: &Note) -> Cancels {
+        if Method::from_name(&note.method) != Some(Method::Cancelled) {
+            return Cancels::Other;
+        }
+        let named = note.subject().and_then(|id| self.table().sent(&id).cloned());
+        // Here ids are matched as they are spelt: `"1"` does not close 1.
+        let spelt = note.params.subject.as_ref().map(|raw| raw.as_str());
+        if let Some(stop) = named
+            && Some(&*stop.id.to_string()) == spelt
+            && stop.era != Some(Era::Legacy)
+        {
+            stop.stop(Stopped::Cancelled);
+            return Cancels::Done;
+        }
+        match *self.version() {
+            Some(revision) if revision.era() == Era::Modern => Cancels::Done,
+            _ => Cancels::Other,
+        }
+    }
+
+    fn end(&self, closed: Closed) {
+        if self.closed.set(closed).is_err() {
+            return;
+        }
+        let (sent, _) = self.table().close();
+        sent.into_iter().for_each(|stop| stop.stop(Stopped::Closed));
+    }
+}
+
+/// What a request is about: the sender knows, or its params say.
+fn name<'a>(facts: &'a Mirror, params: &str, member: &str) -> Option<Cow<'a, str>> {
+    if let Some(name) = &facts.name {
+        return Some(name.into());
+    }
+    let members: HashMap<&str, &RawValue> = serde_json::from_str(params).ok()?;
+    serde_json::from_str::<String>(members.get(member)?.get()).ok().map(Cow::Owned)
+}
+
+enum Cancels {
+    Done,
+    Other,
+}
+
+impl Transport for Http {
+    fn open(&self, request: Outgoing) -> Exchange {
+        let abandonable =
+            Method::from_name(&request.method).is_none_or(|method| method.row().abandonable);
+        // Closing is cancelling here, so a call that must run on needs someone else to hold it.
+        if request.abandon == Abandon::Silence && abandonable {
+            return Exchange::new(detached::Detached::new(self.0.clone(), request));
+        }
+        Exchange::new(post::Post::new(self.0.clone(), request))
+    }
+
+    fn notify(&self, note: Note) -> BoxFuture<'_, ()> {
+        if let Cancels::Done = self.0.cancels(&note) {
+            return Box::pin(async {});
+        }
+        Box::pin(async move {
+            if self.0.closed.get().is_some() {
+                return tracing::debug!(method = %note.method, "a notification after the close is dropped");
+            }
+            self.0.post(note).await;
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.close_now();
+        Box::pin(async {})
+    }
+
+    fn close_now(&self) {
+        self.0.end(Closed::new("the connection was closed on this side"));
+    }
+
+    fn counters(&self) -> Counters {
+        let counts = &self.0.counts;
+        Counters {
+            late_answers: counts.late_answers.load(Relaxed),
+            stray_errors: counts.stray_errors.load(Relaxed),
+            dropped_requests: counts.dropped_requests.load(Relaxed),
+            unreadable: counts.unreadable.load(Relaxed),
+            ..Counters::default()
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Owns how a request reaches a server: the pool of connections, or a service of the user's.
+//! Does not own what the request says, nor how connections are made: `dial` makes them.
+
+use std::{
+    error::Error as StdError,
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::{Body as _, Frame, SizeHint};
+use hyper_util::{
+    client::legacy,
+    rt::{TokioExecutor, TokioTimer},
+};
+use tower_service::Service;
+
+use super::dial::{Connector, Dialing};
+use crate::{
+    dispatch::BoxFuture,
+    error::{Error, ErrorKind, Executed},
+};
+
+pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// How long a connection that nobody uses is kept.
+const IDLE: Duration = Duration::from_secs(90);
+
+/// What sends requests.
+pub(crate) enum Stack {
+    Pooled(legacy::Client<Connector, PostBody>),
+    /// A service of the user's.
+    Own(Box<dyn Own>),
+}
+
+impl Stack {
+    /// A pool of connections of our own. HTTP/2 where the server offers it.
+    pub(crate) fn pooled(dialing: Dialing) -> crate::error::Result<Stack> {
+        let connector = Connector::new(dialing)?;
+        let client = legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .build(connector);
+        Ok(Stack::Pooled(client))
+    }
+
+    /// Nothing is sent before the first poll of what this returns; dropping that closes it.
+    pub(crate) fn send(&self, request: http::Request<PostBody>) -> Sending {
+        match self {
+            Stack::Pooled(client) => Sending::Pooled(client.request(request)),
+            Stack::Own(service) => Sending::Own(service.send(request)),
+        }
+    }
+}
+
+/// A user's service with its types forgotten.
+pub(crate) trait Own: Send + Sync {
+    fn send(
+        &self,
+        request: http::Request<PostBody>,
+    ) -> BoxFuture<'static, Result<http::Response<Body>, BoxError>>;
+}
+
+/// Any service that takes our requests.
+pub(crate) struct OwnService<S>(pub(crate) S);
+
+impl<S, B> Own for OwnService<S>
+where
+    S: Service<http::Request<PostBody>, Response = http::Response<B>>,
+    S: Clone + Send + Sync + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    fn send(
+        &self,
+        request: http::Request<PostBody>,
+    ) -> BoxFuture<'static, Result<http::Response<Body>, BoxError>> {
+        let mut service = self.0.clone();
+        Box::pin(async move {
+            std::future::poll_fn(|context| service.poll_ready(context))
+                .await
+                .map_err(Into::into)?;
+            let response = service.call(request).await.map_err(Into::into)?;
+            Ok(response.map(|body| Body::Own(Box::pin(OwnBody(Box::pin(body))))))
+        })
+    }
+}
+
+/// A request on its way, until the head of its response has come.
+pub(crate) enum Sending {
+    Pooled(legacy::ResponseFuture),
+    Own(BoxFuture<'static, Result<http::Response<Body>, BoxError>>),
+}
+
+impl Future for Sending {
+    type Output = Result<http::Response<Body>, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Sending::Pooled(sending) => Pin::new(sending)
+                .poll(context)
+                .map_ok(|response| response.map(Body::Pooled))
+                .map_err(Failure::from_pool),
+            Sending::Own(sending) => sending
+                .as_mut()
+                .poll(context)
+                .map_err(|source| Failure { executed: Executed::Maybe, source }),
+        }
+    }
+}
+
+/// Why there is no response.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    executed: Executed,
+    source: BoxError,
+}
+
+impl Failure {
+    fn from_pool(error: legacy::Error) -> Failure {
+        let never_sent = error.is_connect()
+            || error
+                .source()
+                .and_then(|source| source.downcast_ref::<hyper::Error>())
+                .is_some_and(hyper::Error::is_canceled);
+        let executed = if never_sent { Executed::No } else { Executed::Maybe };
+        Failure { executed, source: error.into() }
+    }
+
+    /// The connection broke while the answer was being read.
+    pub(crate) fn in_body(source: BoxError) -> Failure {
+        Failure { executed: Executed::Maybe, source }
+    }
+
+    /// As a caller is told, with where it was going.
+    pub(crate) fn into_error(self, place: &str) -> Error {
+        let why = root(&*self.source);
+        let message = match self.executed {
+            Executed::No => format!("can't reach {place}: {why}"),
+            Executed::Maybe => format!("the connection to {place} was lost: {why}"),
+        };
+        Error::new(ErrorKind::Closed, message).with_executed(self.executed).with_source(self.source)
+    }
+}
+
+/// The innermost cause: what went wrong, not who passed it on.
+fn root(error: &(dyn StdError + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+/// The body of a request: one message, whole.
+///
+/// What a service of one's own is given to send.
+#[derive(Clone)]
+pub struct PostBody(Option<Bytes>);
+
+impl PostBody {
+    pub(crate) fn new(message: Bytes) -> PostBody {
+        PostBody(Some(message))
+    }
+
+    /// The message.
+    pub fn into_bytes(self) -> Bytes {
+        self.0.unwrap_or_default()
+    }
+}
+
+impl http_body::Body for PostBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(self.0.take().map(|message| Ok(Frame::data(message))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |message| message.len() as u64))
+    }
+}
+
+/// Messages are not for logs.
+impl fmt::Debug for PostBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostBody").field("bytes", &self.size_hint().exact()).finish()
+    }
+}
+
+/// The body of a response.
+pub(crate) enum Body {
+    Pooled(hyper::body::Incoming),
+    Own(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>),
+}
+
+impl Body {
+    /// The next bytes; `None` at the end.
+    pub(crate) fn poll_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, BoxError>>> {
+        loop {
+            let frame = match self {
+                Body::Pooled(body) => {
+                    Pin::new(body).poll_frame(context).map_err(|error| Box::new(error) as BoxError)
+                }
+                Body::Own(body) => body.as_mut().poll_frame(context),
+            };
+            return match frame {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(None) => Poll::Ready(None),
+                Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error))),
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => Poll::Ready(Some(Ok(data))),
+                    // Trailers say nothing here.
+                    Err(_) => continue,
+                },
+            };
+        }
+    }
+}
+
+/// A user's body with its error forgotten.
+struct OwnBody<B>(Pin<Box<B>>);
+
+impl<B> http_body::Body for OwnBody<B>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.0.as_mut().poll_frame(context).map_err(Into::into)
+    }
+}

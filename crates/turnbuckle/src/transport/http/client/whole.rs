@@ -1,0 +1,226 @@
+//! Owns an answer that is one body: JSON, or a refusal that is not even a message.
+//! Does not own streams.
+
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode, header};
+use turnbuckle_types::{
+    Raw, RequestId, RpcError,
+    jsonrpc::{self, Frame, Message, Response},
+};
+
+use super::{
+    Wire,
+    stack::{Body, BoxError, Failure},
+};
+use crate::error::{Error, ErrorKind, Executed, Result};
+
+/// How much of a refusal is read, to be understood or quoted.
+const REFUSAL: usize = 64 << 10;
+/// How much of one is quoted.
+const QUOTE: usize = 200;
+
+/// What a body says it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Json,
+    Events,
+    Other(Option<String>),
+}
+
+impl Kind {
+    pub(super) fn of(headers: &HeaderMap) -> Kind {
+        let Some(value) = headers.get(header::CONTENT_TYPE) else { return Kind::Other(None) };
+        let text = String::from_utf8_lossy(value.as_bytes());
+        let media = text.split(';').next().unwrap_or_default().trim();
+        if media.eq_ignore_ascii_case("application/json") {
+            Kind::Json
+        } else if media.eq_ignore_ascii_case("text/event-stream") {
+            Kind::Events
+        } else {
+            Kind::Other(Some(media.to_owned()))
+        }
+    }
+}
+
+/// A body on its way.
+pub(super) struct Whole {
+    body: Body,
+    status: StatusCode,
+    kind: Kind,
+    first: Option<Bytes>,
+    rest: BytesMut,
+    limit: usize,
+}
+
+impl Whole {
+    pub(super) fn new(body: Body, status: StatusCode, kind: Kind, limit: usize) -> Whole {
+        let limit = if status.is_success() { limit } else { limit.min(REFUSAL) };
+        Whole { body, status, kind, first: None, rest: BytesMut::new(), limit }
+    }
+
+    pub(super) fn poll(
+        &mut self,
+        wire: &Wire,
+        id: Option<&RequestId>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Raw>> {
+        loop {
+            match ready!(self.body.poll_chunk(context)) {
+                Some(Ok(chunk)) => {
+                    if self.length() + chunk.len() > self.limit {
+                        return Poll::Ready(Err(self.too_long(wire)));
+                    }
+                    self.push(chunk);
+                }
+                Some(Err(error)) => return Poll::Ready(Err(self.lost(wire, error))),
+                None => break,
+            }
+        }
+        let text = self.take();
+        Poll::Ready(self.judge(wire, id, text))
+    }
+
+    fn length(&self) -> usize {
+        self.first.as_ref().map_or(0, Bytes::len) + self.rest.len()
+    }
+
+    /// Most answers come in one piece, which is then used as it is.
+    fn push(&mut self, chunk: Bytes) {
+        match self.first.take() {
+            None if self.rest.is_empty() => self.first = Some(chunk),
+            first => {
+                self.rest.extend_from_slice(&first.unwrap_or_default());
+                self.rest.extend_from_slice(&chunk);
+            }
+        }
+    }
+
+    fn take(&mut self) -> Bytes {
+        self.first.take().unwrap_or_else(|| std::mem::take(&mut self.rest).freeze())
+    }
+
+    fn too_long(&mut self, wire: &Wire) -> Error {
+        if !self.status.is_success() {
+            let text = self.take();
+            return self.refused(wire, &text);
+        }
+        let message = format!(
+            "the answer of {} is longer than {} bytes (line_bytes)",
+            wire.place(),
+            self.limit
+        );
+        Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
+    }
+
+    fn lost(&mut self, wire: &Wire, error: BoxError) -> Error {
+        if !self.status.is_success() {
+            let text = self.take();
+            return self.refused(wire, &text);
+        }
+        Failure::in_body(error).into_error(&wire.place())
+    }
+
+    fn judge(&self, wire: &Wire, id: Option<&RequestId>, text: Bytes) -> Result<Raw> {
+        let depth = wire.limits.json_depth;
+        let response = match self.kind {
+            Kind::Json => match jsonrpc::parse(text.clone(), depth) {
+                Ok(Message::Single(Frame::Response(response))) => Some(response),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(Response { id: answered, outcome }) = response else {
+            return Err(self.no_message(wire, &text));
+        };
+        let ours = match (&answered, id) {
+            (Some(answered), Some(id)) => answered.key() == id.key(),
+            // The only request that this body can be about.
+            (None, _) => true,
+            (Some(_), None) => false,
+        };
+        if !ours {
+            return Err(Error::protocol("the server answered with the id of another request"));
+        }
+        outcome.map_err(|error| {
+            if answered.is_none() {
+                wire.stray(error.clone());
+            }
+            self.refused_by(error)
+        })
+    }
+
+    fn refused_by(&self, error: RpcError) -> Error {
+        let error = Error::from(error);
+        if self.status.is_success() { error } else { error.with_status(self.status.as_u16()) }
+    }
+
+    fn no_message(&self, wire: &Wire, text: &[u8]) -> Error {
+        if !self.status.is_success() {
+            return self.refused(wire, text);
+        }
+        let place = wire.place();
+        Error::protocol(match &self.kind {
+            Kind::Json => format!("the answer of {place} is not a JSON-RPC response"),
+            _ if text.is_empty() => {
+                format!(
+                    "{place} took the request (status {}) and answered nothing",
+                    self.status.as_u16()
+                )
+            }
+            Kind::Other(Some(media)) => {
+                format!("{place} answered with `{media}` instead of JSON or an event stream")
+            }
+            Kind::Other(None) | Kind::Events => {
+                format!("{place} answered with something that is neither JSON nor an event stream")
+            }
+        })
+        .with_status(self.status.as_u16())
+    }
+
+    fn refused(&self, wire: &Wire, text: &[u8]) -> Error {
+        let quote = quote(text);
+        let message = format!("{} answered HTTP {}{quote}", wire.place(), self.status);
+        Error::http(self.status.as_u16(), message)
+    }
+}
+
+/// The beginning of a text, if it is one that a person could read.
+fn quote(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&text[..text.len().min(4 * QUOTE)]);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() || text.starts_with('<') {
+        return String::new();
+    }
+    let short: String = text.chars().filter(|char| !char.is_control()).take(QUOTE).collect();
+    format!(": {short}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_media_type_is_read_without_its_parameters_and_not_by_its_parts() {
+        let kind = |text: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, text.parse().unwrap());
+            Kind::of(&headers)
+        };
+        assert_eq!(kind("application/json"), Kind::Json);
+        assert_eq!(kind("Application/JSON; charset=utf-8"), Kind::Json);
+        assert_eq!(kind("text/event-stream;x=y"), Kind::Events);
+        assert_eq!(kind("text/html; a=application/json"), Kind::Other(Some("text/html".into())));
+        assert_eq!(kind("application/jsonx"), Kind::Other(Some("application/jsonx".into())));
+        assert_eq!(Kind::of(&HeaderMap::new()), Kind::Other(None));
+    }
+
+    #[test]
+    fn a_refusal_is_quoted_if_people_can_read_it() {
+        assert_eq!(quote(b"no such\n place"), ": no such place");
+        assert_eq!(quote(b"<html>"), "");
+        assert_eq!(quote(b""), "");
+        assert!(quote(&[b'x'; 5000]).len() < 2 * QUOTE);
+    }
+}
