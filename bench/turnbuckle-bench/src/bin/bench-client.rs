@@ -42,11 +42,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Era::Legacy => Revision::V2025_11_25,
         Era::Modern => Revision::V2026_07_28,
     };
-    let Target::Stdio(command) = &arguments.target else {
-        return Err("Streamable HTTP is not built yet".into());
+    let builder = Client::builder().revision(revision);
+    let client = match &arguments.target {
+        Target::Stdio(command) => {
+            builder.spawn(Command::new(&command[0]).args(&command[1..])).await?
+        }
+        Target::Http(url) => builder.connect(url).await?,
     };
-    let mut child = Command::new(&command[0]);
-    child.args(&command[1..]);
-    let client = Client::builder().revision(revision).spawn(child).await?;
     drive(&arguments, Turnbuckle(client)).await
 }
