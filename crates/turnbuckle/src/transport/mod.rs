@@ -1,6 +1,6 @@
 //! The wires.
 //!
-//! Owns: framing, child processes, the standard streams. Does not own: what is said on
+//! Owns: framing, child processes, the standard streams, HTTP. Does not own: what is said on
 //! them, nor who is the client and who the server.
 
 #[cfg(feature = "client")]
