@@ -1,6 +1,7 @@
 //! The fixture over the standard streams.
 //!
-//! Owns: the process. Does not own: the tools. `--in-flight N` and `--line-bytes N` set limits.
+//! Owns: the process. Does not own: the tools. `--in-flight N`, `--line-bytes N` and
+//! `--listeners N` set limits.
 
 use turnbuckle::{Limits, Result};
 use turnbuckle_contract::{Fixture, server};
@@ -20,6 +21,7 @@ fn limits() -> Limits {
         limits = match name.as_str() {
             "--in-flight" => limits.in_flight(value),
             "--line-bytes" => limits.line_bytes(value),
+            "--listeners" => limits.listeners(value),
             _ => panic!("no such option: {name}"),
         };
     }

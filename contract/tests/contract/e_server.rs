@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use turnbuckle::{
-    Client, ErrorKind, Watch,
+    Client, ErrorKind, Happened, Watch,
     types::{Era, Raw},
 };
 use turnbuckle_contract::Count;
@@ -144,7 +144,7 @@ async fn e35_a_listen_stream_tells_of_changes(rig: &Rig) {
             touched.unwrap();
             told
         };
-        assert_eq!(next.await.unwrap().unwrap(), "notifications/tools/list_changed");
+        assert_eq!(next.await.unwrap().unwrap(), Happened::ToolsChanged);
     }
 }
 

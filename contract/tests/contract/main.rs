@@ -12,6 +12,7 @@
 //! | `memory`, `stress` | the same, in great numbers and on many threads | 34, 16, law 1 |
 //! | `client_sends`, `client_hears`, `negotiate`, `calls` | a client; its server is a script | A, B, 35 |
 //! | `server_hears`, `server_stops`, `server_leaves`, `server_eras`, `server_pressure` | a fixture; its client is a script | A, B, E, laws |
+//! | `listening` | both, then a client; its server is a script | 22, 35 |
 //! | `child` | a client; its server is a process | laws 6 and 9 |
 //!
 //! Not here: resumption hints and headers (2, 15), which only HTTP has; a call that became a
@@ -25,6 +26,7 @@ mod client_hears;
 mod client_sends;
 mod e_server;
 mod laws;
+mod listening;
 mod memory;
 mod negotiate;
 mod raw;

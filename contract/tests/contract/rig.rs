@@ -185,6 +185,7 @@ fn limited(limits: &[(&str, usize)]) -> Limits {
     limits.iter().fold(Limits::default(), |limits, (name, value)| match *name {
         "--in-flight" => limits.in_flight(*value),
         "--line-bytes" => limits.line_bytes(*value),
+        "--listeners" => limits.listeners(*value),
         _ => panic!("no such limit: {name}"),
     })
 }

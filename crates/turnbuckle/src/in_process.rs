@@ -21,3 +21,6 @@ impl ClientBuilder {
             .await
     }
 }
+
+#[cfg(test)]
+mod tests;

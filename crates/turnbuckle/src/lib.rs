@@ -26,15 +26,18 @@ pub mod transport;
 #[cfg(all(feature = "client", feature = "http"))]
 pub use client::Prior;
 #[cfg(feature = "client")]
-pub use client::{Call, Client, ClientBuilder, IntoSpawn, Listening, ServerRequest, Tools, Watch};
+pub use client::{
+    Call, Client, ClientBuilder, Happened, IntoSpawn, Listening, ServerRequest, Tools, Watch,
+};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use dispatch::Counters;
 pub use error::{Error, ErrorKind, Result};
 pub use limits::Limits;
 #[cfg(feature = "server")]
 pub use server::{
-    Amount, Args, BlockingFn, Changes, Ctx, FromCall, IntoReply, IntoTool, Json, RawArgs, Report,
-    Server, Serving, State, Tool, ToolError, ToolFn, blocking_tool, schema, tool,
+    Amount, Args, BlockingFn, Change, Changes, Ctx, FromCall, IntoReply, IntoTool, Json, Listeners,
+    MemoryBus, RawArgs, Report, Server, Serving, State, SubscriptionBus, Tool, ToolError, ToolFn,
+    blocking_tool, schema, tool,
 };
 #[cfg(all(feature = "client", feature = "http"))]
 pub use transport::http::client::{PostBody, Redirects};

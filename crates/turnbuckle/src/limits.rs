@@ -1,7 +1,7 @@
 //! Owns the numbers past which a peer is refused. Does not own the refusals themselves:
 //! each room that reads a limit words its own error.
 
-/// Limits of one connection, each with a default that suits most programs.
+/// Limits of one connection, and of one server, each with a default that suits most programs.
 ///
 /// ```
 /// use turnbuckle::Limits;
@@ -29,6 +29,9 @@ pub struct Limits {
     /// How many bytes one answer over HTTP may bring in all, as the client sees it: 256 MiB.
     /// A listen stream has no such end.
     pub stream_bytes: usize,
+    /// How many `subscriptions/listen` streams a server may have open at once, over all its
+    /// connections: 10,000. One more is refused with an error that names the limit.
+    pub listeners: usize,
 }
 
 impl Default for Limits {
@@ -40,6 +43,7 @@ impl Default for Limits {
             queued_notifications: 1024,
             unsent_bytes: 64 << 20,
             stream_bytes: 256 << 20,
+            listeners: 10_000,
         }
     }
 }
@@ -84,6 +88,13 @@ impl Limits {
     #[must_use]
     pub fn stream_bytes(mut self, bytes: usize) -> Limits {
         self.stream_bytes = bytes;
+        self
+    }
+
+    /// Sets [`listeners`](Limits::listeners).
+    #[must_use]
+    pub fn listeners(mut self, streams: usize) -> Limits {
+        self.listeners = streams;
         self
     }
 }

@@ -25,7 +25,7 @@ use turnbuckle_types::{Implementation, Revision, ServerCapabilities};
 pub use answer::ServerRequest;
 pub use call::Call;
 pub use connect::{ClientBuilder, IntoSpawn};
-pub use listen::{Listening, Watch};
+pub use listen::{Happened, Listening, Watch};
 #[cfg(feature = "http")]
 pub use prior::Prior;
 pub use tools::Tools;

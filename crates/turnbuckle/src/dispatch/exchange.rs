@@ -37,6 +37,10 @@ pub(crate) trait Drive: Send {
     fn arrived(&self) -> Option<u64> {
         None
     }
+    /// Whether a notification that nobody polled for has given way since this was last asked.
+    fn take_lost(&self) -> bool {
+        false
+    }
     /// The id, once it has one.
     fn id(&self) -> Option<&RequestId>;
 }
@@ -75,6 +79,12 @@ impl Exchange {
     #[cfg(feature = "client")]
     pub(crate) fn arrived(&self) -> Option<u64> {
         self.0.arrived()
+    }
+
+    /// Whether a notification that nobody polled for has given way since this was last asked.
+    #[cfg(feature = "client")]
+    pub(crate) fn take_lost(&self) -> bool {
+        self.0.take_lost()
     }
 
     /// Waits for the end and forgets the notifications.

@@ -18,6 +18,15 @@ pub(crate) struct Outbox {
     bytes: usize,
     /// How many times a batch was taken: what was pushed in an earlier one is on its way.
     taken: u64,
+    /// How many times a part of one came back.
+    returned: u64,
+}
+
+/// When something was counted: as long as this stays the same, so does the count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moment {
+    taken: u64,
+    returned: u64,
 }
 
 /// What goes out in one write.
@@ -121,10 +130,16 @@ impl Outbox {
         tail.large += std::mem::take(&mut self.pending.large);
         self.pending = tail;
         self.bytes += bytes;
+        self.returned += 1;
     }
 
-    /// How many frames of this owner wait.
-    pub(crate) fn count(&self, owner: Serial) -> usize {
+    /// How many frames of this owner wait, whose last one was pushed at or before `then`.
+    /// Costs nothing unless a batch came back since.
+    pub(crate) fn count_since(&self, then: Moment, owner: Serial) -> usize {
+        if then.returned == self.returned { 0 } else { self.count(owner) }
+    }
+
+    fn count(&self, owner: Serial) -> usize {
         self.pending.frames.iter().filter(|frame| frame.owner == owner).count()
     }
 
@@ -138,9 +153,9 @@ impl Outbox {
         self.pending.frames.is_empty()
     }
 
-    /// Grows with every batch taken.
-    pub(crate) fn taken(&self) -> u64 {
-        self.taken
+    /// Differs from every moment before a batch was taken or came back.
+    pub(crate) fn now(&self) -> Moment {
+        Moment { taken: self.taken, returned: self.returned }
     }
 }
 

@@ -25,6 +25,10 @@ pub(super) struct App {
     listing: Vec<turnbuckle_types::Tool>,
     pub(super) states: Arc<States>,
     pub(super) changes: Changes,
+    /// What is advertised, and so what a client may listen to.
+    pub(super) capabilities: ServerCapabilities,
+    /// How many streams may listen at once.
+    pub(super) listeners: usize,
     /// `tools/list` as text, by revision.
     lists: [OnceLock<Raw>; Revision::ALL.len()],
     /// What ends a modern result: `"_meta":{…}}` with the server's name.
@@ -68,33 +72,24 @@ impl App {
             listing: server.tools.iter().map(|tool| tool.spec.clone()).collect(),
             states: Arc::new(server.states.clone()),
             changes: server.changes.clone(),
+            capabilities: capabilities(server),
+            listeners: server.limits.listeners,
             lists: Default::default(),
             tail: tail(&server.info),
         })
     }
 
-    /// What follows from what was registered.
-    fn capabilities(&self) -> ServerCapabilities {
-        let mut capabilities = ServerCapabilities::new();
-        capabilities.logging = Some(Raw::empty_object());
-        if !self.tools.is_empty() {
-            let mut tools = ToolsCapability::new();
-            tools.list_changed = Some(true);
-            capabilities.tools = Some(tools);
-        }
-        capabilities
-    }
-
     pub(super) fn discover(&self, revision: Revision, served: &[Revision]) -> Raw {
         let supported = served.iter().rev().map(|revision| revision.as_str().to_owned());
-        let mut result = DiscoverResult::new(supported.collect::<Vec<_>>(), self.capabilities());
+        let mut result =
+            DiscoverResult::new(supported.collect::<Vec<_>>(), self.capabilities.clone());
         result.instructions.clone_from(&self.instructions);
         self.finish(&result, revision)
     }
 
     pub(super) fn initialize(&self, revision: Revision) -> Raw {
         let mut result =
-            InitializeResult::new(revision.as_str(), self.capabilities(), self.info.clone());
+            InitializeResult::new(revision.as_str(), self.capabilities.clone(), self.info.clone());
         result.instructions.clone_from(&self.instructions);
         Raw::at(&result, revision)
     }
@@ -135,6 +130,18 @@ impl App {
             meta.set_server_info(&self.info);
         }
     }
+}
+
+/// What follows from what was registered.
+fn capabilities(server: &Server) -> ServerCapabilities {
+    let mut capabilities = ServerCapabilities::new();
+    capabilities.logging = Some(Raw::empty_object());
+    if !server.tools.is_empty() {
+        let mut tools = ToolsCapability::new();
+        tools.list_changed = Some(true);
+        capabilities.tools = Some(tools);
+    }
+    capabilities
 }
 
 fn tail(info: &Implementation) -> Vec<u8> {

@@ -184,15 +184,8 @@ impl Kernel {
         replies: Replies,
     ) -> Result<Reply, RpcError> {
         let listen: Listen = decode(&request.params)?;
-        replies.at_shutdown(listen::farewell(&self.app, &request.id, revision));
-        let stream =
-            listen::listen(self.app.clone(), request.id, listen.notifications, revision, replies);
-        let permit = request.permit;
-        Ok(Reply::Later(Box::pin(async move {
-            let outcome = stream.await;
-            drop(permit);
-            outcome
-        })))
+        let asked = listen.notifications;
+        listen::open(&self.app, request, asked, revision, replies).map(Reply::Later)
     }
 }
 
@@ -200,16 +193,8 @@ impl Kernel {
     /// A legacy client is told of changes without having asked: its handshake did.
     fn forward_changes(&self) {
         let Some(peer) = self.peer.get().cloned() else { return };
-        let mut changes = self.app.changes.watch();
-        self.forwarder.get_or_init(|| {
-            let forward = async move {
-                while changes.changed().await.is_ok() {
-                    let Some(transport) = peer.transport() else { return };
-                    transport.notify(Note::new(Method::ToolListChanged.as_str(), None)).await;
-                }
-            };
-            tokio::spawn(forward).abort_handle()
-        });
+        self.forwarder
+            .get_or_init(|| tokio::spawn(listen::forward(&self.app, peer)).abort_handle());
     }
 }
 
@@ -229,7 +214,7 @@ impl Serve for Kernel {
     fn note(&self, note: Note) {
         tracing::trace!(method = %note.method, "a notification");
         let is_ready = Method::from_name(&note.method) == Some(Method::Initialized);
-        if is_ready && self.handshake.opened().is_some() && !self.app.tools.is_empty() {
+        if is_ready && self.handshake.opened().is_some() && listen::announces(&self.app) {
             self.forward_changes();
         }
     }

@@ -1,54 +1,97 @@
-//! Owns a `subscriptions/listen` stream: acknowledged first, then what was asked for.
-//! Does not own the changes themselves.
+//! Owns a `subscriptions/listen` stream: acknowledged first, then what was asked for. Also the
+//! legacy era's form of it, in which nobody asks.
+//! Does not own the changes themselves, nor who else hears of them.
 
-use std::{future::poll_fn, sync::Arc};
+use std::{collections::HashSet, future::poll_fn, task::ready};
 
 use turnbuckle_types::{
-    Acknowledged, ListenResult, Meta, Raw, RequestId, Revision, RpcError, Signal,
-    SubscriptionFilter, write_at,
+    Acknowledged, ListenResult, Meta, Method, Raw, RequestId, ResourceUpdated, Revision, RpcError,
+    ServerCapabilities, Signal, SubscriptionFilter, write_at,
 };
 
-use super::app::App;
-use crate::dispatch::{Outcome, duplex::Replies};
+use super::{
+    app::App,
+    bus::Change,
+    listeners::{BACKLOG, Listener},
+};
+use crate::dispatch::{
+    BoxFuture, Incoming, Note, Outcome, Peer,
+    duplex::{Permit, Replies},
+};
 
-/// Serves one stream until its client, or the connection, ends it.
-pub(super) async fn listen(
-    app: Arc<App>,
-    id: RequestId,
+/// How many resources one stream may name.
+const WATCHED: usize = 4096;
+
+/// Opens a stream: from here on nothing is missed. The future serves it until its client, or
+/// the connection, ends it.
+pub(super) fn open(
+    app: &App,
+    request: Incoming,
     asked: SubscriptionFilter,
     revision: Revision,
     replies: Replies,
-) -> Outcome {
-    let mut changes = app.changes.watch();
+) -> Result<BoxFuture<'static, Outcome>, RpcError> {
+    let Incoming { id, permit, .. } = request;
+    let granted = granted(asked, &app.capabilities)?;
+    let Some(listener) = app.changes.here().stream(topics(&granted), app.listeners) else {
+        return Err(RpcError::internal(format!(
+            "too many streams listen to this server: the limit is {} (listeners)",
+            app.listeners
+        )));
+    };
+    replies.at_shutdown(farewell(app, &id, revision));
+    let stream = Stream { id, revision, listener, replies, _permit: permit };
+    Ok(Box::pin(stream.run(granted)))
+}
+
+/// What is asked for and advertised.
+fn granted(
+    asked: SubscriptionFilter,
+    advertised: &ServerCapabilities,
+) -> Result<SubscriptionFilter, RpcError> {
+    let resources = advertised.resources.as_ref();
+    let both = |asked: Option<bool>, advertised: Option<bool>| {
+        (asked == Some(true) && advertised == Some(true)).then_some(true)
+    };
     let mut granted = SubscriptionFilter::new();
-    granted.tools_list_changed =
-        asked.tools_list_changed.filter(|wanted| *wanted && !app.tools.is_empty());
-    let wants_tools = granted.tools_list_changed.is_some();
-
-    // 2026-07-28 basic/patterns/subscriptions §Acknowledgment: the first message of the stream.
-    let mut acknowledged = Acknowledged::new(granted);
-    acknowledged.meta = subscription(&id);
-    say(&replies, "notifications/subscriptions/acknowledged", |out| {
-        write_at(&acknowledged, revision, out);
-    })
-    .await;
-
-    let mut changed = Signal::new();
-    changed.meta = subscription(&id);
-    // The sender lives in `app`, so this ends only by being dropped.
-    while changes.changed().await.is_ok() {
-        if wants_tools {
-            say(&replies, "notifications/tools/list_changed", |out| {
-                write_at(&changed, revision, out);
-            })
-            .await;
+    granted.tools_list_changed = both(
+        asked.tools_list_changed,
+        advertised.tools.as_ref().and_then(|tools| tools.list_changed),
+    );
+    granted.prompts_list_changed = both(
+        asked.prompts_list_changed,
+        advertised.prompts.as_ref().and_then(|prompts| prompts.list_changed),
+    );
+    granted.resources_list_changed =
+        both(asked.resources_list_changed, resources.and_then(|resources| resources.list_changed));
+    if resources.is_some_and(|resources| resources.subscribe == Some(true)) {
+        let mut uris = asked.resource_subscriptions.unwrap_or_default();
+        let mut seen = HashSet::new();
+        uris.retain(|uri| seen.insert(uri.clone()));
+        if uris.len() > WATCHED {
+            return Err(RpcError::invalid_params(format!(
+                "`params.notifications.resourceSubscriptions` names {} resources; one stream may name {WATCHED}",
+                uris.len()
+            )));
         }
+        granted.resource_subscriptions = Some(uris).filter(|uris| !uris.is_empty());
     }
-    Err(RpcError::internal("the server stopped listening for changes"))
+    Ok(granted)
+}
+
+fn topics(granted: &SubscriptionFilter) -> Vec<Change> {
+    let lists = [
+        (granted.tools_list_changed, Change::Tools),
+        (granted.prompts_list_changed, Change::Prompts),
+        (granted.resources_list_changed, Change::Resources),
+    ];
+    let lists = lists.into_iter().filter_map(|(granted, topic)| granted.map(|_| topic));
+    let uris = granted.resource_subscriptions.iter().flatten().cloned();
+    lists.chain(uris.map(Change::Resource)).collect()
 }
 
 /// The result that ends a stream in good order.
-pub(super) fn farewell(app: &App, id: &RequestId, revision: Revision) -> Raw {
+fn farewell(app: &App, id: &RequestId, revision: Revision) -> Raw {
     let mut result = ListenResult::new();
     result.meta = subscription(id);
     app.name_in(&mut result.meta, revision);
@@ -61,6 +104,133 @@ fn subscription(id: &RequestId) -> Meta {
     meta
 }
 
-async fn say(replies: &Replies, method: &str, mut render: impl FnMut(&mut Vec<u8>)) {
-    poll_fn(|context| replies.poll_note(context, method, &mut render)).await;
+/// An open stream. Dropping it, as every end does, takes its listener away.
+struct Stream {
+    id: RequestId,
+    revision: Revision,
+    listener: Listener,
+    replies: Replies,
+    /// It is in flight for as long as it is open.
+    _permit: Permit,
 }
+
+impl Stream {
+    async fn run(self, granted: SubscriptionFilter) -> Outcome {
+        // 2026-07-28 basic/patterns/subscriptions §Acknowledgment: the first message of the stream.
+        self.acknowledge(granted).await;
+        loop {
+            // What waits goes out together. Then it waits here, where what is told again is
+            // told once, until the client has taken that.
+            poll_fn(|context| {
+                ready!(self.listener.poll_ready(context));
+                self.replies.poll_clear(context)
+            })
+            .await;
+            loop {
+                match self.listener.take() {
+                    Ok(Some(change)) => self.tell(change).await,
+                    Ok(None) => break,
+                    Err(_) => return Err(behind()),
+                }
+            }
+        }
+    }
+
+    async fn acknowledge(&self, granted: SubscriptionFilter) {
+        let mut acknowledged = Acknowledged::new(granted);
+        acknowledged.meta = subscription(&self.id);
+        self.say(Method::Acknowledged, |out| {
+            write_at(&acknowledged, self.revision, out);
+        })
+        .await;
+    }
+
+    async fn tell(&self, change: &Change) {
+        self.say(method(change), |out| match change {
+            Change::Resource(uri) => {
+                let mut updated = ResourceUpdated::new(uri);
+                updated.meta = subscription(&self.id);
+                write_at(&updated, self.revision, out);
+            }
+            Change::Tools | Change::Prompts | Change::Resources => {
+                let mut signal = Signal::new();
+                signal.meta = subscription(&self.id);
+                write_at(&signal, self.revision, out);
+            }
+        })
+        .await;
+    }
+
+    async fn say(&self, method: Method, mut render: impl FnMut(&mut Vec<u8>)) {
+        let method = method.as_str();
+        poll_fn(|context| self.replies.poll_note(context, method, &mut render)).await;
+    }
+}
+
+fn method(change: &Change) -> Method {
+    match change {
+        Change::Tools => Method::ToolListChanged,
+        Change::Prompts => Method::PromptListChanged,
+        Change::Resources => Method::ResourceListChanged,
+        Change::Resource(_) => Method::ResourceUpdated,
+    }
+}
+
+fn behind() -> RpcError {
+    RpcError::internal(format!(
+        "this stream fell behind: more than {BACKLOG} changes waited for it, and some are lost; listen again and read everything again"
+    ))
+}
+
+/// Whether there is anything that a legacy client could be told of.
+pub(super) fn announces(app: &App) -> bool {
+    !lists(app).is_empty()
+}
+
+/// Tells a legacy client of changed lists until its connection is gone.
+pub(super) fn forward(app: &App, peer: Peer) -> impl Future<Output = ()> + Send + 'static {
+    let listener = app.changes.here().connection(lists(app));
+    async move {
+        loop {
+            poll_fn(|context| listener.poll_ready(context)).await;
+            // There are three lists: nobody falls behind by so few.
+            while let Ok(Some(change)) = listener.take() {
+                let Some(transport) = peer.transport() else { return };
+                transport.notify(Note::new(method(change).as_str(), None)).await;
+            }
+        }
+    }
+}
+
+/// The lists whose changes are advertised.
+fn lists(app: &App) -> Vec<Change> {
+    let mut every = SubscriptionFilter::new();
+    every.tools_list_changed = Some(true);
+    every.prompts_list_changed = Some(true);
+    every.resources_list_changed = Some(true);
+    // No resources are named, so there is nothing to refuse.
+    granted(every, &app.capabilities).map(|granted| topics(&granted)).unwrap_or_default()
+}
+
+#[cfg(test)]
+impl super::Server {
+    /// As if it had prompts and resources as well, and told of every change there is.
+    pub(crate) fn advertising_everything(self) -> super::Server {
+        use turnbuckle_types::{PromptsCapability, ResourcesCapability, ToolsCapability};
+        let (mut tools, mut prompts) = (ToolsCapability::new(), PromptsCapability::new());
+        let mut resources = ResourcesCapability::new();
+        tools.list_changed = Some(true);
+        prompts.list_changed = Some(true);
+        resources.list_changed = Some(true);
+        resources.subscribe = Some(true);
+        let mut app = App::new(&self).unwrap();
+        app.capabilities.tools = Some(tools);
+        app.capabilities.prompts = Some(prompts);
+        app.capabilities.resources = Some(resources);
+        assert!(self.app.set(std::sync::Arc::new(app)).is_ok(), "it serves already");
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,12 +4,14 @@
 //! not own: wires, framing, which requests are in flight.
 
 mod app;
+mod bus;
 mod changes;
 mod context;
 mod extract;
 mod kernel;
 mod legacy;
 mod listen;
+mod listeners;
 mod reply;
 mod run;
 mod say;
@@ -23,9 +25,11 @@ use std::sync::{Arc, OnceLock};
 use turnbuckle_types::Era;
 use turnbuckle_types::{Implementation, Revision};
 
+pub use bus::{Change, MemoryBus, SubscriptionBus};
 pub use changes::Changes;
 pub use context::Ctx;
 pub use extract::{Args, FromCall, RawArgs, State};
+pub use listeners::Listeners;
 pub use reply::{IntoReply, Json, ToolError};
 pub use say::{Amount, Report};
 pub use serving::Serving;
@@ -126,6 +130,15 @@ impl Server {
     #[must_use]
     pub fn limits(self, limits: Limits) -> Server {
         self.changed(|server| server.limits = limits)
+    }
+
+    /// Carries changes to every replica of this server, instead of the [`MemoryBus`] that it
+    /// has unless told otherwise. The bus is handed this replica's listeners at once; handles
+    /// from [`changes`](Server::changes) use it whether they were taken before or after.
+    #[must_use]
+    pub fn bus(self, bus: impl SubscriptionBus) -> Server {
+        self.changes.go_by(bus);
+        self
     }
 
     /// The way to tell clients that something changed.

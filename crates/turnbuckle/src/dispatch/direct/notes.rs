@@ -104,6 +104,16 @@ impl Notes {
         Poll::Ready(())
     }
 
+    /// Ready when the exchange has taken everything, or the handler is stopped.
+    pub(in crate::dispatch) fn poll_clear(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut inner = self.lock();
+        if inner.stopped.is_some() || inner.queue.is_empty() {
+            return Poll::Ready(());
+        }
+        inner.waiting.push(context.waker().clone());
+        Poll::Pending
+    }
+
     pub(in crate::dispatch) fn ask(&self, request: Outgoing) -> Exchange {
         match &self.back {
             Some(back) => back.open(request),

@@ -152,6 +152,12 @@ impl Shared {
                 Some(batch) => batch.answer(state, id, outcome),
                 None => state.push_outcome(serial, id, outcome),
             }
+            if handler.farewell.is_some() {
+                // 2026-07-28 basic/patterns/cancellation: a server MUST name the stream it ends.
+                state.outbox.push(NOBODY, |out| {
+                    sending::write_cancel(out, id, "the server ended this stream");
+                });
+            }
             if state.table.running_len() == 0
                 && let Some(idle) = state.idle.take()
             {

@@ -103,6 +103,10 @@ impl Drive for Sending {
         }
     }
 
+    fn take_lost(&self) -> bool {
+        matches!(&self.stage, Stage::Sent { slot, .. } if slot.take_lost())
+    }
+
     fn id(&self) -> Option<&RequestId> {
         match &self.stage {
             Stage::Sent { id, .. } => Some(id),

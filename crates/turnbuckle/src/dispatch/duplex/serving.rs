@@ -16,7 +16,11 @@ use tokio::task::AbortHandle;
 use turnbuckle_types::{Raw, RequestId, RpcError, jsonrpc};
 
 use super::{Shared, batch::Group};
-use crate::dispatch::{BoxFuture, Exchange, Outcome, Outgoing, direct, table::Serial};
+use crate::dispatch::{
+    BoxFuture, Exchange, Outcome, Outgoing, direct,
+    outbox::{Moment, Outbox},
+    table::Serial,
+};
 
 /// What the table keeps of a running request.
 pub(super) struct Handler {
@@ -28,14 +32,25 @@ pub(super) struct Handler {
     /// The result that an orderly shutdown gives, for a request that is not unfinished
     /// work: a listen stream.
     pub(super) farewell: Option<Raw>,
-    /// Notifications pushed since the batch that `counted_at` names was taken.
+    /// Notifications that wait, as of `counted_at` and what was pushed since.
     queued: usize,
-    counted_at: u64,
+    counted_at: Moment,
 }
 
 impl Handler {
     pub(super) fn new(id: RequestId, batch: Option<Arc<Group>>) -> Handler {
-        Handler { id, task: None, batch, farewell: None, queued: 0, counted_at: 0 }
+        Handler { id, task: None, batch, farewell: None, queued: 0, counted_at: Moment::default() }
+    }
+
+    /// How many of its notifications wait to be written.
+    fn waiting(&mut self, outbox: &Outbox, serial: Serial) -> usize {
+        let now = outbox.now();
+        if self.counted_at != now {
+            // Since then some have left, and some may have been put back.
+            self.queued = outbox.count_since(self.counted_at, serial);
+            self.counted_at = now;
+        }
+        self.queued
     }
 
     /// Drops the handler's future, at its next scheduling step.
@@ -136,16 +151,10 @@ impl Replies {
     ) -> Poll<()> {
         match &self.0 {
             Way::Stream { shared, id, serial } => shared.update(|state| {
-                let taken = state.outbox.taken();
                 let Some(handler) = state.table.running(id, *serial) else {
                     return Poll::Ready(());
                 };
-                if handler.counted_at != taken {
-                    // Since then some have left, and some may have been put back.
-                    handler.counted_at = taken;
-                    handler.queued = state.outbox.count(*serial);
-                }
-                if handler.queued >= shared.limits.queued_notifications {
+                if handler.waiting(&state.outbox, *serial) >= shared.limits.queued_notifications {
                     state.wait_for_room(context.waker());
                     return Poll::Pending;
                 }
@@ -161,6 +170,23 @@ impl Replies {
                 Poll::Ready(())
             }),
             Way::Direct(notes) => notes.poll_push(context, method, render),
+        }
+    }
+
+    /// Ready when no notification of this request waits to be sent, or it has ended.
+    pub(crate) fn poll_clear(&self, context: &mut Context<'_>) -> Poll<()> {
+        match &self.0 {
+            Way::Stream { shared, id, serial } => shared.update(|state| {
+                let Some(handler) = state.table.running(id, *serial) else {
+                    return Poll::Ready(());
+                };
+                if handler.waiting(&state.outbox, *serial) > 0 {
+                    state.wait_for_room(context.waker());
+                    return Poll::Pending;
+                }
+                Poll::Ready(())
+            }),
+            Way::Direct(notes) => notes.poll_clear(context),
         }
     }
 

@@ -25,6 +25,8 @@ struct Inner {
     /// When the end came, counted over all answers of the connection.
     arrived: Option<u64>,
     waker: Option<Waker>,
+    /// Whether a notification gave way since this was last asked.
+    lost: bool,
 }
 
 impl Slot {
@@ -34,6 +36,7 @@ impl Slot {
         let full = inner.notes.len() >= limit;
         if full {
             inner.notes.pop_front();
+            inner.lost = true;
         }
         inner.notes.push_back(note);
         wake(inner);
@@ -50,6 +53,11 @@ impl Slot {
 
     pub(super) fn arrived(&self) -> Option<u64> {
         self.lock().arrived
+    }
+
+    /// Whether a notification gave way since this was last asked.
+    pub(super) fn take_lost(&self) -> bool {
+        std::mem::take(&mut self.lock().lost)
     }
 
     /// What came next: every notification before the end.
