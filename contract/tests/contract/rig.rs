@@ -30,6 +30,8 @@ pub(crate) enum Wire {
     Unix,
     /// No wire at all.
     Direct,
+    /// Streamable HTTP over a TCP socket; modern only.
+    Http,
 }
 
 /// A client that is connected to a fixture of its own.
@@ -75,6 +77,12 @@ impl Rig {
                 builder.over(ours).await
             }
             Wire::Direct => builder.in_process(&server).await,
+            Wire::Http => {
+                let bound = server.serve_http("127.0.0.1:0").bind().await.unwrap();
+                let url = bound.url();
+                tokio::spawn(bound.with_shutdown(fixture.leaving()).into_future());
+                builder.no_proxy().connect(url).await
+            }
             Wire::Stdio => builder.spawn(child(limits)).await,
         };
         let fixture = (wire != Wire::Stdio).then_some(fixture);
@@ -278,6 +286,10 @@ macro_rules! contract {
     };
     (@wire $kind:ident unix $eras:tt $tests:tt) => {
         mod unix { $crate::rig::contract!(@eras $kind Unix $eras $tests); }
+    };
+    // Sessions and with them the legacy era are not on this wire yet.
+    (@wire $kind:ident http $eras:tt $tests:tt) => {
+        mod http { $crate::rig::contract!(@eras $kind Http [modern] $tests); }
     };
     (@wire $kind:ident direct $eras:tt $tests:tt) => {
         mod direct { $crate::rig::contract!(@eras $kind Direct $eras $tests); }

@@ -41,6 +41,10 @@ pub use server::{
 };
 #[cfg(all(feature = "client", feature = "http"))]
 pub use transport::http::client::{PostBody, Redirects};
+#[cfg(all(feature = "http", feature = "server"))]
+pub use transport::http::server::{
+    BoundHttp, HttpAddress, HttpBody, HttpFuture, HttpReport, HttpService, ServingHttp,
+};
 pub use turnbuckle_types as types;
 pub use turnbuckle_types::{Revision, RpcError};
 

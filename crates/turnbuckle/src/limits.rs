@@ -32,6 +32,13 @@ pub struct Limits {
     /// How many `subscriptions/listen` streams a server may have open at once, over all its
     /// connections: 10,000. One more is refused with an error that names the limit.
     pub listeners: usize,
+    /// The longest body of a request over HTTP: 4 MiB. A longer one is refused with status
+    /// 413: before any of it is read where its length is declared, else as soon as it is
+    /// passed.
+    pub body_bytes: usize,
+    /// How many requests may run at once on one HTTP endpoint, whatever their connections:
+    /// 16,384. One more is refused with status 503.
+    pub http_in_flight: usize,
 }
 
 impl Default for Limits {
@@ -44,6 +51,8 @@ impl Default for Limits {
             unsent_bytes: 64 << 20,
             stream_bytes: 256 << 20,
             listeners: 10_000,
+            body_bytes: 4 << 20,
+            http_in_flight: 16_384,
         }
     }
 }
@@ -95,6 +104,20 @@ impl Limits {
     #[must_use]
     pub fn listeners(mut self, streams: usize) -> Limits {
         self.listeners = streams;
+        self
+    }
+
+    /// Sets [`body_bytes`](Limits::body_bytes).
+    #[must_use]
+    pub fn body_bytes(mut self, bytes: usize) -> Limits {
+        self.body_bytes = bytes;
+        self
+    }
+
+    /// Sets [`http_in_flight`](Limits::http_in_flight).
+    #[must_use]
+    pub fn http_in_flight(mut self, requests: usize) -> Limits {
+        self.http_in_flight = requests;
         self
     }
 }

@@ -120,9 +120,9 @@ async fn main() -> turnbuckle::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["--stdio"] => server().serve_stdio().await,
-        ["--http", _] => {
-            eprintln!("bench-server: Streamable HTTP is not built yet");
-            std::process::exit(2)
+        ["--http", port] => {
+            let address = format!("127.0.0.1:{port}");
+            server().serve_http(address).await.map(drop)
         }
         _ => {
             eprintln!("usage: bench-server --stdio | --http PORT");

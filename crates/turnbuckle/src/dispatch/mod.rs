@@ -80,6 +80,25 @@ pub(crate) trait Serve: Send + Sync + 'static {
     }
 }
 
+/// Where a running request leaves what it says, on a wire that has a queue for each.
+#[cfg(all(feature = "http", feature = "server"))]
+pub(crate) trait Replying: Send + Sync + 'static {
+    /// Queues a notification whose params `render` appends. Pending while too many wait; a
+    /// no-op once the request has ended.
+    fn poll_note(
+        &self,
+        context: &mut Context<'_>,
+        method: &str,
+        render: &mut dyn FnMut(&mut Vec<u8>),
+    ) -> Poll<()>;
+    /// Ready when no notification of this request waits to be sent, or it has ended.
+    fn poll_clear(&self, context: &mut Context<'_>) -> Poll<()>;
+    /// Sets the result that an orderly shutdown gives, instead of an error.
+    fn at_shutdown(&self, farewell: Raw);
+    /// Asks the peer something that belongs to this request.
+    fn ask(&self, request: Outgoing) -> Exchange;
+}
+
 /// Where the messages of a stream wire come from, one a line.
 pub(crate) trait Lines: Send + 'static {
     /// The next line, or `None` at the end. Loses nothing when it is not polled again.

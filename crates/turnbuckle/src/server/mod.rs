@@ -8,6 +8,8 @@ mod bus;
 mod changes;
 mod context;
 mod extract;
+#[cfg(feature = "http")]
+mod http;
 mod kernel;
 mod legacy;
 mod listen;

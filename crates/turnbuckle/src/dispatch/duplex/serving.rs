@@ -16,6 +16,8 @@ use tokio::task::AbortHandle;
 use turnbuckle_types::{Raw, RequestId, RpcError, jsonrpc};
 
 use super::{Shared, batch::Group};
+#[cfg(all(feature = "http", feature = "server"))]
+use crate::dispatch::Replying;
 use crate::dispatch::{
     BoxFuture, Exchange, Outcome, Outgoing, direct,
     outbox::{Moment, Outbox},
@@ -101,10 +103,7 @@ pub(crate) struct Permit(Arc<AtomicUsize>);
 
 impl Permit {
     /// One more, unless that would be more than `limit`.
-    pub(in crate::dispatch) fn take(
-        in_flight: &Arc<AtomicUsize>,
-        limit: usize,
-    ) -> Result<Permit, RpcError> {
+    pub(crate) fn take(in_flight: &Arc<AtomicUsize>, limit: usize) -> Result<Permit, RpcError> {
         let before = in_flight.fetch_add(1, Relaxed);
         let permit = Permit(in_flight.clone());
         if before < limit {
@@ -128,8 +127,14 @@ pub(crate) struct Replies(Way);
 
 #[derive(Clone)]
 enum Way {
-    Stream { shared: Arc<Shared>, id: RequestId, serial: Serial },
+    Stream {
+        shared: Arc<Shared>,
+        id: RequestId,
+        serial: Serial,
+    },
     Direct(Arc<direct::Notes>),
+    #[cfg(all(feature = "http", feature = "server"))]
+    Own(Arc<dyn Replying>),
 }
 
 impl Replies {
@@ -139,6 +144,12 @@ impl Replies {
 
     pub(in crate::dispatch) fn direct(notes: Arc<direct::Notes>) -> Replies {
         Replies(Way::Direct(notes))
+    }
+
+    /// For a wire on which each request has a queue of its own.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(crate) fn own(queue: Arc<dyn Replying>) -> Replies {
+        Replies(Way::Own(queue))
     }
 
     /// Queues a notification whose params `render` appends. Pending while the request has
@@ -170,6 +181,8 @@ impl Replies {
                 Poll::Ready(())
             }),
             Way::Direct(notes) => notes.poll_push(context, method, render),
+            #[cfg(all(feature = "http", feature = "server"))]
+            Way::Own(queue) => queue.poll_note(context, method, render),
         }
     }
 
@@ -187,15 +200,22 @@ impl Replies {
                 Poll::Ready(())
             }),
             Way::Direct(notes) => notes.poll_clear(context),
+            #[cfg(all(feature = "http", feature = "server"))]
+            Way::Own(queue) => queue.poll_clear(context),
         }
     }
 
     /// Sets the result that an orderly shutdown of this side gives, instead of an error.
     pub(crate) fn at_shutdown(&self, farewell: Raw) {
-        if let Way::Stream { shared, id, serial } = &self.0
-            && let Some(handler) = shared.lock().table.running(id, *serial)
-        {
-            handler.farewell = Some(farewell);
+        match &self.0 {
+            Way::Stream { shared, id, serial } => {
+                if let Some(handler) = shared.lock().table.running(id, *serial) {
+                    handler.farewell = Some(farewell);
+                }
+            }
+            Way::Direct(_) => {}
+            #[cfg(all(feature = "http", feature = "server"))]
+            Way::Own(queue) => queue.at_shutdown(farewell),
         }
     }
 
@@ -206,6 +226,8 @@ impl Replies {
                 Exchange::new(super::sending::Sending::new(shared.clone(), request))
             }
             Way::Direct(notes) => notes.ask(request),
+            #[cfg(all(feature = "http", feature = "server"))]
+            Way::Own(queue) => queue.ask(request),
         }
     }
 }

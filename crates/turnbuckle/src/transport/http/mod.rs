@@ -6,10 +6,12 @@
 #[cfg(feature = "client")]
 pub(crate) mod client;
 #[cfg(feature = "server")]
-pub(crate) mod cors;
+mod cors;
 #[cfg(feature = "server")]
-pub(crate) mod guard;
+mod guard;
 #[cfg(feature = "server")]
 mod host;
-pub(crate) mod media;
-pub(crate) mod sse;
+mod media;
+#[cfg(feature = "server")]
+pub(crate) mod server;
+mod sse;

@@ -14,21 +14,12 @@ use bytes::{Buf as _, Bytes};
 #[cfg(feature = "server")]
 pub(crate) const KEEP_ALIVE: &[u8] = b":\n\n";
 
-/// Writes an event that carries one JSON text.
+/// What an event begins with. Its data is one line.
 #[cfg(feature = "server")]
-pub(crate) fn write_event(out: &mut Vec<u8>, json: &[u8]) {
-    out.reserve(json.len() + 8);
-    out.extend_from_slice(b"data: ");
-    let mut rest = json;
-    // A line break in JSON can only be white space between tokens, so that a space does as well.
-    while let Some(found) = memchr::memchr2(b'\n', b'\r', rest) {
-        out.extend_from_slice(&rest[..found]);
-        out.push(b' ');
-        rest = &rest[found + 1..];
-    }
-    out.extend_from_slice(rest);
-    out.extend_from_slice(b"\n\n");
-}
+pub(crate) const DATA: &[u8] = b"data: ";
+/// What ends an event.
+#[cfg(feature = "server")]
+pub(crate) const END: &[u8] = b"\n\n";
 
 /// One event.
 #[cfg(feature = "client")]

@@ -61,7 +61,7 @@ impl Events {
                     return Poll::Ready(event);
                 }
             }
-            let Some(body) = &mut self.body else { return Poll::Ready(failed(lost(wire))) };
+            let Some(body) = &mut self.body else { return Poll::Ready(failed(self.lost(wire))) };
             match ready!(body.poll_chunk(context)) {
                 Some(Ok(chunk)) => {
                     if let Some(left) = &mut self.left {
@@ -92,6 +92,16 @@ impl Events {
             let end = std::future::poll_fn(|context| body.poll_chunk(context));
             let _ = tokio::time::timeout(TRAILING, end).await;
         });
+    }
+
+    fn lost(&self, wire: &Wire) -> Error {
+        let place = wire.place();
+        let message = if self.reader.is_mid_event() {
+            format!("the stream of {place} ended in the middle of an event, before its answer")
+        } else {
+            format!("{place} ended the stream before it answered")
+        };
+        Error::new(ErrorKind::Closed, message).with_executed(Executed::Maybe)
     }
 
     fn too_long(&self, wire: &Wire) -> Error {
@@ -146,11 +156,6 @@ fn read(wire: &Wire, id: Option<&RequestId>, data: Bytes) -> Option<Event> {
 
 fn failed(error: Error) -> Event {
     Event::Done(Err(error))
-}
-
-fn lost(wire: &Wire) -> Error {
-    let message = format!("{} ended the stream before it answered", wire.place());
-    Error::new(ErrorKind::Closed, message).with_executed(Executed::Maybe)
 }
 
 fn too_much(wire: &Wire) -> Error {

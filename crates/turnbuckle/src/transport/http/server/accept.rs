@@ -1,0 +1,198 @@
+//! Owns the connections of the short way: how they are taken, bounded, and let go.
+//! Does not own what is said on them.
+
+use std::{
+    convert::Infallible,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use turnbuckle_types::RpcError;
+
+use super::{
+    HttpBody, HttpFuture, HttpReport, HttpService,
+    address::{Accepted, Listener},
+    answer,
+    drain::Phase,
+};
+use crate::dispatch::BoxFuture;
+
+/// How many connections are open at once; more wait to be accepted.
+const CONNECTIONS: usize = 10_000;
+/// How long a client may take for the head of a request, and stay without one.
+const HEAD: Duration = Duration::from_secs(30);
+/// How many headers a request may have.
+const HEADERS: usize = 100;
+/// How long they may be in all, over HTTP/2. Over HTTP/1.1 the read buffer bounds them.
+const HEADER_BYTES: u32 = 64 * 1024;
+/// How many requests one HTTP/2 connection may have in flight. Over HTTP/1.1 it is one.
+const STREAMS: u32 = 256;
+/// After how long, and how long again, an HTTP/2 peer is asked whether it is there.
+const PING: Duration = Duration::from_secs(30);
+/// How long answers that were cut short may take to be written.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long accepting pauses when the system has nothing to accept with.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A listener and everything that decides about its connections.
+pub(super) struct Accepting {
+    pub(super) listener: Listener,
+    pub(super) service: HttpService,
+    pub(super) path: Arc<str>,
+    pub(super) signal: BoxFuture<'static, ()>,
+    pub(super) deadline: Duration,
+}
+
+impl Accepting {
+    /// Serves until the signal, then until the deadline. Dropping this future closes every
+    /// connection and drops every handler.
+    pub(super) async fn run(self) -> HttpReport {
+        let Accepting { listener, service, path, mut signal, deadline } = self;
+        let (close, closing) = watch::channel(());
+        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        let builder = Arc::new(builder());
+        let mut tasks = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut signal => break,
+                Some(_) = tasks.join_next() => continue,
+                accepted = accept(&listener, &room) => accepted,
+            };
+            let Some((accepted, permit)) = accepted else { continue };
+            let door = Door {
+                service: service.clone(),
+                path: path.clone(),
+                begun: Arc::new(AtomicBool::new(false)),
+            };
+            let (builder, closing) = (builder.clone(), closing.clone());
+            tasks.spawn(async move {
+                match accepted {
+                    Accepted::Tcp(stream) => connection(stream, door, &builder, closing).await,
+                    #[cfg(unix)]
+                    Accepted::Unix(stream) => connection(stream, door, &builder, closing).await,
+                }
+                drop(permit);
+            });
+        }
+        drop(listener);
+        let drain = &service.0.drain;
+        drain.advance(Phase::Draining);
+        // The tasks hold receivers until they end; none left is fine too.
+        let _ = close.send(());
+        if timeout(deadline, all(&mut tasks)).await.is_err() {
+            drain.advance(Phase::Over);
+            let _ = timeout(LAST_WORDS, all(&mut tasks)).await;
+            tasks.shutdown().await;
+        }
+        drain.report()
+    }
+}
+
+async fn all(tasks: &mut JoinSet<()>) {
+    while tasks.join_next().await.is_some() {}
+}
+
+/// The next connection, once there is room for one; `None` if that failed. Dropping the
+/// future loses no connection.
+async fn accept(
+    listener: &Listener,
+    room: &Arc<Semaphore>,
+) -> Option<(Accepted, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = room.clone().acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok(accepted) => Some((accepted, permit)),
+        Err(error) => {
+            tracing::warn!(%error, "a connection could not be accepted");
+            // It may be that no descriptor is free: then trying again at once is no use.
+            sleep(PAUSE).await;
+            None
+        }
+    }
+}
+
+fn builder() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(HEADERS);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEADER_BYTES)
+        .keep_alive_interval(PING)
+        .keep_alive_timeout(PING);
+    builder
+}
+
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    door: Door,
+    builder: &auto::Builder<TokioExecutor>,
+    mut closing: watch::Receiver<()>,
+) {
+    let begun = door.begun.clone();
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), door));
+    tokio::select! {
+        ended = connection.as_mut() => return log(ended),
+        _ = closing.changed() => connection.as_mut().graceful_shutdown(),
+        () = silence(&begun) => return,
+    }
+    log(connection.await);
+}
+
+/// Resolves if a connection brings no request at all: the protocol's own timeouts begin only
+/// when it is known which protocol it is.
+async fn silence(begun: &AtomicBool) {
+    sleep(HEAD).await;
+    if begun.load(Ordering::Relaxed) {
+        std::future::pending().await
+    }
+}
+
+fn log(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+    if let Err(error) = ended {
+        tracing::debug!(error, "a connection failed");
+    }
+}
+
+/// Lets requests for the endpoint's path in.
+struct Door {
+    service: HttpService,
+    path: Arc<str>,
+    /// Whether any request has come.
+    begun: Arc<AtomicBool>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Door {
+    type Response = Response<HttpBody>;
+    type Error = Infallible;
+    type Future = HttpFuture<Incoming>;
+
+    fn call(&self, request: Request<Incoming>) -> HttpFuture<Incoming> {
+        self.begun.store(true, Ordering::Relaxed);
+        if request.uri().path() == &*self.path {
+            return self.service.answer(request);
+        }
+        let error = RpcError::invalid_request(format!(
+            "there is nothing here; the endpoint is {}",
+            self.path
+        ));
+        HttpFuture::ready(answer::error(StatusCode::NOT_FOUND, None, &error))
+    }
+}

@@ -1,0 +1,311 @@
+//! Owns where the short way listens: addresses, sockets, listeners that exist already.
+//! Does not own what is served there, nor who may connect.
+
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+};
+
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Where to serve: anything that names a socket, or is one.
+///
+/// | from | meaning |
+/// |---|---|
+/// | `"127.0.0.1:8080"`, `"localhost:0"` | an address; port 0 takes a free one |
+/// | `"unix:/run/mcp.sock"` | a Unix socket |
+/// | `SocketAddr`, `("127.0.0.1", 8080)` | an address |
+/// | a `TcpListener` of std or tokio, a `UnixListener` | a socket that listens already |
+///
+/// ```
+/// use turnbuckle::HttpAddress;
+/// let address = HttpAddress::from("127.0.0.1:0");
+/// # let _ = address;
+/// ```
+pub struct HttpAddress(Place);
+
+enum Place {
+    Named(String),
+    Tcp(TcpListener),
+    StdTcp(std::net::TcpListener),
+    #[cfg(unix)]
+    Unix(unix::Place),
+}
+
+/// A socket that takes connections.
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    #[cfg(unix)]
+    Unix(unix::Listener),
+}
+
+/// A connection that was taken.
+pub(super) enum Accepted {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(tokio::net::UnixStream),
+}
+
+/// Whether a socket is reached from elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Reach {
+    /// Only from this machine, over the network.
+    Loopback,
+    /// Only from this machine, through the file system.
+    Socket,
+    /// From other machines too; it needs a name.
+    Public,
+}
+
+impl HttpAddress {
+    /// Listens. Nothing public is opened unless `reach` is expected to be public.
+    pub(super) async fn listen(self, allowed: Allowed) -> Result<Listener> {
+        let listener = match self.0 {
+            Place::Named(name) => return named(&name, allowed).await,
+            Place::Tcp(listener) => listener,
+            Place::StdTcp(listener) => listener
+                .set_nonblocking(true)
+                .and_then(|()| TcpListener::from_std(listener))
+                .map_err(|error| Error::io("taking over a listener", error))?,
+            #[cfg(unix)]
+            Place::Unix(place) => return place.listen().map(Listener::Unix),
+        };
+        let address =
+            listener.local_addr().map_err(|error| Error::io("looking at a listener", error))?;
+        allowed.check(address)?;
+        Ok(Listener::Tcp(listener))
+    }
+}
+
+/// Whether an address that other machines reach may be served.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Allowed {
+    LoopbackOnly,
+    /// A public name was stated.
+    Anywhere,
+}
+
+impl Allowed {
+    fn check(self, address: SocketAddr) -> Result<()> {
+        if self == Allowed::Anywhere || is_loopback(address.ip()) {
+            return Ok(());
+        }
+        let port = address.port();
+        Err(Error::refused(format!(
+            "{address} can be reached from other machines, so the server must know its public \
+             name: call .public_host(\"mcp.example.com\") with the name that clients use, or \
+             serve on 127.0.0.1:{port}"
+        )))
+    }
+}
+
+async fn named(name: &str, allowed: Allowed) -> Result<Listener> {
+    let failed = |error| {
+        Error::new(ErrorKind::Io, format!("can't listen on `{name}`: {error}")).with_source(error)
+    };
+    let addresses: Vec<SocketAddr> = tokio::net::lookup_host(name).await.map_err(failed)?.collect();
+    for address in &addresses {
+        allowed.check(*address)?;
+    }
+    TcpListener::bind(&*addresses).await.map(Listener::Tcp).map_err(failed)
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+impl Listener {
+    pub(super) async fn accept(&self) -> std::io::Result<Accepted> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // A small answer must not wait for the acknowledgement of the one before.
+                stream.set_nodelay(true)?;
+                Ok(Accepted::Tcp(stream))
+            }
+            #[cfg(unix)]
+            Listener::Unix(listener) => listener.accept().await.map(Accepted::Unix),
+        }
+    }
+
+    pub(super) fn reach(&self) -> Reach {
+        match self {
+            Listener::Tcp(listener) => match listener.local_addr() {
+                Ok(address) if is_loopback(address.ip()) => Reach::Loopback,
+                _ => Reach::Public,
+            },
+            #[cfg(unix)]
+            Listener::Unix(_) => Reach::Socket,
+        }
+    }
+
+    pub(super) fn local_addr(&self) -> Option<SocketAddr> {
+        match self {
+            Listener::Tcp(listener) => listener.local_addr().ok(),
+            #[cfg(unix)]
+            Listener::Unix(_) => None,
+        }
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        match self {
+            Listener::Tcp(_) => match self.local_addr() {
+                Some(address) => format!("http://{address}{path}"),
+                None => format!("http://localhost{path}"),
+            },
+            #[cfg(unix)]
+            Listener::Unix(listener) => listener.url(),
+        }
+    }
+}
+
+impl From<&str> for HttpAddress {
+    fn from(address: &str) -> HttpAddress {
+        #[cfg(unix)]
+        if let Some(path) = address.strip_prefix("unix:") {
+            return HttpAddress(Place::Unix(unix::Place::Path(path.into())));
+        }
+        HttpAddress(Place::Named(address.to_owned()))
+    }
+}
+
+impl From<String> for HttpAddress {
+    fn from(address: String) -> HttpAddress {
+        HttpAddress::from(&*address)
+    }
+}
+
+impl From<&String> for HttpAddress {
+    fn from(address: &String) -> HttpAddress {
+        HttpAddress::from(&**address)
+    }
+}
+
+impl From<SocketAddr> for HttpAddress {
+    fn from(address: SocketAddr) -> HttpAddress {
+        HttpAddress(Place::Named(address.to_string()))
+    }
+}
+
+impl From<(IpAddr, u16)> for HttpAddress {
+    fn from(address: (IpAddr, u16)) -> HttpAddress {
+        SocketAddr::from(address).into()
+    }
+}
+
+impl From<(&str, u16)> for HttpAddress {
+    fn from((host, port): (&str, u16)) -> HttpAddress {
+        match host.parse::<IpAddr>() {
+            Ok(address) => (address, port).into(),
+            Err(_) => HttpAddress(Place::Named(format!("{host}:{port}"))),
+        }
+    }
+}
+
+impl From<TcpListener> for HttpAddress {
+    fn from(listener: TcpListener) -> HttpAddress {
+        HttpAddress(Place::Tcp(listener))
+    }
+}
+
+impl From<std::net::TcpListener> for HttpAddress {
+    fn from(listener: std::net::TcpListener) -> HttpAddress {
+        HttpAddress(Place::StdTcp(listener))
+    }
+}
+
+#[cfg(unix)]
+impl From<tokio::net::UnixListener> for HttpAddress {
+    fn from(listener: tokio::net::UnixListener) -> HttpAddress {
+        HttpAddress(Place::Unix(unix::Place::Listener(listener)))
+    }
+}
+
+impl fmt::Debug for HttpAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Place::Named(name) => f.debug_tuple("HttpAddress").field(name).finish(),
+            Place::Tcp(listener) => f.debug_tuple("HttpAddress").field(listener).finish(),
+            Place::StdTcp(listener) => f.debug_tuple("HttpAddress").field(listener).finish(),
+            #[cfg(unix)]
+            Place::Unix(place) => f.debug_tuple("HttpAddress").field(place).finish(),
+        }
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::{
+        io,
+        os::unix::{fs::FileTypeExt as _, net},
+        path::{Path, PathBuf},
+    };
+
+    use tokio::net::{UnixListener, UnixStream};
+
+    use crate::error::{Error, Result};
+
+    #[derive(Debug)]
+    pub(super) enum Place {
+        Path(PathBuf),
+        Listener(UnixListener),
+    }
+
+    /// A Unix socket, and its file if that is ours to remove.
+    #[derive(Debug)]
+    pub(in super::super) struct Listener {
+        listener: UnixListener,
+        path: Option<PathBuf>,
+    }
+
+    impl Place {
+        pub(super) fn listen(self) -> Result<Listener> {
+            let path = match self {
+                Place::Listener(listener) => return Ok(Listener { listener, path: None }),
+                Place::Path(path) => path,
+            };
+            let bound = UnixListener::bind(&path).or_else(|error| {
+                if error.kind() == io::ErrorKind::AddrInUse && is_left_behind(&path) {
+                    std::fs::remove_file(&path)?;
+                    return UnixListener::bind(&path);
+                }
+                Err(error)
+            });
+            let listener = bound.map_err(|error| {
+                Error::io(&format!("can't listen on `unix:{}`", path.display()), error)
+            })?;
+            Ok(Listener { listener, path: Some(path) })
+        }
+    }
+
+    /// Whether this is the socket of a server that is gone. One that is alive is not touched.
+    fn is_left_behind(path: &Path) -> bool {
+        let is_socket =
+            std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
+        let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        is_socket && net::UnixStream::connect(path).err().is_some_and(refused)
+    }
+
+    impl Listener {
+        pub(super) async fn accept(&self) -> io::Result<UnixStream> {
+            self.listener.accept().await.map(|(stream, _)| stream)
+        }
+
+        pub(super) fn url(&self) -> String {
+            let address = self.listener.local_addr().ok();
+            let path = address.as_ref().and_then(|address| address.as_pathname());
+            format!("unix:{}", path.unwrap_or(Path::new("")).display())
+        }
+    }
+
+    impl Drop for Listener {
+        fn drop(&mut self) {
+            if let Some(path) = &self.path {
+                // Whoever removed it first was right to.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Owns the body of an answer: a few pieces, or the events of a handler that it polls.
+//! Does not own what is in them.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use super::{
+    super::sse,
+    answer,
+    running::{Polled, Running},
+};
+
+/// What is left to send; empty ones are skipped.
+pub(super) type Pieces = [Bytes; 3];
+
+/// The body of an answer.
+///
+/// Of a call that streams it is where the handler runs: dropping it drops the handler.
+///
+/// ```
+/// use http_body::Body;
+/// use turnbuckle::HttpBody;
+/// let empty = HttpBody::default();
+/// assert!(empty.is_end_stream());
+/// ```
+#[derive(Default)]
+pub struct HttpBody(Kind);
+
+enum Kind {
+    Pieces(Pieces),
+    /// A handler that has not ended.
+    Stream(Box<Running>),
+}
+
+impl Default for Kind {
+    fn default() -> Kind {
+        Kind::Pieces(Pieces::default())
+    }
+}
+
+impl HttpBody {
+    pub(super) fn pieces(pieces: Pieces) -> HttpBody {
+        HttpBody(Kind::Pieces(pieces))
+    }
+
+    pub(super) fn stream(running: Running) -> HttpBody {
+        HttpBody(Kind::Stream(Box::new(running)))
+    }
+}
+
+impl Body for HttpBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Kind::Stream(running) = &mut self.0 {
+            match ready!(running.poll(context)) {
+                Polled::Said => return frame(running.take().into()),
+                Polled::Quiet => return frame(Bytes::from_static(sse::KEEP_ALIVE)),
+                Polled::Done(done) => {
+                    let last = answer::last_event(&running.id, done);
+                    self.0 = Kind::Pieces(last);
+                }
+            }
+        }
+        let Kind::Pieces(pieces) = &mut self.0 else { return Poll::Pending };
+        match pieces.iter_mut().find(|piece| !piece.is_empty()) {
+            Some(piece) => frame(std::mem::take(piece)),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Pieces(pieces) => pieces.iter().all(Bytes::is_empty),
+            Kind::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Pieces(pieces) => {
+                SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
+            }
+            Kind::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+fn frame(bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    Poll::Ready(Some(Ok(Frame::data(bytes))))
+}
+
+impl fmt::Debug for HttpBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match &self.0 {
+            Kind::Pieces(_) => "pieces",
+            Kind::Stream(_) => "stream",
+        };
+        f.debug_tuple("HttpBody").field(&kind).finish()
+    }
+}

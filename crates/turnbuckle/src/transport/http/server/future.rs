@@ -1,0 +1,213 @@
+//! Owns the way of one HTTP request: its body is read, its message judged, its handler polled
+//! until there is something to answer with. Does not own the answer once it streams.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode};
+use http_body::Body;
+use pin_project_lite::pin_project;
+use turnbuckle_types::{
+    RpcError,
+    jsonrpc::{self, Frame, Message, Notification, Request, Role},
+};
+
+use super::{
+    Endpoint, answer,
+    body::HttpBody,
+    queue::Queue,
+    receive::Receiving,
+    running::{Polled, Running},
+};
+use crate::dispatch::{
+    Incoming, Note, Reply,
+    duplex::{Permit, Replies, panicked},
+};
+
+pin_project! {
+    /// The answer to one HTTP request.
+    ///
+    /// The handler runs in here, and in the body of the answer once that has begun: dropping
+    /// either drops the handler, which is how a request over HTTP is cancelled.
+    ///
+    /// ```
+    /// use turnbuckle::{HttpBody, HttpFuture};
+    /// fn is_a_future<B: http_body::Body + Send>(future: HttpFuture<B>) -> impl Future + Send {
+    ///     future
+    /// }
+    /// # let _ = is_a_future::<HttpBody>;
+    /// ```
+    #[must_use = "nothing is served until this is polled"]
+    pub struct HttpFuture<B> {
+        #[pin]
+        stage: Stage<B>,
+        // What the answer gets besides, where pages may read answers.
+        sharing: Option<Box<HeaderMap>>,
+    }
+}
+
+pin_project! {
+    #[project = Projected]
+    enum Stage<B> {
+        Reading { #[pin] body: B, receiving: Receiving, asked: Option<Asked> },
+        Running { running: Option<Running> },
+        Answered { response: Option<Response<HttpBody>> },
+    }
+}
+
+/// What is known of a request before its body.
+struct Asked {
+    endpoint: Arc<Endpoint>,
+    headers: HeaderMap,
+}
+
+/// What a message has become.
+enum Begun {
+    Answered(Response<HttpBody>),
+    Running(Running),
+}
+
+impl<B> HttpFuture<B> {
+    /// Reads the body first.
+    pub(super) fn read(endpoint: Arc<Endpoint>, headers: HeaderMap, body: B) -> HttpFuture<B> {
+        let receiving = Receiving::new(endpoint.limits.body_bytes);
+        let asked = Some(Asked { endpoint, headers });
+        HttpFuture { stage: Stage::Reading { body, receiving, asked }, sharing: None }
+    }
+
+    /// Has its answer already.
+    pub(super) fn ready(response: Response<HttpBody>) -> HttpFuture<B> {
+        HttpFuture { stage: Stage::Answered { response: Some(response) }, sharing: None }
+    }
+
+    /// Adds headers to the answer, whatever it will be.
+    pub(super) fn sharing(mut self, headers: Option<Box<HeaderMap>>) -> Self {
+        self.sharing = headers;
+        self
+    }
+}
+
+impl<B: Body> Future for HttpFuture<B> {
+    type Output = Result<Response<HttpBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let mut response = ready!(poll_stage(this.stage.as_mut(), context));
+        if let Some(headers) = this.sharing.take() {
+            response.headers_mut().extend(*headers);
+        }
+        Poll::Ready(Ok(response))
+    }
+}
+
+fn poll_stage<B: Body>(
+    mut stage: Pin<&mut Stage<B>>,
+    context: &mut Context<'_>,
+) -> Poll<Response<HttpBody>> {
+    loop {
+        let next = match stage.as_mut().project() {
+            Projected::Reading { body, receiving, asked } => {
+                let text = ready!(receiving.poll(body, context));
+                match (text, asked.take()) {
+                    (Ok(text), Some(asked)) => begin(asked, text),
+                    (Err(refusal), _) => Begun::Answered(answer::refused(refusal)),
+                    // Polled again after it was ready.
+                    (Ok(_), None) => return Poll::Pending,
+                }
+            }
+            Projected::Running { running } => return poll_running(running, context),
+            Projected::Answered { response } => {
+                return response.take().map_or(Poll::Pending, Poll::Ready);
+            }
+        };
+        stage.set(match next {
+            Begun::Answered(response) => Stage::Answered { response: Some(response) },
+            Begun::Running(running) => Stage::Running { running: Some(running) },
+        });
+    }
+}
+
+/// Polls a handler that has said nothing yet. When it does, it moves into the answer's body.
+fn poll_running(
+    running: &mut Option<Running>,
+    context: &mut Context<'_>,
+) -> Poll<Response<HttpBody>> {
+    let Some(handler) = running else { return Poll::Pending };
+    let response = match ready!(handler.poll(context)) {
+        Polled::Done(done) => answer::done(&handler.id, done),
+        Polled::Said | Polled::Quiet => match running.take() {
+            Some(running) => answer::stream(running),
+            None => return Poll::Pending,
+        },
+    };
+    *running = None;
+    Poll::Ready(response)
+}
+
+/// Judges a message and starts what it asks for.
+fn begin(asked: Asked, text: Bytes) -> Begun {
+    let depth = asked.endpoint.limits.json_depth;
+    let refused = |message: &'static str| {
+        Begun::Answered(answer::fault(None, &RpcError::invalid_request(message)))
+    };
+    match jsonrpc::parse(text, depth) {
+        Ok(Message::Single(Frame::Request(request))) => start(asked, request),
+        Ok(Message::Single(Frame::Notification(Notification { method, params }))) => {
+            // A cancellation cancels nothing here: the request's own stream would be closed.
+            asked.endpoint.serve.note(Note { method, params });
+            Begun::Answered(answer::empty(StatusCode::ACCEPTED))
+        }
+        Ok(Message::Single(Frame::Response(_))) => {
+            refused("a response was posted, but this server asks nothing")
+        }
+        Ok(Message::Batch(_)) => refused("batches are not part of this revision"),
+        Err(fault) => {
+            let id = fault.id.filter(|_| fault.role == Role::Request);
+            Begun::Answered(answer::fault(id.as_ref(), &fault.error))
+        }
+    }
+}
+
+fn start(asked: Asked, request: Request) -> Begun {
+    let Asked { endpoint, headers } = asked;
+    let Request { id, method, params } = request;
+    let limit = endpoint.limits.http_in_flight;
+    let Ok(permit) = Permit::take(&endpoint.in_flight, limit) else {
+        let error = RpcError::internal(format!(
+            "too many requests in flight: the limit is {limit} (http_in_flight)"
+        ));
+        return Begun::Answered(answer::error(StatusCode::SERVICE_UNAVAILABLE, Some(&id), &error));
+    };
+    let mut incoming = Incoming::new(id.clone(), method, params, permit);
+    incoming.headers = Some(headers);
+    let queue = Arc::new(Queue::new(endpoint.limits.queued_notifications));
+    let replies = Replies::own(queue.clone());
+    let reply = catch_unwind(AssertUnwindSafe(|| endpoint.serve.serve(incoming, replies)))
+        .unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref()))));
+    match reply {
+        Reply::Now(outcome) => Begun::Answered(answer::outcome(&id, outcome)),
+        Reply::Later(handler) => Begun::Running(Running::new(id, handler, queue, endpoint)),
+        Reply::Never => {
+            let error = RpcError::internal("this request is not answered");
+            Begun::Answered(answer::outcome(&id, Err(error)))
+        }
+    }
+}
+
+impl<B> fmt::Debug for HttpFuture<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = match &self.stage {
+            Stage::Reading { .. } => "reading",
+            Stage::Running { .. } => "running",
+            Stage::Answered { .. } => "answered",
+        };
+        f.debug_tuple("HttpFuture").field(&stage).finish()
+    }
+}

@@ -1,0 +1,74 @@
+//! Owns how long nothing has happened. Does not own what is done about it.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A window of silence. It costs nothing until someone waits, and next to nothing when
+/// something happens: the timer is only moved when it has run out.
+pub(super) struct Idle {
+    window: Duration,
+    since: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Idle {
+    pub(super) fn new(window: Duration) -> Idle {
+        Idle { window, since: None, timer: None }
+    }
+
+    /// Something happened.
+    pub(super) fn touch(&mut self) {
+        if self.timer.is_some() {
+            self.since = Some(Instant::now());
+        }
+    }
+
+    /// Ready each time that nothing has happened for the whole window.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let window = self.window;
+        let timer = self.timer.get_or_insert_with(|| {
+            let now = Instant::now();
+            self.since = Some(now);
+            Box::pin(sleep_until(now + window))
+        });
+        while timer.as_mut().poll(context).is_ready() {
+            let now = Instant::now();
+            let end = self.since.map_or(now, |since| since + window);
+            if end <= now {
+                self.since = Some(now);
+                timer.as_mut().reset(now + window);
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(end);
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    const WINDOW: Duration = Duration::from_secs(15);
+
+    #[tokio::test(start_paused = true)]
+    async fn the_window_begins_with_the_first_wait_and_again_with_each_event() {
+        let mut idle = Idle::new(WINDOW);
+        let start = Instant::now();
+        poll_fn(|context| idle.poll(context)).await;
+        assert_eq!(start.elapsed(), WINDOW);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        idle.touch();
+        poll_fn(|context| idle.poll(context)).await;
+        assert_eq!(start.elapsed(), WINDOW * 2 + Duration::from_secs(10));
+        poll_fn(|context| idle.poll(context)).await;
+        assert_eq!(start.elapsed(), WINDOW * 3 + Duration::from_secs(10));
+    }
+}

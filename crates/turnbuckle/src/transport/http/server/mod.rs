@@ -1,0 +1,213 @@
+//! The server's side of HTTP.
+//!
+//! Owns: the service that answers HTTP requests, and the listener of the short way. Does not
+//! own: what the requests mean, nor any connection that it did not accept itself.
+
+mod accept;
+mod address;
+mod answer;
+mod body;
+mod drain;
+mod future;
+mod gate;
+mod idle;
+mod queue;
+mod receive;
+mod running;
+mod serving;
+
+use std::{
+    convert::Infallible,
+    fmt,
+    sync::{Arc, atomic::AtomicUsize},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Buf;
+use http::{Request, Response, StatusCode};
+use http_body::Body;
+use turnbuckle_types::{RpcError, jsonrpc::Fault};
+
+pub use address::HttpAddress;
+pub use body::HttpBody;
+pub use drain::HttpReport;
+pub use future::HttpFuture;
+pub use serving::{BoundHttp, ServingHttp};
+
+use crate::{
+    dispatch::{Incoming, Note, Reply, Serve, duplex::Replies},
+    error::{Error, Result},
+    limits::Limits,
+};
+use drain::{Drain, Phase};
+use gate::Gate;
+
+/// How long an answer may be silent before a comment keeps it alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// A server as a service for HTTP requests, to be mounted in axum, hyper or anything that
+/// speaks tower.
+///
+/// It serves one endpoint, whatever the path: the router in front of it decides that. Until
+/// it is told otherwise it serves loopback names only, so that no page on the web can reach a
+/// local server by another name.
+///
+/// ```
+/// use turnbuckle::Server;
+/// let server = Server::new("demo", "1.0");
+/// let app: axum::Router = axum::Router::new()
+///     .nest_service("/mcp", server.into_http().public_host("mcp.example.com"));
+/// # let _ = app;
+/// ```
+///
+/// It needs the tokio runtime with its timers.
+#[derive(Clone)]
+pub struct HttpService(Arc<Endpoint>);
+
+/// What all requests to one endpoint share.
+#[derive(Clone)]
+struct Endpoint {
+    serve: Arc<dyn Serve>,
+    /// Why nothing can be served.
+    problem: Option<Arc<str>>,
+    gate: Gate,
+    limits: Limits,
+    keep_alive: Duration,
+    in_flight: Arc<AtomicUsize>,
+    drain: Arc<Drain>,
+}
+
+impl HttpService {
+    pub(crate) fn new(serve: Result<Arc<dyn Serve>>, limits: Limits) -> HttpService {
+        let (serve, problem) = match serve {
+            Ok(serve) => (serve, None),
+            Err(error) => (Arc::new(Nothing) as Arc<dyn Serve>, Some(error.to_string().into())),
+        };
+        HttpService(Arc::new(Endpoint {
+            serve,
+            problem,
+            gate: Gate::new(limits.body_bytes),
+            limits,
+            keep_alive: KEEP_ALIVE,
+            in_flight: Arc::default(),
+            drain: Arc::default(),
+        }))
+    }
+
+    /// States a name under which clients reach this server: `mcp.example.com`, or with a
+    /// port. May be called again for each further name. Loopback names stay allowed.
+    #[must_use]
+    pub fn public_host(self, host: impl Into<String>) -> HttpService {
+        self.changed(|endpoint| endpoint.gate.allow_host(host.into()))
+    }
+
+    /// Lets requests through that pages of this origin (`https://app.example.com`) cause.
+    /// Requests from any other foreign origin are refused, always.
+    #[must_use]
+    pub fn allow_origin(self, origin: impl Into<String>) -> HttpService {
+        self.changed(|endpoint| endpoint.gate.allow_origin(origin.into()))
+    }
+
+    /// Lets pages of these origins call this server from a browser: they are allowed as by
+    /// [`allow_origin`](HttpService::allow_origin), and may read the answers.
+    #[must_use]
+    pub fn cors<O: Into<String>>(self, origins: impl IntoIterator<Item = O>) -> HttpService {
+        let origins = origins.into_iter().map(Into::into);
+        self.changed(|endpoint| endpoint.gate.allow_readers(origins))
+    }
+
+    /// How long an answer may be silent: 15 s. Then it becomes an event stream, if it is not
+    /// one yet, and a comment is sent.
+    #[must_use]
+    pub fn keep_alive(self, window: Duration) -> HttpService {
+        self.changed(|endpoint| endpoint.keep_alive = window)
+    }
+
+    /// Looks whether everything that was said fits together: the server's tools, hosts,
+    /// origins. A service with a problem answers every request with status 500.
+    pub fn check(&self) -> Result<()> {
+        match self.0.problem() {
+            Some(problem) => Err(Error::refused(problem.to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends every listen stream in good order, now and from now on; calls are not disturbed.
+    ///
+    /// For programs that stop the listener themselves: without it, streams that would never
+    /// end keep a graceful shutdown waiting. All clones of the service are meant.
+    pub fn shutdown(&self) {
+        self.0.drain.advance(Phase::Draining);
+    }
+
+    fn changed(mut self, change: impl FnOnce(&mut Endpoint)) -> HttpService {
+        change(Arc::make_mut(&mut self.0));
+        self
+    }
+
+    fn answer<B>(&self, request: Request<B>) -> HttpFuture<B> {
+        let endpoint = &self.0;
+        if let Some(problem) = endpoint.problem() {
+            tracing::error!(problem, "this server can't serve");
+            let error = RpcError::internal("internal error");
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            return HttpFuture::ready(answer::error(status, None, &error));
+        }
+        let (head, body) = request.into_parts();
+        if let Some(response) = endpoint.gate.preflight(&head) {
+            return HttpFuture::ready(response);
+        }
+        let sharing = endpoint.gate.sharing(&head.headers);
+        let future = match endpoint.gate.judge(&head) {
+            Some(response) => HttpFuture::ready(response),
+            None => HttpFuture::read(endpoint.clone(), head.headers, body),
+        };
+        future.sharing(sharing)
+    }
+}
+
+impl Endpoint {
+    fn problem(&self) -> Option<&str> {
+        self.problem.as_deref().or_else(|| self.gate.problem())
+    }
+}
+
+/// Stands in for a server that has a problem. It is never asked.
+struct Nothing;
+
+impl Serve for Nothing {
+    fn serve(&self, _: Incoming, _: Replies) -> Reply {
+        Reply::Never
+    }
+
+    fn note(&self, _: Note) {}
+
+    fn answers(&self, _: &Fault) -> bool {
+        false
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for HttpService
+where
+    B: Body + Send + 'static,
+    B::Data: Buf,
+{
+    type Response = Response<HttpBody>;
+    type Error = Infallible;
+    type Future = HttpFuture<B>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> HttpFuture<B> {
+        self.answer(request)
+    }
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpService").field("gate", &self.0.gate).finish_non_exhaustive()
+    }
+}
