@@ -15,7 +15,7 @@ use turnbuckle_contract::{Count, SECRET};
 
 use crate::rig::{Rig, Wire, contract, eventually};
 
-contract! { everywhere on [memory stdio unix direct] in [legacy modern]:
+contract! { everywhere on [memory stdio unix direct http] in [legacy modern]:
     a01_a_result_arrives,
     a01_the_peers_error_arrives_intact,
     a01_time_that_runs_out_is_a_timeout,
@@ -30,13 +30,17 @@ contract! { everywhere on [memory stdio unix direct] in [legacy modern]:
     a04_an_id_is_free_again_however_its_request_ended,
     a05_text_and_number_are_one_key,
     a06_a_minted_id_skips_those_that_callers_took,
-    a07_what_is_no_id_cancels_nothing,
     a09_after_a_close_everyone_is_told_the_same,
     a10_a_handlers_failure_is_an_error_without_details,
     a10_a_panicking_progress_callback_costs_only_itself,
 }
 
-contract! { with_settings unconnected on [memory stdio unix direct] in [legacy modern]:
+// Over HTTP a cancel by name never reaches the peer: `c_client` has those lines.
+contract! { by_name on [memory stdio unix direct] in [legacy modern]:
+    a07_what_is_no_id_cancels_nothing,
+}
+
+contract! { with_settings unconnected on [memory stdio unix direct http] in [legacy modern]:
     a10_a_panicking_observer_costs_only_itself,
     a12b_progress_reaches_observers_too,
     a12b_log_messages_reach_observers,
@@ -46,7 +50,7 @@ contract! { streams on [memory stdio unix] in [legacy modern]:
     a12_a_shutdown_answers_what_still_runs,
 }
 
-contract! { in_process unconnected on [memory unix direct] in [legacy modern]:
+contract! { in_process unconnected on [memory unix direct http] in [legacy modern]:
     a11_ids_are_scoped_to_the_connection,
 }
 

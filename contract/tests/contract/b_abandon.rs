@@ -7,16 +7,20 @@ use turnbuckle_contract::Count;
 
 use crate::rig::{Rig, contract};
 
-contract! { everywhere on [memory stdio unix direct] in [legacy modern]:
+contract! { everywhere on [memory stdio unix direct http] in [legacy modern]:
     b13_dropping_a_call_stops_its_handler,
     b13_a_timeout_stops_the_handler,
     b14_a_call_that_was_never_polled_never_was,
-    b17_a_named_cancel_stops_the_handler_and_is_not_answered,
     b18_a_cancel_that_names_nothing_is_ignored,
     b18_a_cancel_after_the_answer_changes_nothing,
     b19_the_other_call_runs_on,
     b19_every_second_of_a_hundred_is_abandoned,
     b20_the_connection_serves_on,
+}
+
+// Over HTTP a cancel by name never reaches the peer: `c_client` has those lines.
+contract! { by_name on [memory stdio unix direct] in [legacy modern]:
+    b17_a_named_cancel_stops_the_handler_and_is_not_answered,
 }
 
 const DROPPED: Count = Count { started: 1, finished: 0, dropped: 1, cancelled: 0, reached: 0 };

@@ -13,7 +13,7 @@ use turnbuckle_contract::Count;
 
 use crate::rig::{Rig, Wire, contract};
 
-contract! { everywhere on [memory stdio unix direct] in [legacy modern]:
+contract! { everywhere on [memory stdio unix direct http] in [legacy modern]:
     e32_a_cancelled_handler_stops_within_a_scheduling_step,
     e32_a_cooperative_handler_is_told_and_may_wind_down,
     e32_a_stubborn_handler_is_ended_after_its_grace,
@@ -25,12 +25,12 @@ contract! { everywhere on [memory stdio unix direct] in [legacy modern]:
     e33_shielded_work_returns_to_a_handler_that_lives,
 }
 
-contract! { listening on [memory stdio unix direct] in [modern]:
+contract! { listening on [memory stdio unix direct http] in [modern]:
     e35_dropping_a_listen_stream_unsubscribes,
     e35_a_listen_stream_tells_of_changes,
 }
 
-contract! { leaving on [memory stdio unix] in [modern]:
+contract! { leaving on [memory stdio unix http] in [modern]:
     e35_a_server_that_leaves_ends_its_listen_streams_in_good_order,
 }
 
@@ -41,7 +41,7 @@ contract! { asking unconnected on [memory stdio unix direct] in [legacy]:
     e35_a_question_that_fails_is_an_error_of_the_client,
 }
 
-contract! { not_asking on [memory stdio unix direct] in [modern]:
+contract! { not_asking on [memory stdio unix direct http] in [modern]:
     e35_a_modern_server_can_not_ask,
 }
 

@@ -11,7 +11,7 @@ use turnbuckle_contract::SECRET;
 
 use crate::rig::{Rig, Wire, contract, eventually, virtually};
 
-contract! { everywhere on [memory stdio unix direct] in [legacy modern]:
+contract! { everywhere on [memory stdio unix direct http] in [legacy modern]:
     law01_a_thousand_calls_of_every_sort_end_exactly_once,
     law05_progress_comes_in_order_all_of_it_and_before_the_result,
     law05_progress_of_many_calls_is_not_mixed,
@@ -19,7 +19,7 @@ contract! { everywhere on [memory stdio unix direct] in [legacy modern]:
     law07_a_version_that_is_not_served_is_told_apart,
 }
 
-contract! { limited unconnected on [memory stdio unix direct] in [legacy modern]:
+contract! { limited unconnected on [memory stdio unix direct http] in [legacy modern]:
     law08_one_request_too_many_is_refused,
 }
 
@@ -27,12 +27,12 @@ contract! { streams unconnected on [memory stdio unix] in [legacy modern]:
     law08_a_message_over_the_limit_is_refused,
 }
 
-contract! { in_process unconnected on [memory unix direct] in [legacy modern]:
+contract! { in_process unconnected on [memory unix direct http] in [legacy modern]:
     law06_a_client_that_is_gone_leaves_no_handler_behind,
     law06_a_call_that_is_kept_running_ends_with_its_connection,
 }
 
-contract! { leaving unconnected on [memory unix] in [legacy modern]:
+contract! { leaving unconnected on [memory unix http] in [legacy modern]:
     law06_a_server_that_is_gone_leaves_no_caller_waiting,
 }
 

@@ -14,14 +14,14 @@ use crate::{
     rig::{Rig, Wire, contract, eventually, poll_once, virtually, within},
 };
 
-contract! { everywhere on [memory stdio unix direct] in [modern]:
+contract! { everywhere on [memory stdio unix direct http] in [modern]:
     e35_what_is_granted_is_what_is_asked_for_and_advertised,
     e35_each_stream_hears_what_it_asked_for_once,
     e35_a_stream_that_nobody_reads_slows_no_other,
     e22_closing_a_connection_releases_its_streams,
 }
 
-contract! { limited unconnected on [memory stdio unix direct] in [modern]:
+contract! { limited unconnected on [memory stdio unix direct http] in [modern]:
     e35_no_more_than_the_limit_may_listen,
 }
 

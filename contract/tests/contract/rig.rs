@@ -78,9 +78,10 @@ impl Rig {
             }
             Wire::Direct => builder.in_process(&server).await,
             Wire::Http => {
-                let bound = server.serve_http("127.0.0.1:0").bind().await.unwrap();
+                let serving = server.serve_http("127.0.0.1:0").with_shutdown(fixture.leaving());
+                let bound = serving.bind().await.unwrap();
                 let url = bound.url();
-                tokio::spawn(bound.with_shutdown(fixture.leaving()).into_future());
+                tokio::spawn(bound.into_future());
                 builder.no_proxy().connect(url).await
             }
             Wire::Stdio => builder.spawn(child(limits)).await,
@@ -191,7 +192,7 @@ fn serve(serving: turnbuckle::Serving, fixture: &Fixture) {
 
 fn limited(limits: &[(&str, usize)]) -> Limits {
     limits.iter().fold(Limits::default(), |limits, (name, value)| match *name {
-        "--in-flight" => limits.in_flight(*value),
+        "--in-flight" => limits.in_flight(*value).http_in_flight(*value),
         "--line-bytes" => limits.line_bytes(*value),
         "--listeners" => limits.listeners(*value),
         _ => panic!("no such limit: {name}"),

@@ -40,7 +40,10 @@ pub(crate) fn ladder(
     mirror::agrees(headers, mirror::METHOD, Some(method))?;
     if let Some(member) = Method::from_name(method).and_then(|method| method.row().mirrored) {
         let value = text_member(params, member);
-        mirror::agrees(headers, mirror::NAME, value.as_deref())?;
+        // A name that is none can't be repeated; the kernel says better what is wrong with it.
+        if value.is_some() || headers.find(mirror::NAME) != Found::Absent {
+            mirror::agrees(headers, mirror::NAME, value.as_deref())?;
+        }
     }
     match (declared, header) {
         // The header alone says that it is modern: then the envelope is what lacks.
@@ -180,6 +183,13 @@ mod tests {
                 "{params} {headers:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_for_the_kernel_to_refuse() {
+        let params = sound("2026-07-28").replace(r#""a""#, "5");
+        assert!(walk("tools/call", &params, &[V, CALL]).is_ok());
+        assert_eq!(walk("tools/call", &params, &[V, CALL, A]).unwrap_err(), code::HEADER_MISMATCH);
     }
 
     #[test]
