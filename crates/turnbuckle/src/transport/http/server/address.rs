@@ -2,13 +2,16 @@
 //! Does not own what is served there, nor who may connect.
 
 use std::{
-    fmt,
+    fmt, io,
     net::{IpAddr, SocketAddr},
 };
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::error::{Error, ErrorKind, Result};
+
+/// How many connections may wait to be accepted; the system may allow fewer.
+const BACKLOG: u32 = 4096;
 
 /// Where to serve: anything that names a socket, or is one.
 ///
@@ -109,7 +112,29 @@ async fn named(name: &str, allowed: Allowed) -> Result<Listener> {
     for address in &addresses {
         allowed.check(*address)?;
     }
-    TcpListener::bind(&*addresses).await.map(Listener::Tcp).map_err(failed)
+    let mut last = None;
+    for address in addresses {
+        match listen(address) {
+            Ok(listener) => return Ok(Listener::Tcp(listener)),
+            Err(error) => last = Some(error),
+        }
+    }
+    let none = || io::Error::new(io::ErrorKind::InvalidInput, "it names no address");
+    Err(failed(last.unwrap_or_else(none)))
+}
+
+/// A queue of the usual length loses connections when many come at once, and a client tries
+/// again only after a second.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that is started again finds its address free. Elsewhere this means another thing.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 fn is_loopback(address: IpAddr) -> bool {
