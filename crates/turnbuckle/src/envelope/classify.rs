@@ -25,11 +25,20 @@ pub(crate) fn classify(
     params: &Params,
     served: &[Revision],
 ) -> Result<Route, RpcError> {
-    let meta = match &params.meta {
+    route(method, meta_of(params)?, served)
+}
+
+/// The `_meta` of a request.
+pub(super) fn meta_of(params: &Params) -> Result<Meta, RpcError> {
+    match &params.meta {
         Some(raw) => Meta::from_raw(raw)
-            .map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}")))?,
-        None => Meta::new(),
-    };
+            .map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}"))),
+        None => Ok(Meta::new()),
+    }
+}
+
+/// [`classify`] for a request whose `_meta` has been read.
+pub(super) fn route(method: &str, meta: Meta, served: &[Revision]) -> Result<Route, RpcError> {
     let declared = meta.protocol_version().map_err(|error| invalid(&error))?;
     let Some(version) = declared else {
         return undeclared(method, meta);

@@ -4,7 +4,7 @@
 use turnbuckle_types::{Era, Meta, Method, Revision, RpcError, jsonrpc::Params};
 
 use super::{
-    classify::{Route, classify, unsupported},
+    classify::{Route, meta_of, route, unsupported},
     mirror::{self, Found, Headers},
 };
 
@@ -20,19 +20,16 @@ pub(crate) fn ladder(
     headers: &dyn Headers,
     served: &[Revision],
 ) -> Result<Route, RpcError> {
-    let meta = match &params.meta {
-        // What is wrong with it is said where it is read.
-        Some(raw) => Meta::from_raw(raw).unwrap_or_default(),
-        None => Meta::new(),
-    };
-    let declared = meta.protocol_version().unwrap_or_default();
+    // What is wrong with it is said after the headers.
+    let meta = meta_of(params);
+    let declared = meta.as_ref().ok().and_then(|meta| meta.protocol_version().unwrap_or_default());
     let header = match headers.find(mirror::VERSION) {
         Found::Once(value) => mirror::decode(value),
         Found::Absent => None,
         Found::Several => return Err(mirror::repeated(mirror::VERSION)),
     };
     if declared.is_none() && header.as_deref().is_none_or(is_legacy) {
-        return legacy(method, params, header.as_deref(), served);
+        return legacy(method, params, meta, header.as_deref(), served);
     }
     if declared.is_some() {
         mirror::agrees(headers, mirror::VERSION, declared.as_deref())?;
@@ -49,11 +46,11 @@ pub(crate) fn ladder(
         // The header alone says that it is modern: then the envelope is what lacks.
         (None, Some(version)) => match version.parse::<Revision>() {
             Ok(revision) if served.contains(&revision) => {
-                classify(method, params, served).and_then(|_| Err(undeclared()))
+                route(method, meta?, served).and_then(|_| Err(undeclared()))
             }
             _ => Err(unsupported(&version, served)),
         },
-        _ => classify(method, params, served),
+        _ => route(method, meta?, served),
     }
 }
 
@@ -70,11 +67,12 @@ fn undeclared() -> RpcError {
 fn legacy(
     method: &str,
     params: &Params,
+    meta: Result<Meta, RpcError>,
     header: Option<&str>,
     served: &[Revision],
 ) -> Result<Route, RpcError> {
     if served.iter().any(|revision| revision.era() == Era::Legacy) {
-        return classify(method, params, served);
+        return route(method, meta?, served);
     }
     if Method::from_name(method) == Some(Method::Initialize) {
         let requested = text_member(params, "protocolVersion").unwrap_or_default();

@@ -1,22 +1,14 @@
 //! Owns the connections of the short way: how they are taken, bounded, and let go.
 //! Does not own what is said on them.
 
-use std::{
-    convert::Infallible,
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::conn::auto,
+use hyper::{
+    body::Incoming,
+    server::conn::{http1, http2},
 };
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::{Semaphore, watch},
@@ -30,6 +22,7 @@ use super::{
     address::{Accepted, Listener},
     answer,
     drain::Phase,
+    sniff::{Protocol, sniff},
 };
 use crate::dispatch::BoxFuture;
 
@@ -66,7 +59,7 @@ impl Accepting {
         let Accepting { listener, service, path, mut signal, deadline } = self;
         let (close, closing) = watch::channel(());
         let room = Arc::new(Semaphore::new(CONNECTIONS));
-        let builder = Arc::new(builder());
+        let protocols = Arc::new(Protocols::new());
         let mut tasks = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -76,17 +69,13 @@ impl Accepting {
                 accepted = accept(&listener, &room) => accepted,
             };
             let Some((accepted, permit)) = accepted else { continue };
-            let door = Door {
-                service: service.clone(),
-                path: path.clone(),
-                begun: Arc::new(AtomicBool::new(false)),
-            };
-            let (builder, closing) = (builder.clone(), closing.clone());
+            let door = Door { service: service.clone(), path: path.clone() };
+            let (protocols, closing) = (protocols.clone(), closing.clone());
             tasks.spawn(async move {
                 match accepted {
-                    Accepted::Tcp(stream) => connection(stream, door, &builder, closing).await,
+                    Accepted::Tcp(stream) => connection(stream, door, &protocols, closing).await,
                     #[cfg(unix)]
-                    Accepted::Unix(stream) => connection(stream, door, &builder, closing).await,
+                    Accepted::Unix(stream) => connection(stream, door, &protocols, closing).await,
                 }
                 drop(permit);
             });
@@ -127,47 +116,64 @@ async fn accept(
     }
 }
 
-fn builder() -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(HEADERS);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(HEADER_BYTES)
-        .keep_alive_interval(PING)
-        .keep_alive_timeout(PING);
-    builder
+/// How each protocol is spoken.
+struct Protocols {
+    one: http1::Builder,
+    two: http2::Builder<TokioExecutor>,
+}
+
+impl Protocols {
+    fn new() -> Protocols {
+        let mut one = http1::Builder::new();
+        one.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(HEADERS);
+        let mut two = http2::Builder::new(TokioExecutor::new());
+        two.timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS)
+            .max_header_list_size(HEADER_BYTES)
+            .keep_alive_interval(PING)
+            .keep_alive_timeout(PING);
+        Protocols { one, two }
+    }
 }
 
 async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     door: Door,
-    builder: &auto::Builder<TokioExecutor>,
+    protocols: &Protocols,
     mut closing: watch::Receiver<()>,
 ) {
-    let begun = door.begun.clone();
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), door));
-    tokio::select! {
-        ended = connection.as_mut() => return log(ended),
-        _ = closing.changed() => connection.as_mut().graceful_shutdown(),
-        () = silence(&begun) => return,
-    }
-    log(connection.await);
-}
-
-/// Resolves if a connection brings no request at all: the protocol's own timeouts begin only
-/// when it is known which protocol it is.
-async fn silence(begun: &AtomicBool) {
-    sleep(HEAD).await;
-    if begun.load(Ordering::Relaxed) {
-        std::future::pending().await
-    }
-}
-
-fn log(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+    // The protocols' own timeouts begin only when it is known which one it is.
+    let sniffed = tokio::select! {
+        sniffed = timeout(HEAD, sniff(stream)) => sniffed,
+        _ = closing.changed() => return,
+    };
+    let Ok(Ok((protocol, stream))) = sniffed else { return };
+    let stream = TokioIo::new(stream);
+    let ended = match protocol {
+        Protocol::Http1 => {
+            let mut connection = pin!(protocols.one.serve_connection(stream, door));
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                _ = closing.changed() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            }
+        }
+        // Boxed: it is larger, and rarer, than the other.
+        Protocol::Http2 => {
+            let mut connection = Box::pin(protocols.two.serve_connection(stream, door));
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                _ = closing.changed() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            }
+        }
+    };
     if let Err(error) = ended {
-        tracing::debug!(error, "a connection failed");
+        tracing::debug!(%error, "a connection failed");
     }
 }
 
@@ -175,8 +181,6 @@ fn log(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
 struct Door {
     service: HttpService,
     path: Arc<str>,
-    /// Whether any request has come.
-    begun: Arc<AtomicBool>,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Door {
@@ -185,7 +189,6 @@ impl hyper::service::Service<Request<Incoming>> for Door {
     type Future = HttpFuture<Incoming>;
 
     fn call(&self, request: Request<Incoming>) -> HttpFuture<Incoming> {
-        self.begun.store(true, Ordering::Relaxed);
         if request.uri().path() == &*self.path {
             return self.service.answer(request);
         }

@@ -63,7 +63,7 @@ pub(super) enum Reach {
 }
 
 impl HttpAddress {
-    /// Listens. Nothing public is opened unless `reach` is expected to be public.
+    /// Listens, unless other machines could reach what would be opened and that is not allowed.
     pub(super) async fn listen(self, allowed: Allowed) -> Result<Listener> {
         let listener = match self.0 {
             Place::Named(name) => return named(&name, allowed).await,

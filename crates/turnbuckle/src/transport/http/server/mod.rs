@@ -15,6 +15,7 @@ mod queue;
 mod receive;
 mod running;
 mod serving;
+mod sniff;
 
 use std::{
     convert::Infallible,
