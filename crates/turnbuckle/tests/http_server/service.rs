@@ -220,6 +220,26 @@ async fn a_body_in_pieces_is_read_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_body_that_trickles_is_given_up_too() {
+    let (server, _watch) = server();
+    let message = call(json!(1), "echo", json!({"text": "a"}), Unwanted);
+    let (sender, body) = Fed::new();
+    let trickle = tokio::spawn(async move {
+        let mut beat = tokio::time::interval(Duration::from_secs(20));
+        while sender.send(Ok(" ".into())).await.is_ok() {
+            beat.tick().await;
+        }
+    });
+    let start = Instant::now();
+    let response = ask(&server.into_http(), message.request_with(body)).await;
+    assert_eq!(response.status(), 408);
+    assert!(
+        start.elapsed() >= Duration::from_secs(300) && start.elapsed() < Duration::from_secs(330)
+    );
+    trickle.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_body_that_pauses_is_given_up() {
     let (server, _watch) = server();
     let message = call(json!(1), "echo", json!({"text": "a"}), Unwanted);

@@ -10,11 +10,14 @@ use std::{
 use bytes::{Buf, Bytes};
 use http::StatusCode;
 use http_body::Body;
+use tokio::time::Instant;
 
 use super::{super::guard::Refusal, idle::Idle};
 
 /// How long a body may pause.
 const PAUSE: Duration = Duration::from_secs(30);
+/// How long it may take in all.
+const WHOLE: Duration = Duration::from_secs(5 * 60);
 
 /// A body on its way in.
 pub(super) struct Receiving {
@@ -23,11 +26,19 @@ pub(super) struct Receiving {
     first: Bytes,
     text: Vec<u8>,
     idle: Idle,
+    /// When it was first waited for.
+    since: Option<Instant>,
 }
 
 impl Receiving {
     pub(super) fn new(limit: usize) -> Receiving {
-        Receiving { limit, first: Bytes::new(), text: Vec::new(), idle: Idle::new(PAUSE) }
+        Receiving {
+            limit,
+            first: Bytes::new(),
+            text: Vec::new(),
+            idle: Idle::new(PAUSE),
+            since: None,
+        }
     }
 
     /// Reads to the end. A body that is too long is refused without being read further.
@@ -41,11 +52,15 @@ impl Receiving {
         }
         while !body.is_end_stream() {
             let Poll::Ready(frame) = body.as_mut().poll_frame(context) else {
-                ready!(self.idle.poll(context));
-                return Poll::Ready(Err(refusal(
-                    StatusCode::REQUEST_TIMEOUT,
-                    format!("the body paused for more than {} s", PAUSE.as_secs()),
-                )));
+                // One that trickles is looked at with each piece.
+                let since = *self.since.get_or_insert_with(Instant::now);
+                let message = if since.elapsed() > WHOLE {
+                    format!("the body took more than {} s", WHOLE.as_secs())
+                } else {
+                    ready!(self.idle.poll(context));
+                    format!("the body paused for more than {} s", PAUSE.as_secs())
+                };
+                return Poll::Ready(Err(refusal(StatusCode::REQUEST_TIMEOUT, message)));
             };
             let frame = match frame {
                 None => break,
