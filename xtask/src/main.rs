@@ -2,6 +2,7 @@
 //! Does not own: what continuous integration runs and in which order; `.ci/run` does.
 
 mod bench;
+mod conformance;
 mod features;
 mod tidy;
 mod workspace;
@@ -17,7 +18,9 @@ usage: cargo xtask TASK
         [--only A,B,…]     only these candidates
         [--rounds N]       rounds of each measurement (default 3)
   bench --count [--gate]   count instructions and allocations per request with valgrind;
-                           --gate counts only ours and fails above the targets";
+                           --gate counts only ours and fails above the targets
+  conformance              run the official conformance suite on both roles
+        [--server|--client] [--scenario NAME] [--all] [--write]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
             ("tidy", []) => tidy::run(),
             ("ci-features", []) => features::run(),
             ("bench", options) => bench::run(options),
+            ("conformance", options) => conformance::run(options),
             _ => Err(USAGE.to_owned()),
         },
         None => Err(USAGE.to_owned()),

@@ -1,0 +1,182 @@
+//! Owns: `conformance/not-yet.toml`: which scenarios are not expected to pass, and which checks of
+//! the others are excused. Does not own: what follows from that.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::install::read;
+use super::suite::{Role, Run};
+
+/// Everything that the file says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expectations {
+    #[serde(default, rename = "not-yet")]
+    not_yet: Vec<NotYet>,
+    #[serde(default, rename = "excused")]
+    excused: Vec<Excused>,
+}
+
+/// Scenarios that share the reason why they do not pass.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NotYet {
+    role: Role,
+    revisions: Vec<String>,
+    reason: String,
+    scenarios: Vec<String>,
+}
+
+/// Checks that may fail in a scenario that is expected to pass otherwise.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Excused {
+    role: Role,
+    revisions: Vec<String>,
+    scenario: String,
+    reason: String,
+    checks: Vec<String>,
+}
+
+/// What is expected of one run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Expectation<'a> {
+    /// It passes, except for these checks, which do not.
+    Passes {
+        excused: &'a [String],
+    },
+    NotYet {
+        reason: &'a str,
+    },
+}
+
+impl Expectations {
+    pub(crate) fn read(path: &Path) -> Result<Expectations, String> {
+        Expectations::parse(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Expectations, String> {
+        let read: Expectations = toml::from_str(text).map_err(|error| error.to_string())?;
+        let reasons = read.not_yet.iter().map(|entry| &entry.reason);
+        let mut reasons = reasons.chain(read.excused.iter().map(|entry| &entry.reason));
+        if reasons.any(|reason| reason.trim().is_empty()) {
+            return Err("an entry gives no reason".to_owned());
+        }
+        let excuses = read.excused.iter().flat_map(Excused::runs);
+        if let Some(run) = excuses.into_iter().find(|run| read.is_not_yet(run)) {
+            return Err(format!("`{run}` is not expected to pass and needs no excuse"));
+        }
+        Ok(read)
+    }
+
+    pub(crate) fn of(&self, run: &Run) -> Expectation<'_> {
+        if let Some(entry) = self.not_yet.iter().find(|entry| entry.runs().contains(run)) {
+            return Expectation::NotYet { reason: &entry.reason };
+        }
+        let excused = self.excused.iter().find(|entry| entry.runs().contains(run));
+        Expectation::Passes { excused: excused.map_or(&[], |entry| &entry.checks) }
+    }
+
+    pub(crate) fn is_not_yet(&self, run: &Run) -> bool {
+        matches!(self.of(run), Expectation::NotYet { .. })
+    }
+
+    /// A sentence for each entry that names nothing the suite has, or what another names already.
+    pub(crate) fn unknown(&self, runs: &[Run]) -> Vec<String> {
+        let mut named: Vec<Run> = self.not_yet.iter().flat_map(NotYet::runs).collect();
+        named.extend(self.excused.iter().flat_map(Excused::runs));
+        let sentence = |(index, run): (usize, &Run)| {
+            if !runs.contains(run) {
+                return Some(format!("not-yet.toml names `{run}`, which the suite does not have"));
+            }
+            named[..index]
+                .contains(run)
+                .then(|| format!("not-yet.toml names `{run}` more than once"))
+        };
+        named.iter().enumerate().filter_map(sentence).collect()
+    }
+}
+
+impl NotYet {
+    fn runs(&self) -> Vec<Run> {
+        let of = |scenario: &String| runs_of(self.role, scenario, &self.revisions);
+        self.scenarios.iter().flat_map(of).collect()
+    }
+}
+
+impl Excused {
+    fn runs(&self) -> Vec<Run> {
+        runs_of(self.role, &self.scenario, &self.revisions)
+    }
+}
+
+fn runs_of(role: Role, scenario: &str, revisions: &[String]) -> Vec<Run> {
+    let run =
+        |revision: &String| Run { role, scenario: scenario.to_owned(), revision: revision.clone() };
+    revisions.iter().map(run).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+        [[not-yet]]
+        role = "client"
+        revisions = ["old", "new"]
+        reason = "no authorization"
+        scenarios = ["auth/a", "auth/b"]
+
+        [[excused]]
+        role = "server"
+        revisions = ["new"]
+        scenario = "caching"
+        reason = "no prompts"
+        checks = ["Prompts"]
+    "#;
+
+    fn run(role: Role, scenario: &str, revision: &str) -> Run {
+        Run { role, scenario: scenario.to_owned(), revision: revision.to_owned() }
+    }
+
+    #[test]
+    fn what_is_not_named_passes_without_excuses() {
+        let expectations = Expectations::parse(FILE).unwrap();
+        let of = |run: &Run| expectations.of(run);
+        assert_eq!(
+            of(&run(Role::Client, "auth/b", "old")),
+            Expectation::NotYet { reason: "no authorization" }
+        );
+        let caching = run(Role::Server, "caching", "new");
+        assert_eq!(of(&caching), Expectation::Passes { excused: &["Prompts".to_owned()] });
+        let free = Expectation::Passes { excused: &[] };
+        assert_eq!(of(&run(Role::Server, "caching", "old")), free);
+        assert_eq!(of(&run(Role::Server, "auth/b", "old")), free);
+    }
+
+    #[test]
+    fn entries_without_a_scenario_are_named() {
+        let expectations = Expectations::parse(FILE).unwrap();
+        let runs = ["old", "new"].map(|revision| run(Role::Client, "auth/a", revision));
+        let unknown = expectations.unknown(&runs);
+        assert_eq!(unknown.len(), 3, "{unknown:?}");
+        let twice = format!("{FILE}\n{FILE}");
+        let all: Vec<Run> = Expectations::parse(&twice)
+            .unwrap()
+            .not_yet
+            .iter()
+            .flat_map(NotYet::runs)
+            .chain([run(Role::Server, "caching", "new")])
+            .collect();
+        assert_eq!(Expectations::parse(&twice).unwrap().unknown(&all).len(), 5);
+    }
+
+    #[test]
+    fn entries_have_reasons_and_do_not_contradict() {
+        assert!(Expectations::parse(&FILE.replace("no prompts", " ")).is_err());
+        assert!(Expectations::parse(&FILE.replace("reason", "because")).is_err());
+        let both = FILE.replace("\"auth/a\"", "\"caching\"").replace("client", "server");
+        assert!(Expectations::parse(&both).unwrap_err().contains("needs no excuse"));
+    }
+}

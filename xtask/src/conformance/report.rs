@@ -1,0 +1,155 @@
+//! Owns: how verdicts are shown: the table, the sentences about what was not expected, the page.
+//! Does not own: the verdicts.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::install::{read, write};
+use super::suite::Status;
+use super::verdict::{Row, Verdict};
+
+/// Between these lines the page has the table of the last run.
+const BEGIN: &str = "<!-- table: cargo xtask conformance --all --write -->";
+const END: &str = "<!-- end of table -->";
+
+const HEAD: [&str; 9] =
+    ["role", "scenario", "revision", "success", "failure", "warning", "skipped", "info", "verdict"];
+
+/// All rows, as a table of Markdown that is also readable as it is.
+pub(crate) fn table(rows: &[Row]) -> String {
+    let mut lines = vec![HEAD.map(str::to_owned)];
+    lines.push(HEAD.map(|_| "---".to_owned()));
+    lines.extend(rows.iter().map(cells));
+    let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
+    let widths: [usize; HEAD.len()] = std::array::from_fn(width);
+    let mut text = String::new();
+    for line in &lines {
+        // The last column holds sentences and is not padded.
+        for (cell, width) in line.iter().zip(widths).take(HEAD.len() - 1) {
+            // Writing to a string does not fail.
+            let _ = write!(text, "| {cell:width$} ");
+        }
+        let _ = writeln!(text, "| {} |", line[HEAD.len() - 1]);
+    }
+    let passed = rows.iter().filter(|row| is_pass(&row.verdict)).count();
+    let _ = writeln!(text, "\n{passed} of {} pass.", rows.len());
+    text
+}
+
+fn is_pass(verdict: &Verdict) -> bool {
+    !matches!(verdict, Verdict::NotYet(_) | Verdict::Failed(_))
+}
+
+fn cells(row: &Row) -> [String; 9] {
+    let count = |status| {
+        let checks = row.outcome.checks.iter().flatten();
+        checks.filter(|check| check.status == status).count().to_string()
+    };
+    [
+        row.run.role.to_string(),
+        format!("`{}`", row.run.scenario),
+        row.run.revision.clone(),
+        count(Status::Success),
+        count(Status::Failure),
+        count(Status::Warning),
+        count(Status::Skipped),
+        count(Status::Info),
+        word(&row.verdict),
+    ]
+}
+
+/// The verdict, in as few words as it takes.
+pub(crate) fn word(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Passed => "pass".to_owned(),
+        Verdict::PassedWithExcuses => "pass, with excuses".to_owned(),
+        Verdict::NotYet(reason) => format!("not yet: {reason}"),
+        Verdict::Failed(_) => "FAIL".to_owned(),
+        Verdict::PassedAlready => "PASS, listed as not yet".to_owned(),
+    }
+}
+
+/// A paragraph for each run that did not end as expected.
+pub(crate) fn surprises(rows: &[Row]) -> Vec<String> {
+    let sentence = |row: &Row| match &row.verdict {
+        Verdict::Failed(problems) => {
+            Some(format!("{} failed:\n  {}", row.run, problems.join("\n  ")))
+        }
+        Verdict::PassedAlready => {
+            Some(format!("{} passes: take it out of conformance/not-yet.toml", row.run))
+        }
+        _ => None,
+    };
+    rows.iter().filter_map(sentence).collect()
+}
+
+/// Puts the table into the page, in place of the one that is there.
+pub(crate) fn write_page(path: &Path, rows: &[Row]) -> Result<(), String> {
+    let page = read(path)?;
+    let page = with_table(&page, &table(rows))
+        .ok_or_else(|| format!("{} has no place for the table", path.display()))?;
+    write(path, &page)
+}
+
+fn with_table(page: &str, table: &str) -> Option<String> {
+    let (before, rest) = page.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::suite::{Check, Outcome, Role, Run};
+    use super::*;
+
+    fn row(scenario: &str, statuses: &[Status], verdict: Verdict) -> Row {
+        let check =
+            |status: &Status| Check { name: "c".to_owned(), status: *status, message: None };
+        Row {
+            run: Run {
+                role: Role::Server,
+                scenario: scenario.to_owned(),
+                revision: "r".to_owned(),
+            },
+            outcome: Outcome {
+                checks: Some(statuses.iter().map(check).collect()),
+                exit: Some(0),
+                client_complaint: None,
+            },
+            verdict,
+        }
+    }
+
+    #[test]
+    fn a_row_counts_each_status() {
+        use Status::{Failure, Info, Skipped, Success, Warning};
+        let statuses = [Success, Success, Success, Failure, Failure, Warning, Skipped, Info];
+        let table = table(&[row("s", &statuses, Verdict::Failed(Vec::new()))]);
+        let line = table.lines().nth(2).unwrap();
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        assert_eq!(cells[1..10], ["server", "`s`", "r", "3", "2", "1", "1", "1", "FAIL"]);
+        assert!(table.ends_with("\n0 of 1 pass.\n"));
+    }
+
+    #[test]
+    fn only_what_was_not_expected_is_told() {
+        let rows = [
+            row("fine", &[], Verdict::Passed),
+            row("later", &[], Verdict::NotYet("later".to_owned())),
+            row("early", &[], Verdict::PassedAlready),
+            row("bad", &[], Verdict::Failed(vec!["because".to_owned()])),
+        ];
+        let told = surprises(&rows);
+        assert_eq!(told.len(), 2);
+        assert!(told[0].contains("early") && told[1].contains("because"));
+    }
+
+    #[test]
+    fn the_page_keeps_what_is_around_the_table() {
+        let page = format!("# Page\n{BEGIN}\nold\n{END}\nend\n");
+        let new = with_table(&page, "new\n").unwrap();
+        assert_eq!(new, format!("# Page\n{BEGIN}\n\nnew\n\n{END}\nend\n"));
+        assert_eq!(with_table(&new, "new\n"), Some(new.clone()));
+        assert_eq!(with_table("# Page", "new"), None);
+    }
+}
