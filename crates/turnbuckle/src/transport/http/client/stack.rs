@@ -30,7 +30,7 @@ const IDLE: Duration = Duration::from_secs(90);
 
 /// What sends requests.
 pub(crate) enum Stack {
-    Pooled(legacy::Client<Connector, PostBody>),
+    Pooled(Box<legacy::Client<Connector, PostBody>>),
     /// A service of the user's.
     Own(Box<dyn Own>),
 }
@@ -44,7 +44,7 @@ impl Stack {
             .timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .build(connector);
-        Ok(Stack::Pooled(client))
+        Ok(Stack::Pooled(Box::new(client)))
     }
 
     /// Nothing is sent before the first poll of what this returns; dropping that closes it.
