@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use hyper_util::client::proxy::matcher::Matcher;
 use tower_service::Service;
+use turnbuckle_types::Era;
 
 use super::{
     Client, ClientBuilder,
@@ -180,6 +181,7 @@ impl ClientBuilder {
             self.http.prior = known;
         }
         let was_known = self.http.prior.is_some();
+        let settled = self.pinned.or(self.http.prior.as_ref().map(|prior| prior.revision));
         let stack = self.stack(&address)?;
         let answers = self.answers();
         let transport: Arc<dyn Transport> = Arc::new(Http::new(
@@ -189,6 +191,7 @@ impl ClientBuilder {
             self.http.redirects,
             answers.clone(),
             self.limits.clone(),
+            settled.filter(|revision| revision.era() == Era::Modern),
         ));
         let client = self.open(transport, answers, Kind::Http).await?;
         if let (Some(key), false) = (memory, was_known) {

@@ -77,9 +77,18 @@ impl Client {
     /// Sends any request and returns its result as it came. `params` is anything that
     /// encodes to an object; `()` for none. Dropping the future cancels it.
     pub fn request(&self, method: impl Into<String>, params: impl Serialize) -> Call<Raw> {
-        let mut meta = turnbuckle_types::Meta::new();
+        let (method, mut meta) = (method.into(), turnbuckle_types::Meta::new());
         let params = object(&params).and_then(|text| split_meta(text, &mut meta));
-        let mut call = Call::new(&self.0, method.into(), params, |_, raw| Ok(raw));
+        #[cfg(feature = "http")]
+        let tool = match (&self.0.repeated, &params) {
+            (Some(_), Ok(params)) => called_tool(&method, params),
+            _ => None,
+        };
+        let mut call = Call::new(&self.0, method, params, |_, raw| Ok(raw));
+        #[cfg(feature = "http")]
+        if let Some(tool) = tool {
+            call = call.about_tool(&tool);
+        }
         for (key, value) in meta.iter() {
             call = call.meta(key.to_owned(), value.clone());
         }
@@ -144,6 +153,17 @@ fn call_params(name: &str, arguments: &impl Serialize) -> Result<String> {
     }
     text.push('}');
     Ok(text)
+}
+
+/// The tool that a request written by hand calls: its arguments may have to be repeated too.
+#[cfg(feature = "http")]
+fn called_tool(method: &str, params: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let calls = Method::from_name(method) == Some(Method::CallTool);
+    calls.then(|| serde_json::from_str::<Named>(params).ok()).flatten().map(|named| named.name)
 }
 
 /// The text of an object; empty for a value that encodes to null.

@@ -75,6 +75,7 @@ struct Counts {
 }
 
 impl Http {
+    /// `version` is what is spoken, where that is settled before the first request.
     pub(crate) fn new(
         stack: Stack,
         address: Uri,
@@ -82,6 +83,7 @@ impl Http {
         redirects: Redirects,
         serve: Arc<dyn Serve>,
         limits: Limits,
+        version: Option<Revision>,
     ) -> Http {
         Http(Arc::new(Wire {
             stack,
@@ -91,7 +93,7 @@ impl Http {
             serve,
             limits,
             table: Mutex::default(),
-            version: Mutex::default(),
+            version: Mutex::new(version),
             closed: OnceLock::new(),
             counts: Counts::default(),
         }))

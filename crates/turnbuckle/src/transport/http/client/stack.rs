@@ -28,6 +28,10 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 /// How long a connection that nobody uses is kept.
 const IDLE: Duration = Duration::from_secs(90);
 
+/// How much of a message is handed over at a time. HTTP/1.1 still writes what it was handed
+/// when the call is dropped: a message that is handed over whole would arrive whole, and run.
+const PIECE: usize = 16 << 10;
+
 /// What sends requests.
 pub(crate) enum Stack {
     Pooled(Box<legacy::Client<Connector, PostBody>>),
@@ -182,7 +186,11 @@ impl http_body::Body for PostBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Poll::Ready(self.0.take().map(|message| Ok(Frame::data(message))))
+        let piece = match &mut self.0 {
+            Some(rest) if rest.len() > PIECE => Some(rest.split_to(PIECE)),
+            rest => rest.take(),
+        };
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,0 +1,275 @@
+//! How a client finds out over HTTP what its server speaks, what counts as evidence, and what
+//! it remembers.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnbuckle::{Client, ClientBuilder, Error, ErrorKind, Prior, Result, Revision};
+
+use crate::{
+    raw::said,
+    rig::within,
+    web::{Post, Web, launch},
+};
+
+fn asking() -> ClientBuilder {
+    Client::builder().no_proxy()
+}
+
+fn discovered(versions: &[&str]) -> Value {
+    json!({
+        "resultType": "complete",
+        "supportedVersions": versions,
+        "capabilities": {"tools": {}},
+        "instructions": "read me",
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "script", "version": "9"}},
+    })
+}
+
+fn unsupported(versions: &[&str]) -> Value {
+    json!({"supported": versions, "requested": "2026-07-28"})
+}
+
+/// Connects to a server that answers each probe so; checks that there are no more probes.
+async fn negotiated(scripts: &[Script]) -> Result<Client> {
+    let mut web = Web::new().await;
+    let connecting = tokio::spawn(asking().connect(web.url()));
+    for script in scripts {
+        let post = web.post().await;
+        assert_eq!(post.method(), "server/discover");
+        assert_eq!(post.header("mcp-method"), Some("server/discover"));
+        assert_eq!(post.header("mcp-protocol-version"), Some("2026-07-28"));
+        let version = &post.body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+        assert_eq!(version, "2026-07-28");
+        script.answer(&post).await;
+    }
+    let client = connecting.await.unwrap();
+    assert_eq!(web.requests(), scripts.len());
+    client
+}
+
+/// One answer to a probe.
+enum Script {
+    Result(Value),
+    /// A status with a JSON-RPC error.
+    Error(u16, i64, Value),
+    /// A status with a body of a kind.
+    Status(u16, &'static str, &'static str),
+    HangsUp,
+}
+use Script::{HangsUp, Status};
+
+impl Script {
+    async fn answer(&self, post: &Post) {
+        match self {
+            Script::Result(result) => post.result(result.clone()).await,
+            Script::Error(status, code, data) => post.error(*status, *code, data.clone()).await,
+            Status(status, kind, body) => post.answer(*status, kind, body).await,
+            HangsUp => post.hang_up().await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_discover_result_means_modern() {
+    within(async {
+        let client =
+            negotiated(&[Script::Result(discovered(&["2025-11-25", "2026-07-28"]))]).await.unwrap();
+        assert_eq!(client.revision(), Revision::V2026_07_28);
+        assert_eq!(client.server_info().unwrap().name, "script");
+        assert_eq!(client.instructions(), Some("read me"));
+        assert!(client.server_capabilities().unwrap().tools.is_some());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_unsupported_version_is_asked_again_with_what_is_in_common() {
+    within(async {
+        for status in [400, 200] {
+            let refused = Script::Error(status, -32022, unsupported(&["2026-07-28"]));
+            let found = Script::Result(discovered(&["2026-07-28"]));
+            let client = negotiated(&[refused, found]).await.unwrap();
+            assert_eq!(client.revision(), Revision::V2026_07_28);
+        }
+        // Not for ever.
+        let refused = || Script::Error(400, -32022, unsupported(&["2026-07-28"]));
+        let error = negotiated(&[refused(), refused()]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
+        let nothing = Script::Error(400, -32022, unsupported(&["2099-01-01"]));
+        let error = negotiated(&[nothing]).await.unwrap_err();
+        assert!(error.to_string().contains("2099-01-01"), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn any_other_modern_error_means_modern() {
+    within(async {
+        let capabilities = json!({"requiredCapabilities": {"elicitation": {}}});
+        for refused in [
+            Script::Error(400, -32020, Value::Null),
+            Script::Error(200, -32020, Value::Null),
+            Script::Error(400, -32021, capabilities),
+        ] {
+            let client = negotiated(&[refused]).await.unwrap();
+            assert_eq!(client.revision(), Revision::V2026_07_28);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn any_other_refusal_means_legacy_and_is_told_plainly() {
+    within(async {
+        let scripts: [Script; 11] = [
+            Status(404, "text/plain", ""),
+            Status(400, "text/plain", ""),
+            Status(405, "text/plain", ""),
+            Status(415, "text/html", "<html></html>"),
+            Status(400, "application/json", r#"{"error":"no session"}"#),
+            Script::Error(400, -32000, Value::Null),
+            Script::Error(200, -32601, Value::Null),
+            Script::Error(400, -32022, Value::Null),
+            Script::Error(400, -32022, unsupported(&["2025-11-25"])),
+            Script::Result(json!({})),
+            Script::Result(discovered(&["2025-06-18"])),
+        ];
+        for (which, script) in scripts.into_iter().enumerate() {
+            let error = negotiated(&[script]).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Connect, "{which}: {error}");
+            let text = error.to_string();
+            assert!(text.contains("server/discover") && text.contains("2026-07-28"), "{text}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_about_something_else_is_no_verdict() {
+    fn silent_about_eras(error: &Error) {
+        assert_ne!(error.kind(), ErrorKind::Connect, "{error}");
+        assert!(!error.to_string().contains("2026-07-28"), "{error}");
+    }
+    within(async {
+        for status in [401, 403, 500, 502, 503] {
+            let error = negotiated(&[Status(status, "text/plain", "no")]).await.unwrap_err();
+            assert_eq!((error.kind(), error.status()), (ErrorKind::Http, Some(status)));
+            silent_about_eras(&error);
+            let error =
+                negotiated(&[Script::Error(status, -32000, Value::Null)]).await.unwrap_err();
+            assert_eq!(error.as_rpc().unwrap().code, -32000);
+            assert_eq!(error.status(), Some(status));
+            silent_about_eras(&error);
+        }
+        let error = negotiated(&[HangsUp]).await.unwrap_err();
+        assert!(error.is_closed(), "{error}");
+        silent_about_eras(&error);
+        let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/mcp", gone.local_addr().unwrap());
+        drop(gone);
+        let error = asking().connect(url).await.unwrap_err();
+        assert!(error.is_closed() && !error.maybe_executed(), "{error}");
+        silent_about_eras(&error);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn silence_is_no_verdict_and_closes_the_probe() {
+    within(async {
+        let mut web = Web::new().await;
+        let time = Duration::from_secs(8);
+        let connecting = tokio::spawn(asking().probe_timeout(time).connect(web.url()));
+        let post = web.post().await;
+        tokio::time::pause();
+        tokio::time::advance(time).await;
+        let error = connecting.await.unwrap().unwrap_err();
+        tokio::time::resume();
+        assert!(error.is_timeout(), "{error}");
+        post.closed().await;
+        assert_eq!(web.requests(), 1);
+    })
+    .await;
+}
+
+/// Connects to a server that answers one probe.
+async fn probed(web: &mut Web, builder: ClientBuilder, url: &str) -> Client {
+    let connecting = tokio::spawn(builder.connect(url.to_owned()));
+    web.post().await.result(discovered(&["2026-07-28"])).await;
+    connecting.await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn what_is_known_before_costs_no_round_trip() {
+    within(async {
+        let mut web = Web::new().await;
+        let url = web.url();
+        let first = probed(&mut web, asking(), &url).await;
+        let kept = serde_json::to_string(&first.prior()).unwrap();
+        let prior: Prior = serde_json::from_str(&kept).unwrap();
+        assert_eq!(prior, first.prior());
+        let second = asking().prior(prior).connect(&url).await.unwrap();
+        assert_eq!(web.requests(), 1);
+        assert_eq!(second.revision(), Revision::V2026_07_28);
+        assert_eq!(second.server_info(), first.server_info());
+        assert_eq!(second.instructions(), Some("read me"));
+        assert_eq!(second.prior(), first.prior());
+        let call = launch(second.call_tool("t", ()));
+        web.post().await.result(said("ok")).await;
+        assert_eq!(call.await.unwrap().unwrap().to_text(), "ok");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_origin_is_asked_once() {
+    within(async {
+        let mut web = Web::new().await;
+        let proxy = format!("http://{}", web.address());
+        let through = || Client::builder().proxy(proxy.clone());
+        let first = probed(&mut web, through(), "http://asked-once.test/mcp").await;
+        // Another path of the same origin.
+        let second = through().connect("http://asked-once.test/other").await.unwrap();
+        assert_eq!(web.requests(), 1);
+        assert_eq!(second.server_info(), first.server_info());
+        // Another origin, someone else, and who wants to know it anew.
+        probed(&mut web, through(), "http://asked-once.test:8080/mcp").await;
+        let someone = || through().header("authorization", "Bearer 1");
+        probed(&mut web, someone(), "http://asked-once.test/mcp").await;
+        someone().connect("http://asked-once.test/mcp").await.unwrap();
+        probed(&mut web, through().forget_prior(), "http://asked-once.test/mcp").await;
+        assert_eq!(web.requests(), 4);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_failure_is_not_remembered() {
+    within(async {
+        let mut web = Web::new().await;
+        let proxy = format!("http://{}", web.address());
+        let through = || Client::builder().proxy(proxy.clone());
+        for status in [404, 503] {
+            let connecting = tokio::spawn(through().connect("http://failing.test/mcp"));
+            web.post().await.answer(status, "text/plain", "").await;
+            connecting.await.unwrap().unwrap_err();
+        }
+        probed(&mut web, through(), "http://failing.test/mcp").await;
+        assert_eq!(web.requests(), 3);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_pinned_revision_asks_nothing() {
+    within(async {
+        let web = Web::new().await;
+        let client = asking().revision(Revision::V2026_07_28).connect(web.url()).await.unwrap();
+        assert_eq!(client.revision(), Revision::V2026_07_28);
+        let error = asking().revision(Revision::V2025_11_25).connect(web.url()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
+        assert_eq!((web.requests(), web.connections()), (0, 0));
+    })
+    .await;
+}
