@@ -5,7 +5,7 @@ use std::{future::IntoFuture, time::Duration};
 
 use serde_json::json;
 use tokio::sync::oneshot;
-use turnbuckle::{Call, Client, ErrorKind, Limits, Watch, types::CallToolResult};
+use turnbuckle::{Call, Client, ErrorKind, Happened, Limits, Watch, types::CallToolResult};
 
 use crate::{
     raw::said,
@@ -315,7 +315,7 @@ async fn c21_dropping_a_listen_stream_closes_its_post() {
             let params = json!({"_meta": subscription(&post)});
             let method = "notifications/tools/list_changed";
             post.event(json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
-            assert_eq!(listening.next().await.unwrap().unwrap(), method);
+            assert_eq!(listening.next().await.unwrap().unwrap(), Happened::ToolsChanged);
         }
         assert!(!post.is_closed());
         drop(listening);

@@ -8,7 +8,7 @@
 //!
 //! | module | who is real, who is a script | lines |
 //! |---|---|---|
-//! | `a_dispatch`, `b_abandon`, `e_server`, `laws` | client and fixture, over memory, stdio, a Unix socket, in process | A, B, E, laws |
+//! | `a_dispatch`, `b_abandon`, `e_server`, `laws` | client and fixture, over memory, stdio, a Unix socket, in process, HTTP | A, B, E, laws |
 //! | `memory`, `stress` | the same, in great numbers and on many threads | 34, 16, law 1 |
 //! | `client_sends`, `client_hears`, `negotiate`, `calls` | a client; its server is a script | A, B, 35 |
 //! | `server_hears`, `server_stops`, `server_leaves`, `server_eras`, `server_pressure` | a fixture; its client is a script | A, B, E, laws |
@@ -16,10 +16,11 @@
 //! | `child` | a client; its server is a process | laws 6 and 9 |
 //! | `c_client`, `c_client_ids`, `http_answers`, `http_sends`, `http_ways`, `http_negotiate` | a client; its server is a script that speaks HTTP/1.1 and records bytes | C, A over HTTP, 35 |
 //! | `c_http2` | a client; its server is a script that speaks HTTP/2 | C |
+//! | `c_server` | a fixture; its client is a socket that speaks HTTP/1.1 or HTTP/2 | C, 11, 12, 35 |
 //!
 //! `rig`, `raw`, `web` and `secure` are what the others stand on.
 //!
-//! Not here: C on the server's side (22, 24a); D and resumption hints (2, 15), because the legacy
+//! Not here: D and resumption hints (2, 15), because the legacy
 //! wire over HTTP does not exist yet, so that 25 and 28 show the modern half only; a call that
 //! became a task (36), because there are no tasks yet.
 
@@ -28,6 +29,7 @@ mod b_abandon;
 mod c_client;
 mod c_client_ids;
 mod c_http2;
+mod c_server;
 mod calls;
 mod child;
 mod client_hears;
