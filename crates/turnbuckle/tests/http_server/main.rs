@@ -7,4 +7,5 @@ mod mounted;
 mod refusals;
 mod service;
 mod shutdown;
+mod slow;
 mod support;
