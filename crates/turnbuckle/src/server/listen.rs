@@ -40,7 +40,8 @@ pub(super) fn open(
         )));
     };
     replies.at_shutdown(farewell(app, &id, revision));
-    let stream = Stream { id, revision, listener, replies, _permit: permit };
+    let signal = signal(&id, revision);
+    let stream = Stream { id, revision, signal, listener, replies, _permit: permit };
     Ok(Box::pin(stream.run(granted)))
 }
 
@@ -98,6 +99,15 @@ fn farewell(app: &App, id: &RequestId, revision: Revision) -> Raw {
     Raw::at(&result, revision)
 }
 
+/// The params of every notification that says no more than that a list has changed.
+fn signal(id: &RequestId, revision: Revision) -> Box<[u8]> {
+    let mut signal = Signal::new();
+    signal.meta = subscription(id);
+    let mut text = Vec::new();
+    write_at(&signal, revision, &mut text);
+    text.into()
+}
+
 fn subscription(id: &RequestId) -> Meta {
     let mut meta = Meta::new();
     meta.set_subscription_id(id.clone());
@@ -108,6 +118,8 @@ fn subscription(id: &RequestId) -> Meta {
 struct Stream {
     id: RequestId,
     revision: Revision,
+    /// Written once: it may be told to very many streams at the same moment.
+    signal: Box<[u8]>,
     listener: Listener,
     replies: Replies,
     /// It is in flight for as long as it is open.
@@ -153,9 +165,7 @@ impl Stream {
                 write_at(&updated, self.revision, out);
             }
             Change::Tools | Change::Prompts | Change::Resources => {
-                let mut signal = Signal::new();
-                signal.meta = subscription(&self.id);
-                write_at(&signal, self.revision, out);
+                out.extend_from_slice(&self.signal);
             }
         })
         .await;
