@@ -1,6 +1,9 @@
 //! Every example runs and prints what it says.
 
-use std::process::{Command, Output};
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, ChildStdout, Command, Output, Stdio},
+};
 
 use serde_json::json;
 use turnbuckle::Client;
@@ -38,6 +41,55 @@ fn testing() {
     let shown = run(env!("CARGO_BIN_EXE_testing"), &[]);
     assert!(shown.contains("revision 2025-11-25: as expected"), "{shown}");
     assert!(shown.contains("revision 2026-07-28: as expected"), "{shown}");
+}
+
+/// An HTTP server at work; killed when it is dropped.
+struct HttpServer(Child, BufReader<ChildStdout>);
+
+impl HttpServer {
+    fn start(way: &str) -> HttpServer {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_http_server"));
+        command.args([way, "127.0.0.1:0"]).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let stdout = child.stdout.take().expect("it is piped");
+        HttpServer(child, BufReader::new(stdout))
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.1.read_line(&mut line).expect("text");
+        line
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        // One that has ended can't be killed, and need not be.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn http_client_and_http_server() {
+    for way in ["axum", "short"] {
+        let mut server = HttpServer::start(way);
+        let line = server.line();
+        let url = line.strip_prefix("serving ").expect(&line).trim_end();
+        let shown = run(env!("CARGO_BIN_EXE_http_client"), &[url]);
+        assert!(shown.contains("connected in revision 2026-07-28\n1 + 2 = 3\n"), "{shown}");
+        assert!(shown.contains("timed out after 100ms"), "{shown}");
+        assert!(shown.ends_with("three steps were enough\n"), "{shown}");
+        // The late call, and the one that lost its race.
+        assert_eq!(server.line(), "count was abandoned\n");
+        assert_eq!(server.line(), "count was abandoned\n");
+    }
+}
+
+#[test]
+fn listen() {
+    let shown = run(env!("CARGO_BIN_EXE_listen"), &[]);
+    assert_eq!(shown, "granted: true\nthe tools changed: list them again\n");
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Owns the command line: commands, flags, and the words that `--help` has for them.
 //! Does not own what the commands do.
 
-use std::{str::FromStr, time::Duration};
+#![expect(rustdoc::bare_urls, reason = "the docs are help texts, read in a terminal")]
+
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{
     Args, Parser, Subcommand, ValueEnum,
@@ -19,9 +21,11 @@ use crate::{
 /// See it work first:
 ///   turnbuckle demo
 ///
-/// Look at a server and call it; a server is given as the command line that starts it:
+/// Look at a server and call it; a server is given as the command line that starts it,
+/// or as its URL:
 ///   turnbuckle tools "turnbuckle serve"
 ///   turnbuckle call "turnbuckle serve" add a=2 b=40
+///   turnbuckle listen http://127.0.0.1:8080/mcp
 ///
 /// Exit status: 0 success, 1 the tool failed, 2 wrong usage, 3 no connection or a
 /// broken protocol, 130 interrupted with Ctrl-C.
@@ -38,7 +42,8 @@ pub(crate) enum Command {
     ///
     /// Starts the demo server as a child process, calls it, shows progress, abandons a
     /// call halfway and lets the server's own counts prove that its handler stopped: in
-    /// the modern era of the protocol and in the one before. Takes some ten seconds.
+    /// the modern era of the protocol and in the one before, and once more over HTTP, on a
+    /// port of this machine that is closed again. Takes some fifteen seconds.
     ///
     /// Example:
     ///   turnbuckle demo
@@ -49,6 +54,7 @@ pub(crate) enum Command {
     /// Examples:
     ///   turnbuckle tools "turnbuckle serve"
     ///   turnbuckle tools "uvx mcp-server-git" --output json
+    ///   turnbuckle tools https://mcp.example.com/mcp --bearer-env MCP_TOKEN
     #[command(verbatim_doc_comment)]
     Tools(Tools),
     /// Call a tool and print its result; Ctrl-C cancels the call
@@ -60,17 +66,31 @@ pub(crate) enum Command {
     ///   turnbuckle call "turnbuckle serve" echo text=hello
     ///   turnbuckle call "turnbuckle serve" add --json '{"a": 2}' b=40 --output json
     ///   turnbuckle call "turnbuckle serve" countdown from=20 --timeout 5s
+    ///   turnbuckle call http://127.0.0.1:8080/mcp add a=2 b=40
     #[command(verbatim_doc_comment)]
     Call(Call),
-    /// Serve the demo tools over standard input and output
+    /// Print what a server tells of its changes, a line each, until Ctrl-C
     ///
-    /// Meant to be started by a client. The tools are echo, add, sleep, countdown, fail,
-    /// panic and stats; both eras of the protocol are spoken.
+    /// The first line is what the server agreed to tell. Without a choice all its lists are
+    /// asked for: tools, prompts and resources. A line is a cue to ask again; none carries
+    /// what is new. Ctrl-C unsubscribes; so does --timeout, and then the exit status is 0.
     ///
-    /// Example:
-    ///   turnbuckle call "turnbuckle serve" stats
+    /// Examples:
+    ///   turnbuckle listen http://127.0.0.1:8080/mcp
+    ///   turnbuckle listen "turnbuckle serve" --tools --output json
+    ///   turnbuckle listen https://mcp.example.com/mcp --resource note://7
     #[command(verbatim_doc_comment)]
-    Serve,
+    Listen(Listen),
+    /// Serve the demo tools, over standard input and output or over HTTP
+    ///
+    /// Without --http it is meant to be started by a client, and speaks both eras of the
+    /// protocol. The tools are echo, add, sleep, countdown, announce, fail, panic and stats.
+    ///
+    /// Examples:
+    ///   turnbuckle call "turnbuckle serve" stats
+    ///   turnbuckle serve --http 127.0.0.1:8080
+    #[command(verbatim_doc_comment)]
+    Serve(Serve),
 }
 
 #[derive(Args, Debug)]
@@ -111,15 +131,66 @@ pub(crate) struct Call {
     pub(crate) json: Option<Object>,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct Listen {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+
+    /// Ask for changes of the list of tools.
+    ///
+    /// Example: turnbuckle listen "turnbuckle serve" --tools
+    #[arg(long)]
+    pub(crate) tools: bool,
+
+    /// Ask for changes of the list of prompts.
+    ///
+    /// Example: turnbuckle listen "my-server" --prompts
+    #[arg(long)]
+    pub(crate) prompts: bool,
+
+    /// Ask for changes of the list of resources.
+    ///
+    /// Example: turnbuckle listen "my-server" --resources
+    #[arg(long)]
+    pub(crate) resources: bool,
+
+    /// Ask for changes of this resource; can be repeated.
+    ///
+    /// Example: --resource note://7 --resource note://8
+    #[arg(long = "resource", value_name = "URI")]
+    pub(crate) watched: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Serve {
+    /// Serve over HTTP at this address, path /mcp; its URL is printed to stderr.
+    ///
+    /// Port 0 takes a free one; unix:PATH makes a Unix socket. Ctrl-C and SIGTERM let running
+    /// calls finish for up to 5 s; a second one does not wait.
+    ///
+    /// Example: --http 127.0.0.1:8080
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<String>,
+
+    /// A name by which clients on other machines reach this server; can be repeated.
+    ///
+    /// Requests to any other name are refused, except those of this machine. An address that
+    /// other machines reach is not served without it.
+    ///
+    /// Example: --http 0.0.0.0:8080 --public-host mcp.example.com
+    #[arg(long = "public-host", value_name = "NAME", requires = "http")]
+    pub(crate) public_hosts: Vec<String>,
+}
+
 /// What every command that talks to a server takes.
 #[derive(Args, Debug)]
 pub(crate) struct Connection {
     /// The server: a command line that starts it, as one argument, or its http(s) URL.
     ///
     /// The command line is split into words as a shell would do it, but no shell runs it:
-    /// variables and wildcards stay as they are. HTTP is not supported yet.
+    /// variables and wildcards stay as they are. Over HTTP revision 2026-07-28 is spoken.
     ///
-    /// Example: "uvx mcp-server-git --repository ."
+    /// Example: "uvx mcp-server-git --repository ." or https://mcp.example.com/mcp
     pub(crate) target: Target,
 
     /// Give up after this long, all in all: starting the server, connecting, the call.
@@ -151,6 +222,27 @@ pub(crate) struct Connection {
     /// Example: --env GITHUB_TOKEN --env LOG_LEVEL=debug
     #[arg(long = "env", value_name = "NAME[=VALUE]")]
     pub(crate) environment: Vec<Variable>,
+
+    /// Send this header with every request to a URL; can be repeated.
+    ///
+    /// It never follows a redirect to another origin. What is typed here can be seen by
+    /// others on this machine: for a secret there is --bearer-env.
+    ///
+    /// Example: --header 'X-Tenant: acme'
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    pub(crate) headers: Vec<Header>,
+
+    /// Send the value of this variable as a bearer token with every request to a URL.
+    ///
+    /// Example: --bearer-env MCP_TOKEN
+    #[arg(long, value_name = "VARIABLE")]
+    pub(crate) bearer_env: Option<String>,
+
+    /// Reach a URL through this Unix socket; its host is then only a name.
+    ///
+    /// Example: turnbuckle tools http://localhost/mcp --unix-socket /run/mcp.sock
+    #[arg(long, value_name = "PATH")]
+    pub(crate) unix_socket: Option<PathBuf>,
 
     /// Show what the server writes to its stderr, as it comes.
     ///
@@ -186,6 +278,32 @@ impl FromStr for Variable {
             None => (text, Variable::Passed(text.to_owned())),
         };
         if name.is_empty() { Err("the name is missing".to_owned()) } else { Ok(variable) }
+    }
+}
+
+/// A header for requests. What it says may be a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+impl FromStr for Header {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Header, String> {
+        match text.split_once(':') {
+            Some((name, value)) if !name.trim().is_empty() => {
+                Ok(Header { name: name.trim().to_owned(), value: value.trim().to_owned() })
+            }
+            _ => Err("headers are written as 'Name: value'".to_owned()),
+        }
+    }
+}
+
+impl fmt::Debug for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Header").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -247,6 +365,16 @@ mod tests {
         assert_eq!("A=b=c".parse(), Ok(Variable::Set("A".into(), "b=c".into())));
         assert!("=b".parse::<Variable>().is_err());
         assert!("".parse::<Variable>().is_err());
+    }
+
+    #[test]
+    fn a_header_has_a_name_and_a_value_that_is_not_shown() {
+        let header: Header = "X-Key:  a: b ".parse().unwrap();
+        assert_eq!((&*header.name, &*header.value), ("X-Key", "a: b"));
+        assert_eq!(format!("{header:?}"), r#"Header { name: "X-Key", .. }"#);
+        for text in ["", "X-Key", ": b", " : b"] {
+            assert!(text.parse::<Header>().is_err(), "{text}");
+        }
     }
 
     #[test]

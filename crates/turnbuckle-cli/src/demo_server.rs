@@ -9,17 +9,22 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
-use turnbuckle::{Args, Ctx, Json, Server, State, Tool, ToolError, tool, types::ToolAnnotations};
+use turnbuckle::{
+    Args, Changes, Ctx, Json, Server, State, Tool, ToolError, tool, types::ToolAnnotations,
+};
 
 /// The demo server.
 pub(crate) fn server() -> Server {
     let mut info =
         turnbuckle::types::Implementation::new("turnbuckle-demo", env!("CARGO_PKG_VERSION"));
     info.title = Some("Turnbuckle's demo server".to_owned());
-    Server::new("turnbuckle-demo", env!("CARGO_PKG_VERSION"))
+    let server = Server::new("turnbuckle-demo", env!("CARGO_PKG_VERSION"));
+    let changes = server.changes();
+    server
         .info(info)
         .instructions("Tools that show calls, progress, errors and cancellation. None changes anything.")
         .state(Counts::default())
+        .state(changes)
         .tools([
             tool("echo", echo).title("Echo").description("Returns the text it is given."),
             tool("add", add).title("Add").description("Adds two integers."),
@@ -27,6 +32,10 @@ pub(crate) fn server() -> Server {
             tool("countdown", countdown)
                 .title("Count down")
                 .description("Reports progress `from` times, then says `done`."),
+            tool("announce", announce).title("Announce").description(
+                "Tells every client that listens that the list of tools has changed, although it \
+                 has not.",
+            ),
             tool("fail", fail).title("Fail").description("Fails with the message it is given."),
             tool("panic", panic).title("Panic").description(
                 "Panics. The caller gets an internal error; the server lives on.",
@@ -133,6 +142,17 @@ async fn countdown(
         .await
 }
 
+async fn announce(State(changes): State<Changes>, State(counts): State<Counts>) -> String {
+    counts
+        .count(async {
+            changes.tools();
+            let streams = changes.listeners();
+            let noun = if streams == 1 { "stream" } else { "streams" };
+            format!("told {streams} {noun}")
+        })
+        .await
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct Fail {
     /// What the error says.
@@ -223,7 +243,8 @@ mod tests {
     async fn every_tool_has_a_title_and_a_description() {
         let tools = client().await.tools().all().await.unwrap();
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let mut expected = ["echo", "add", "sleep", "countdown", "fail", "panic", "stats"];
+        let mut expected =
+            ["echo", "add", "sleep", "countdown", "announce", "fail", "panic", "stats"];
         assert_eq!(names.len(), expected.len());
         expected.sort_unstable();
         assert!(expected.iter().all(|name| names.contains(name)), "{names:?}");

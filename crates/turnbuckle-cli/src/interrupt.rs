@@ -1,4 +1,4 @@
-//! Owns the listening for Ctrl-C. Does not own what an interrupted command does.
+//! Owns the listening for signals. Does not own what a command that hears one does.
 
 use crate::exit::Failure;
 
@@ -28,5 +28,37 @@ impl Interrupt {
             // No more can come.
             std::future::pending::<()>().await;
         }
+    }
+}
+
+/// Hears Ctrl-C, and where there is one SIGTERM: what asks a server to stop.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    interrupt: Interrupt,
+    #[cfg(unix)]
+    terminate: Signal,
+}
+
+impl Stop {
+    pub(crate) fn listen() -> Result<Stop, Failure> {
+        Ok(Stop {
+            interrupt: Interrupt::listen()?,
+            #[cfg(unix)]
+            terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+                .map_err(|error| {
+                    Failure::failed(format!("SIGTERM can't be listened for: {error}"))
+                })?,
+        })
+    }
+
+    /// Resolves at the next of them. Dropping the future loses none.
+    pub(crate) async fn asked(&mut self) {
+        #[cfg(unix)]
+        tokio::select! {
+            () = self.interrupt.happened() => {}
+            Some(()) = self.terminate.recv() => {}
+        }
+        #[cfg(not(unix))]
+        self.interrupt.happened().await;
     }
 }

@@ -4,6 +4,7 @@
 
 mod args;
 mod commands;
+mod connect;
 mod demo_server;
 mod exit;
 mod interrupt;
@@ -49,6 +50,9 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Demo(arguments) => commands::demo::run(arguments).await,
         Command::Tools(arguments) => commands::tools::run(arguments).await,
         Command::Call(arguments) => commands::call::run(arguments).await,
-        Command::Serve => commands::serve::run().await.inspect_err(Failure::report),
+        Command::Listen(arguments) => commands::listen::run(arguments).await,
+        Command::Serve(arguments) => {
+            commands::serve::run(arguments).await.inspect_err(Failure::report)
+        }
     }
 }

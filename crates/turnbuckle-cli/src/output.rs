@@ -15,23 +15,38 @@ use crate::exit::Failure;
 /// Prints text and a line break to stdout. On a terminal, what a server sent can't move the
 /// cursor or change colours; into a pipe or file goes exactly what it sent.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_next(text).map(drop)
+}
+
+/// [`print()`] for those who have more to print: says whether anybody still reads.
+pub(crate) fn print_next(text: &str) -> Result<Reader, Failure> {
     let mut stdout = std::io::stdout().lock();
     let text = if stdout.is_terminal() { printable(text) } else { Cow::Borrowed(text) };
     let end = if text.ends_with('\n') { "" } else { "\n" };
     match write!(stdout, "{text}{end}").and_then(|()| stdout.flush()) {
         // Whoever reads has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
         Err(error) => Err(Failure::failed(format!("writing to stdout failed: {error}"))),
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(Reader::There),
     }
+}
+
+/// Whether what is printed is still read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    There,
+    Gone,
 }
 
 /// Prints a value as JSON on one line.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(value).map_err(|error| {
-        Failure::failed(format!("the result can't be written as JSON: {error}"))
-    })?;
-    print(&text)
+    print(&json_line(value)?)
+}
+
+/// A value as JSON on one line.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value)
+        .map_err(|error| Failure::failed(format!("the result can't be written as JSON: {error}")))
 }
 
 /// Writes a line to stderr, where that is possible.

@@ -1,40 +1,31 @@
 //! Owns the course of a command that talks to a server: connect, work, close, whatever
 //! happens meanwhile. Does not own the work.
 
-use std::{
-    collections::VecDeque,
-    process::Command,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use tokio::time::Instant;
-use turnbuckle::{
-    Client,
-    transport::child::{Spawn, settle},
-};
+use turnbuckle::{Client, transport::child::settle};
 
 use crate::{
-    args::{Connection, Variable},
-    exit::{Failure, LAST_LINES, Status},
+    args::Connection,
+    connect::{Heard, connect},
+    exit::{Failure, Status},
     interrupt::Interrupt,
     progress::Line,
-    target::Target,
 };
 
-/// How long a server has to leave when its input ends, and again after SIGTERM. Shorter
-/// than the library's: somebody waits for the prompt.
-const GRACE: Duration = Duration::from_secs(1);
+/// What Ctrl-C does to a call.
+pub(crate) const CALL: &str = "the call was cancelled";
 /// How long the end of the server is waited for in all.
 const LAST_WAIT: Duration = Duration::from_secs(5);
-/// How long a server may be silent about the first question before the older one follows.
-const PROBE: Duration = Duration::from_secs(10);
 
 /// Connects, runs `work` and closes. Ctrl-C and the end of the time drop what runs, which
-/// cancels it on the server; the closing then lets the server hear of it.
+/// cancels it on the server; the closing then lets the server hear of it. `given_up` says what
+/// Ctrl-C did to the work.
 pub(crate) async fn with_client<T>(
     connection: &Connection,
     line: &Line,
+    given_up: &str,
     work: impl AsyncFnOnce(&Client, Deadline) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let mut interrupt = Interrupt::listen()?;
@@ -49,7 +40,7 @@ pub(crate) async fn with_client<T>(
         Ok(client) => {
             let outcome = tokio::select! {
                 biased;
-                () = interrupt.happened() => Err(interrupted("the call was cancelled")),
+                () = interrupt.happened() => Err(interrupted(given_up)),
                 outcome = work(&client, deadline) => outcome,
             };
             (Some(client), outcome)
@@ -100,6 +91,14 @@ impl Deadline {
         }
     }
 
+    /// Resolves when the time is over; never if there is no limit.
+    pub(crate) async fn reached(&self) {
+        match self.0 {
+            Some((_, end)) => tokio::time::sleep_until(end).await,
+            None => std::future::pending().await,
+        }
+    }
+
     fn is_over(&self) -> bool {
         self.rest() == Some(Duration::ZERO)
     }
@@ -121,44 +120,6 @@ async fn open(connection: &Connection, deadline: Deadline, line: &Line) -> Resul
     }
 }
 
-async fn connect(connection: &Connection, line: &Line, heard: Heard) -> Result<Client, Failure> {
-    let (program, arguments) = match &connection.target {
-        Target::Program { program, arguments } => (program, arguments),
-        Target::Http(url) => {
-            return Err(Failure::failed(format!(
-                "servers on the web such as {url} are not supported yet: give a command line that starts a server"
-            )));
-        }
-    };
-    let mut command = Command::new(program);
-    command.args(arguments);
-    let mut passed = Vec::new();
-    for variable in &connection.environment {
-        match variable {
-            Variable::Set(name, value) => drop(command.env(name, value)),
-            Variable::Passed(name) => passed.push(name),
-        }
-    }
-    let mut spawn = Spawn::new(command).close_grace(GRACE).terminate_grace(GRACE);
-    for name in passed {
-        spawn = spawn.allow_env(name);
-    }
-    spawn = if connection.verbose {
-        let line = line.clone();
-        spawn.on_stderr(move |text| line.say(&format!("server: {text}")))
-    } else {
-        spawn.on_stderr(move |text| heard.hear(text))
-    };
-    // A server that does not know the first question leaves room for the second.
-    let probe = connection.timeout.map_or(PROBE, |limit| PROBE.min(limit / 3));
-    let mut builder =
-        Client::builder().info("turnbuckle-cli", env!("CARGO_PKG_VERSION")).probe_timeout(probe);
-    if let Some(revision) = connection.revision {
-        builder = builder.revision(revision);
-    }
-    Ok(builder.spawn(spawn).await?)
-}
-
 /// Writes what waits, among it a cancellation, and sees the server off.
 async fn close(client: Option<Client>) {
     let closing = async {
@@ -170,29 +131,6 @@ async fn close(client: Option<Client>) {
     // A server whose connection was given up halfway is ended by another thread, which the
     // end of this process would end too.
     let _ = tokio::task::spawn_blocking(|| settle(LAST_WAIT)).await;
-}
-
-/// The last lines of a server's stderr, for the case that no connection to it is left to ask.
-#[derive(Clone, Debug, Default)]
-struct Heard(Arc<Mutex<VecDeque<String>>>);
-
-impl Heard {
-    fn hear(&self, line: &str) {
-        let mut lines = self.lock();
-        if lines.len() == LAST_LINES {
-            lines.pop_front();
-        }
-        lines.push_back(line.to_owned());
-    }
-
-    fn lines(&self) -> Vec<String> {
-        self.lock().iter().cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
-        // Lines are whole whatever happened.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 fn interrupted(what: &str) -> Failure {

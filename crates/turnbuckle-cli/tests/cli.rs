@@ -1,6 +1,7 @@
 //! The real binary against its own demo server, as a real child.
 #![cfg(unix)]
 
+mod http;
 mod support;
 
 use serde_json::{Value, json};
@@ -73,7 +74,7 @@ fn wrong_usage_exits_with_2() {
 fn without_arguments_there_is_help_and_a_failure() {
     let run = turnbuckle([""; 0]);
     assert_eq!((run.status, &*run.stdout), (2, ""));
-    for command in ["demo", "tools", "call", "serve"] {
+    for command in ["demo", "tools", "call", "listen", "serve"] {
         assert!(run.stderr.contains(&format!("\n  {command} ")), "{}", run.stderr);
     }
     let run = turnbuckle(["call", "--help"]);
@@ -85,9 +86,6 @@ fn without_arguments_there_is_help_and_a_failure() {
 fn a_server_that_can_not_be_reached_exits_with_3() {
     let run = turnbuckle(["tools", "no-such-program --stdio"]);
     assert_eq!((run.status, run.sentence()), (3, "`no-such-program` was not found in PATH"));
-    let run = turnbuckle(["tools", "https://example.com/mcp"]);
-    assert_eq!(run.status, 3);
-    assert!(run.sentence().contains("not supported yet"), "{}", run.stderr);
     let run = turnbuckle(["tools", "sh -c 'read -r line; echo one >&2; echo two >&2; exit 7'"]);
     assert_eq!(run.status, 3);
     assert!(run.sentence().contains("exited with status 7"), "{}", run.stderr);
@@ -145,7 +143,7 @@ fn tools_are_listed_with_their_arguments() {
     assert!(!row("delay_ms ").contains("required"), "{}", run.stdout);
     let run = turnbuckle(["tools", &server(), "--output", "json"]);
     let tools: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(tools.as_array().unwrap().len(), 7);
+    assert_eq!(tools.as_array().unwrap().len(), 8);
     assert!(tools.as_array().unwrap().iter().all(|tool| tool["inputSchema"]["type"] == "object"));
 }
 
@@ -229,7 +227,7 @@ fn progress_is_shown_on_a_terminal_and_only_there() {
 }
 
 #[test]
-fn the_demo_holds_in_both_eras() {
+fn the_demo_holds_in_both_eras_and_over_http() {
     let run = turnbuckle(["demo", "--fast"]);
     assert_eq!((run.status, &*run.stderr), (0, ""), "{}", run.stdout);
     assert!(
@@ -237,6 +235,11 @@ fn the_demo_holds_in_both_eras() {
         "{}",
         run.stdout
     );
-    assert_eq!(run.stdout.matches("cancelled 1, in flight 0\n").count(), 2, "{}", run.stdout);
-    assert_eq!(run.stdout.matches("] 10/10 ").count(), 2, "{}", run.stdout);
+    assert_eq!(run.stdout.matches("cancelled 1, in flight 0\n").count(), 3, "{}", run.stdout);
+    assert_eq!(run.stdout.matches("] 10/10 ").count(), 3, "{}", run.stdout);
+    let numbers = |line: &str| -> Vec<u64> {
+        line.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+    };
+    let posts = run.stdout.lines().find(|line| line.contains(" POSTs")).unwrap();
+    assert!(matches!(numbers(posts)[..], [calls, seen] if calls > 0 && calls == seen), "{posts}");
 }

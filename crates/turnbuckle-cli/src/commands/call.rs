@@ -22,7 +22,7 @@ const NAMED: usize = 30;
 
 pub(crate) async fn run(arguments: Call) -> Result<(), Failure> {
     let line = Line::on_stderr();
-    session::with_client(&arguments.connection, &line, async |client, deadline| {
+    session::with_client(&arguments.connection, &line, session::CALL, async |client, deadline| {
         let tools = tools::list(client, deadline, &line).await?;
         let tool = find(&tools, &arguments.tool)?;
         let result = call(client, deadline, tool, &arguments, &line).await?;

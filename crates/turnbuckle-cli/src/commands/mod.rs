@@ -2,5 +2,6 @@
 
 pub(crate) mod call;
 pub(crate) mod demo;
+pub(crate) mod listen;
 pub(crate) mod serve;
 pub(crate) mod tools;

@@ -1,10 +1,27 @@
-//! Owns `turnbuckle serve`. Does not own the server that is served.
+//! Owns `turnbuckle serve`: over which wire, and how it is told to stop.
+//! Does not own the server that is served.
 
 use std::io::IsTerminal;
 
-use crate::{demo_server, exit::Failure, output::complain};
+use tokio::sync::oneshot;
+use turnbuckle::{BoundHttp, ErrorKind, HttpReport};
 
-pub(crate) async fn run() -> Result<(), Failure> {
+use crate::{
+    args::Serve,
+    demo_server,
+    exit::{Failure, Status},
+    interrupt::Stop,
+    output::complain,
+};
+
+pub(crate) async fn run(arguments: Serve) -> Result<(), Failure> {
+    match arguments.http {
+        Some(address) => over_http(&address, &arguments.public_hosts).await,
+        None => over_stdio().await,
+    }
+}
+
+async fn over_stdio() -> Result<(), Failure> {
     if std::io::stdin().is_terminal() {
         complain(
             "This serves the demo tools to a client that starts it, such as:\n  \
@@ -13,4 +30,60 @@ pub(crate) async fn run() -> Result<(), Failure> {
         );
     }
     Ok(demo_server::server().serve_stdio().await?)
+}
+
+async fn over_http(address: &str, public_hosts: &[String]) -> Result<(), Failure> {
+    let mut stop = Stop::listen()?;
+    let (tell, told) = oneshot::channel();
+    let bound = bind(address, public_hosts, told).await?;
+    complain(&format!("serving {} (Ctrl-C stops it)", bound.url()));
+    let mut serving = bound.into_future();
+    tokio::select! {
+        ended = &mut serving => return ended.map(drop).map_err(Failure::from),
+        () = stop.asked() => {}
+    }
+    complain("stopping: running calls may finish; Ctrl-C again does not wait");
+    // If nobody listens, it has stopped already.
+    let _ = tell.send(());
+    tokio::select! {
+        biased;
+        ended = &mut serving => complain(&summary(&ended?)),
+        () = stop.asked() => {
+            let sentence = "interrupted: running calls were not waited for";
+            return Err(Failure::new(Status::Interrupted, sentence));
+        }
+    }
+    Ok(())
+}
+
+async fn bind(
+    address: &str,
+    public_hosts: &[String],
+    told: oneshot::Receiver<()>,
+) -> Result<BoundHttp, Failure> {
+    let mut serving = demo_server::server().serve_http(address).with_shutdown(async {
+        // An end without a word is an end too.
+        let _ = told.await;
+    });
+    for host in public_hosts {
+        serving = serving.public_host(host);
+    }
+    serving.bind().await.map_err(|error| match error.kind() {
+        // With no names to be wrong, it is that there are none.
+        ErrorKind::Refused if public_hosts.is_empty() => Failure::usage(format!(
+            "{address} can be reached from other machines, so the server must know its public \
+             name: add --public-host mcp.example.com with the name that clients use, or serve \
+             on 127.0.0.1"
+        )),
+        ErrorKind::Refused => Failure::usage(error.to_string()),
+        _ => error.into(),
+    })
+}
+
+fn summary(report: &HttpReport) -> String {
+    let HttpReport { finished, cancelled, listeners, .. } = report;
+    format!(
+        "stopped: {finished} running calls finished, {cancelled} were stopped, {listeners} \
+         listen streams were ended"
+    )
 }

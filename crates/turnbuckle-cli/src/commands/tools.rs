@@ -15,7 +15,7 @@ use crate::{
 pub(crate) async fn run(arguments: Tools) -> Result<(), Failure> {
     let line = Line::on_stderr();
     let format = arguments.connection.output;
-    session::with_client(&arguments.connection, &line, async |client, deadline| {
+    session::with_client(&arguments.connection, &line, session::CALL, async |client, deadline| {
         let tools = list(client, deadline, &line).await?;
         match format {
             Format::Json => print_json(&tools),

@@ -1,5 +1,7 @@
 //! Runs the binary and looks over its shoulder.
 
+pub(crate) mod http;
+
 use std::{
     ffi::OsStr,
     fs::File,
@@ -12,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_turnbuckle");
@@ -67,8 +70,14 @@ pub(crate) struct Running(Child);
 impl Running {
     /// What Ctrl-C does.
     pub(crate) fn interrupt(&self) {
-        let process = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+        signal(&self.0, Signal::INT);
+    }
+
+    /// What it writes to stdout, line by line as it comes; [`wait`](Running::wait) then has
+    /// none of it.
+    pub(crate) fn lines(&mut self) -> impl Iterator<Item = String> + use<> {
+        let stdout = self.0.stdout.take().expect("the lines are taken once");
+        BufReader::new(stdout).lines().map(Result::unwrap)
     }
 
     pub(crate) fn wait(self) -> Run {
@@ -79,6 +88,10 @@ impl Running {
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
     }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).unwrap();
 }
 
 fn code(status: ExitStatus) -> i32 {

@@ -1,26 +1,37 @@
 //! Owns `turnbuckle demo`: what is shown, in which words, and whether it really holds.
-//! Does not own the demo server, which runs as a child process.
+//! Does not own the demo server, which runs as a child process, nor its port.
+
+mod web;
 
 use std::{
+    cell::Cell,
     io::{IsTerminal, Write},
     process::Command,
     time::Duration,
 };
 
+use serde::Serialize;
 use serde_json::json;
-use turnbuckle::{Client, Revision, types::Era};
+use tokio::time::Instant;
+use turnbuckle::{
+    Call, Client, ClientBuilder, Revision,
+    types::{CallToolResult, Era},
+};
 
 use crate::{
     args::Demo,
-    demo_server::Stats,
+    demo_server::{self, Stats},
     exit::{Failure, Status},
     interrupt::Interrupt,
     output::{print, result_text},
     progress::{render, width},
 };
+use web::Web;
 
 /// How many steps the progress bar has.
 const STEPS: u32 = 10;
+/// How long a server may take to hear of something.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(arguments: Demo) -> Result<(), Failure> {
     let mut interrupt = Interrupt::listen()?;
@@ -38,7 +49,7 @@ pub(crate) async fn run(arguments: Demo) -> Result<(), Failure> {
 async fn show(pace: Pace) -> Result<(), Failure> {
     print(
         "This demo starts Turnbuckle's demo server as a child process and talks to it over\n\
-         stdio, once in each era of the Model Context Protocol.",
+         stdio, once in each era of the Model Context Protocol, and then over HTTP.",
     )?;
     for (era, heading, pinned) in [
         (Era::Modern, "The modern era: every request stands for itself", None),
@@ -52,10 +63,13 @@ async fn show(pace: Pace) -> Result<(), Failure> {
         pace.pause().await;
         let client = connect(pinned).await?;
         holds(client.revision().era() == era, "the connection is of the other era")?;
-        let shown = acts(&client, pace).await;
+        let shown = acts(&Caller::new(&client, Order::OfTheWire), pace).await;
         client.close().await;
         shown?;
     }
+    print("\n=== Over HTTP: every call is a POST of its own ===")?;
+    pace.pause().await;
+    over_http(pace).await?;
     print(
         "\nThat is what Turnbuckle is for: drop a call, and the work on the other side stops.\n\
          Next: turnbuckle --help, or turnbuckle tools \"turnbuckle serve\"",
@@ -65,7 +79,7 @@ async fn show(pace: Pace) -> Result<(), Failure> {
 async fn connect(pinned: Option<Revision>) -> Result<Client, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("this program can't find itself: {error}")))?;
-    let mut builder = Client::builder().info("turnbuckle-demo", env!("CARGO_PKG_VERSION"));
+    let mut builder = builder();
     if let Some(revision) = pinned {
         builder = builder.revision(revision);
     }
@@ -78,34 +92,103 @@ async fn connect(pinned: Option<Revision>) -> Result<Client, Failure> {
     Ok(client)
 }
 
-async fn acts(client: &Client, pace: Pace) -> Result<(), Failure> {
-    pace.pause().await;
-    a_call(client).await?;
-    pace.pause().await;
-    a_progress_bar(client, pace).await?;
-    pace.pause().await;
-    an_abandoned_call(client, pace).await
+/// The same once more, with the server behind a port of this machine.
+async fn over_http(pace: Pace) -> Result<(), Failure> {
+    let web = Web::start(&demo_server::server()).await?;
+    // Whatever proxy this machine has, the way to itself leads through none.
+    let client = builder().no_proxy().connect(web.url()).await?;
+    print(&format!("Connected to {}, speaking revision {}.", web.url(), client.revision()))?;
+    let before = web.posts();
+    let caller = Caller::new(&client, Order::None);
+    acts(&caller, pace).await?;
+    let (calls, posts) = (caller.calls.get(), web.posts() - before);
+    print(&format!(
+        "   The client made {calls} calls and the server saw {posts} POSTs: nothing was sent to \
+         cancel.\n   Closing the abandoned call's own POST was the cancel."
+    ))?;
+    holds(posts == calls, "the number of POSTs is not the number of calls")
 }
 
-async fn a_call(client: &Client) -> Result<(), Failure> {
+fn builder() -> ClientBuilder {
+    Client::builder().info("turnbuckle-demo", env!("CARGO_PKG_VERSION"))
+}
+
+/// A client whose calls are counted.
+struct Caller<'a> {
+    client: &'a Client,
+    calls: Cell<u64>,
+    order: Order,
+}
+
+/// In which order a server hears what a client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// In the order in which it was done: there is one stream for all.
+    OfTheWire,
+    /// In none: each call has a connection of its own.
+    None,
+}
+
+impl<'a> Caller<'a> {
+    fn new(client: &'a Client, order: Order) -> Caller<'a> {
+        Caller { client, calls: Cell::new(0), order }
+    }
+
+    fn call(&self, tool: &str, arguments: impl Serialize) -> Call<CallToolResult> {
+        self.calls.set(self.calls.get() + 1);
+        self.client.call_tool(tool, arguments)
+    }
+
+    async fn stats(&self) -> Result<Stats, Failure> {
+        let result = self.call("stats", ()).await?;
+        result
+            .structured_content
+            .and_then(|stats| stats.decode().ok())
+            .ok_or_else(|| Failure::failed("the demo server's statistics can't be read"))
+    }
+
+    /// The server's counts, once it has heard of what was done: on a stream it has heard of
+    /// everything that came before the question, elsewhere it is asked until `heard` holds.
+    async fn stats_when(&self, heard: impl Fn(&Stats) -> bool) -> Result<Stats, Failure> {
+        let asked = Instant::now();
+        loop {
+            let stats = self.stats().await?;
+            if self.order == Order::OfTheWire || heard(&stats) || asked.elapsed() > PATIENCE {
+                return Ok(stats);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+async fn acts(caller: &Caller<'_>, pace: Pace) -> Result<(), Failure> {
+    pace.pause().await;
+    a_call(caller).await?;
+    pace.pause().await;
+    a_progress_bar(caller, pace).await?;
+    pace.pause().await;
+    an_abandoned_call(caller, pace).await
+}
+
+async fn a_call(caller: &Caller<'_>) -> Result<(), Failure> {
     print("\n1. A call: add a=2 b=40")?;
-    let sum = client.call_tool("add", json!({"a": 2, "b": 40})).await?;
+    let sum = caller.call("add", json!({"a": 2, "b": 40})).await?;
     print(&format!("   the server answers {}", result_text(&sum)))?;
     let answered = sum.structured_content.and_then(|sum| sum.decode::<serde_json::Value>().ok());
     holds(answered == Some(json!({"sum": 42})), "the server can't add")
 }
 
-async fn a_progress_bar(client: &Client, pace: Pace) -> Result<(), Failure> {
+async fn a_progress_bar(caller: &Caller<'_>, pace: Pace) -> Result<(), Failure> {
     print(&format!("\n2. Progress, reported while the call runs: countdown from={STEPS}"))?;
     let (sender, receiver) = std::sync::mpsc::sync_channel(STEPS as usize);
     let delay = pace.step().as_millis() as u64;
-    let call = client
-        .call_tool("countdown", json!({"from": STEPS, "delay_ms": delay}))
-        .on_progress(move |progress| {
+    let call = caller.call("countdown", json!({"from": STEPS, "delay_ms": delay})).on_progress(
+        move |progress| {
             draw(&render(&progress, width().saturating_sub(3)));
             // Full only if the server reports more than it should, which is noticed below.
             let _ = sender.try_send(progress.progress);
-        });
+        },
+    );
     let result = call.await;
     if std::io::stdout().is_terminal() {
         print("")?;
@@ -117,11 +200,11 @@ async fn a_progress_bar(client: &Client, pace: Pace) -> Result<(), Failure> {
     holds(reports == expected && text == "done", "the progress was not complete and in order")
 }
 
-async fn an_abandoned_call(client: &Client, pace: Pace) -> Result<(), Failure> {
+async fn an_abandoned_call(caller: &Caller<'_>, pace: Pace) -> Result<(), Failure> {
     print("\n3. A call that is abandoned halfway: sleep ms=60000")?;
-    let before = stats(client).await?;
-    let mut sleeping = client.call_tool("sleep", json!({"ms": 60_000})).into_future();
-    // Sent before the question, and so begun before it is answered.
+    let before = caller.stats().await?;
+    let mut sleeping = caller.call("sleep", json!({"ms": 60_000})).into_future();
+    // Sent before the question; on a stream it has then begun before that is answered.
     let running = tokio::select! {
         biased;
         ended = &mut sleeping => {
@@ -130,7 +213,7 @@ async fn an_abandoned_call(client: &Client, pace: Pace) -> Result<(), Failure> {
                 Err(error) => Err(error.into()),
             };
         }
-        stats = stats(client) => stats?,
+        stats = caller.stats_when(|stats| stats.in_flight == 1) => stats?,
     };
     print(&format!("   while it runs, the server counts:  {}", counts(&running)))?;
     let expected = Stats { started: before.started + 1, in_flight: 1, ..before };
@@ -138,20 +221,12 @@ async fn an_abandoned_call(client: &Client, pace: Pace) -> Result<(), Failure> {
     pace.pause().await;
     print("   … and now the client drops the call, as if its user had lost interest")?;
     drop(sleeping);
-    // The cancellation is ahead of this question on the wire, and is heard first.
-    let stopped = stats(client).await?;
+    // On a stream the cancellation is ahead of this question, and is heard first.
+    let stopped = caller.stats_when(|stats| stats.in_flight == 0).await?;
     print(&format!("   after that, the server counts:     {}", counts(&stopped)))?;
     let expected = Stats { cancelled: before.cancelled + 1, in_flight: 0, ..running };
     holds(stopped == expected && stopped.cancelled == 1, "the handler did not stop")?;
     print("   The handler is gone: cancelled 1, in flight 0, with most of its minute left.")
-}
-
-async fn stats(client: &Client) -> Result<Stats, Failure> {
-    let result = client.call_tool("stats", ()).await?;
-    result
-        .structured_content
-        .and_then(|stats| stats.decode().ok())
-        .ok_or_else(|| Failure::failed("the demo server's statistics can't be read"))
 }
 
 fn counts(stats: &Stats) -> String {

@@ -1,0 +1,206 @@
+//! Owns `turnbuckle listen`: what is asked for, and the line for each thing that happens.
+//! Does not own the connection, nor what Ctrl-C does to it.
+
+use serde_json::{Value, json};
+use turnbuckle::{
+    Happened, Listening, Watch,
+    types::{Method, SubscriptionFilter},
+};
+
+use crate::{
+    args::{Format, Listen},
+    exit::Failure,
+    output::{Reader, json_line, one_line, print_next},
+    progress::Line,
+    session::{self, Deadline},
+};
+
+/// What Ctrl-C does to a stream.
+const STREAM: &str = "the stream was closed";
+
+pub(crate) async fn run(arguments: Listen) -> Result<(), Failure> {
+    let line = Line::on_stderr();
+    let format = arguments.connection.output;
+    session::with_client(&arguments.connection, &line, STREAM, async |client, deadline| {
+        let asking = line.watch("subscribing", client.listen(watch(&arguments)));
+        let mut listening =
+            deadline.limit("the server did not say what it will tell", asking).await?;
+        let granted = listening.granted().clone();
+        let reader = print_next(&granted_line(&granted, format)?)?;
+        if names(&granted).is_empty() {
+            return Err(Failure::failed("the server tells nothing of what was asked for"));
+        }
+        match reader {
+            Reader::There => follow(&mut listening, deadline, format, &line).await,
+            Reader::Gone => Ok(()),
+        }
+    })
+    .await
+}
+
+/// Prints what happens until the server, the reader or the clock ends it.
+async fn follow(
+    listening: &mut Listening,
+    deadline: Deadline,
+    format: Format,
+    line: &Line,
+) -> Result<(), Failure> {
+    loop {
+        let happened = tokio::select! {
+            biased;
+            happened = listening.next() => happened,
+            () = deadline.reached() => return Ok(()),
+        };
+        let Some(happened) = happened else {
+            line.say("the server ended the stream");
+            return Ok(());
+        };
+        if print_next(&event_line(&happened?, format)?)? == Reader::Gone {
+            return Ok(());
+        }
+    }
+}
+
+/// What was chosen; all lists if nothing was.
+fn watch(arguments: &Listen) -> Watch {
+    let Listen { tools, prompts, resources, watched, .. } = arguments;
+    let all = !(*tools || *prompts || *resources) && watched.is_empty();
+    let mut watch = Watch::new();
+    if *tools || all {
+        watch = watch.tools();
+    }
+    if *prompts || all {
+        watch = watch.prompts();
+    }
+    if *resources || all {
+        watch = watch.resources();
+    }
+    watched.iter().fold(watch, |watch, uri| watch.resource(uri))
+}
+
+fn granted_line(granted: &SubscriptionFilter, format: Format) -> Result<String, Failure> {
+    match format {
+        Format::Json => {
+            json_line(&message(Method::Acknowledged, json!({"notifications": granted})))
+        }
+        Format::Text => {
+            let names = names(granted);
+            let shown = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+            Ok(format!("granted: {shown}"))
+        }
+    }
+}
+
+fn names(granted: &SubscriptionFilter) -> Vec<String> {
+    let lists = [
+        ("tools", granted.tools_list_changed),
+        ("prompts", granted.prompts_list_changed),
+        ("resources", granted.resources_list_changed),
+    ];
+    let lists = lists.iter().filter(|(_, told)| *told == Some(true)).map(|(name, _)| *name);
+    let watched = granted.resource_subscriptions.iter().flatten();
+    lists.map(str::to_owned).chain(watched.map(|uri| one_line(uri))).collect()
+}
+
+fn event_line(happened: &Happened, format: Format) -> Result<String, Failure> {
+    match format {
+        Format::Text => Ok(text(happened)),
+        Format::Json => json_line(&match happened {
+            Happened::ToolsChanged => message(Method::ToolListChanged, json!({})),
+            Happened::PromptsChanged => message(Method::PromptListChanged, json!({})),
+            Happened::ResourcesChanged => message(Method::ResourceListChanged, json!({})),
+            Happened::ResourceUpdated(uri) => {
+                message(Method::ResourceUpdated, json!({ "uri": uri }))
+            }
+            // No message of the server says so: it has no method.
+            Happened::Missed => json!({"missed": true}),
+            Happened::Other { method, params } => json!({"method": method, "params": params}),
+            other => json!({"unknown": format!("{other:?}")}),
+        }),
+    }
+}
+
+fn message(method: Method, params: Value) -> Value {
+    json!({"method": method.as_str(), "params": params})
+}
+
+fn text(happened: &Happened) -> String {
+    match happened {
+        Happened::ToolsChanged => "tools changed".to_owned(),
+        Happened::PromptsChanged => "prompts changed".to_owned(),
+        Happened::ResourcesChanged => "resources changed".to_owned(),
+        Happened::ResourceUpdated(uri) => format!("{} changed", one_line(uri)),
+        Happened::Missed => "some events were missed: anything may have changed".to_owned(),
+        Happened::Other { method, params } => one_line(&format!("{method} {params}")),
+        other => one_line(&format!("{other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn asked(flags: &[&str]) -> String {
+        let words = ["turnbuckle", "listen", "server"].iter().chain(flags);
+        let Command::Listen(arguments) = Cli::parse_from(words).command else {
+            panic!("another command")
+        };
+        format!("{:?}", watch(&arguments))
+    }
+
+    #[test]
+    fn all_lists_are_asked_for_unless_something_is_chosen() {
+        let all = format!("{:?}", Watch::new().tools().prompts().resources());
+        assert_eq!(asked(&[]), all);
+        assert_eq!(asked(&["--prompts"]), format!("{:?}", Watch::new().prompts()));
+        let two = format!("{:?}", Watch::new().tools().resource("a:1").resource("a:2"));
+        assert_eq!(asked(&["--resource", "a:1", "--resource", "a:2", "--tools"]), two);
+    }
+
+    #[test]
+    fn every_event_is_one_line() {
+        let table = [
+            (Happened::ToolsChanged, "tools changed", "notifications/tools/list_changed"),
+            (Happened::PromptsChanged, "prompts changed", "notifications/prompts/list_changed"),
+            (
+                Happened::ResourcesChanged,
+                "resources changed",
+                "notifications/resources/list_changed",
+            ),
+            (
+                Happened::ResourceUpdated("a:\n1".into()),
+                "a: 1 changed",
+                "notifications/resources/updated",
+            ),
+            (
+                Happened::Other { method: "x/y".into(), params: json!({"a": 1}).into() },
+                r#"x/y {"a":1}"#,
+                "x/y",
+            ),
+        ];
+        for (happened, line, method) in table {
+            assert_eq!(event_line(&happened, Format::Text).unwrap(), line);
+            let json = event_line(&happened, Format::Json).unwrap();
+            assert_eq!(json.lines().count(), 1);
+            assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["method"], method);
+        }
+        assert_eq!(event_line(&Happened::Missed, Format::Json).unwrap(), r#"{"missed":true}"#);
+    }
+
+    #[test]
+    fn what_is_granted_comes_first_and_may_be_nothing() {
+        let mut granted = SubscriptionFilter::new();
+        assert_eq!(granted_line(&granted, Format::Text).unwrap(), "granted: nothing");
+        granted.tools_list_changed = Some(true);
+        granted.prompts_list_changed = Some(false);
+        granted.resource_subscriptions = Some(vec!["a:1".into()]);
+        assert_eq!(granted_line(&granted, Format::Text).unwrap(), "granted: tools, a:1");
+        let json: Value =
+            serde_json::from_str(&granted_line(&granted, Format::Json).unwrap()).unwrap();
+        assert_eq!(json["method"], "notifications/subscriptions/acknowledged");
+        assert_eq!(json["params"]["notifications"]["toolsListChanged"], true);
+    }
+}

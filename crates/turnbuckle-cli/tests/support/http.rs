@@ -1,0 +1,175 @@
+//! Servers over HTTP: ours as a real process, a wire that is listened in on, one of long ago.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    process::{Child, ChildStderr},
+    sync::{Arc, Condvar, Mutex},
+    thread,
+    time::Instant,
+};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::{Run, TOO_LONG, code, command, signal, turnbuckle};
+
+/// A `turnbuckle serve --http` at work; killed when it is dropped.
+pub(crate) struct Served {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    url: String,
+}
+
+impl Served {
+    pub(crate) fn new() -> Served {
+        Served::at(&["127.0.0.1:0"])
+    }
+
+    /// Serves where these arguments say.
+    pub(crate) fn at(arguments: &[&str]) -> Served {
+        let mut child = command(["serve", "--http"].iter().chain(arguments)).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        let url = line.strip_prefix("serving ").and_then(|rest| rest.split_once(' '));
+        let url = url.unwrap_or_else(|| panic!("no URL: {line:?}")).0.to_owned();
+        Served { child, stderr, url }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Calls one of its tools.
+    pub(crate) fn call(&self, arguments: &[&str]) -> Run {
+        turnbuckle(["call", &self.url].iter().chain(arguments))
+    }
+
+    /// Waits until its own count of calls says so.
+    pub(crate) fn wait_for_count(&self, count: &str, expected: u64) {
+        let began = Instant::now();
+        loop {
+            let stats: Value = serde_json::from_str(&self.call(&["stats"]).stdout).unwrap();
+            if stats[count] == expected {
+                return;
+            }
+            assert!(began.elapsed() < TOO_LONG, "{count} is never {expected}: {stats}");
+        }
+    }
+
+    pub(crate) fn signal(&self, which: Signal) {
+        signal(&self.child, which);
+    }
+
+    /// The next line on its stderr.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stderr.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(mut self) -> Run {
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        self.stderr.read_to_string(&mut stderr).unwrap();
+        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        Run { status: code(self.child.wait().unwrap()), stdout, stderr }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // One that has ended can't be killed, and need not be.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A wire between clients and a server, on which everything that clients send is seen.
+pub(crate) struct Wire {
+    address: SocketAddr,
+    seen: Arc<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    bytes: Mutex<Vec<u8>>,
+    more: Condvar,
+}
+
+impl Wire {
+    /// Leads to a server of ours.
+    pub(crate) fn to(served: &Served) -> Wire {
+        let server = served.url().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+        let server: SocketAddr = server.parse().unwrap();
+        Wire::new(move |client, seen| {
+            let upstream = TcpStream::connect(server).unwrap();
+            let (back, forth) = (upstream.try_clone().unwrap(), client.try_clone().unwrap());
+            thread::spawn(move || pass(back, forth, |_| {}));
+            pass(client, upstream, |bytes| seen.add(bytes));
+        })
+    }
+
+    /// Leads to a server that knows nothing of revision 2026-07-28: it answers this.
+    pub(crate) fn to_stranger(answer: &'static str) -> Wire {
+        Wire::new(move |mut client, seen| {
+            let mut buffer = [0; 65536];
+            let Ok(count @ 1..) = client.read(&mut buffer) else { return };
+            seen.add(&buffer[..count]);
+            let _ = client.write_all(answer.as_bytes());
+        })
+    }
+
+    fn new(serve: impl Fn(TcpStream, &Seen) + Clone + Send + 'static) -> Wire {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::new(Seen::default());
+        let shared = seen.clone();
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let (serve, seen) = (serve.clone(), shared.clone());
+                thread::spawn(move || serve(client, &seen));
+            }
+        });
+        Wire { address, seen }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// How often clients sent this so far.
+    pub(crate) fn count(&self, text: &str) -> usize {
+        String::from_utf8_lossy(&self.seen.bytes.lock().unwrap()).matches(text).count()
+    }
+
+    /// Waits until a client has sent this.
+    pub(crate) fn wait_for(&self, text: &str) {
+        let bytes = self.seen.bytes.lock().unwrap();
+        let lacks = |bytes: &mut Vec<u8>| !String::from_utf8_lossy(bytes).contains(text);
+        let (_bytes, waited) = self.seen.more.wait_timeout_while(bytes, TOO_LONG, lacks).unwrap();
+        assert!(!waited.timed_out(), "`{text}` was never sent");
+    }
+}
+
+impl Seen {
+    fn add(&self, bytes: &[u8]) {
+        self.bytes.lock().unwrap().extend_from_slice(bytes);
+        self.more.notify_all();
+    }
+}
+
+/// Passes bytes on until one side ends, and then ends the other.
+fn pass(mut from: TcpStream, mut to: TcpStream, see: impl Fn(&[u8])) {
+    let mut buffer = [0; 65536];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        see(&buffer[..count]);
+        if to.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+    }
+    // Whichever is gone already needs no end.
+    let _ = to.shutdown(Shutdown::Both);
+    let _ = from.shutdown(Shutdown::Both);
+}
