@@ -1,7 +1,7 @@
 //! Owns: the command line that all client drivers take.
 //! Does not own: what they do with it.
 
-const USAGE: &str = "usage: DRIVER [--era modern|legacy] [--mode calls|cancel] [--conc CALLERS] \
+const USAGE: &str = "usage: DRIVER [--era modern|legacy] [--mode calls|cancel|unwritten] [--conc CALLERS] \
                      [--n CALLS] [--secs SECONDS] (--http URL | --stdio COMMAND…)";
 
 /// Which handshake the client uses.
@@ -18,6 +18,8 @@ pub enum Mode {
     Calls,
     /// `slow`, many at once, then all of them abandoned.
     Cancel,
+    /// `slow`, begun and abandoned before anything can be written.
+    Unwritten,
 }
 
 /// Where the server is.
@@ -35,7 +37,7 @@ pub struct Arguments {
     pub mode: Mode,
     /// Callers at once, in [`Mode::Calls`].
     pub callers: usize,
-    /// Calls to abandon, in [`Mode::Cancel`].
+    /// Calls to abandon, in [`Mode::Cancel`] and [`Mode::Unwritten`].
     pub calls: usize,
     pub seconds: f64,
     pub target: Target,
@@ -65,6 +67,7 @@ impl Arguments {
                 "--era" if value == "legacy" => era = Era::Legacy,
                 "--mode" if value == "calls" => mode = Mode::Calls,
                 "--mode" if value == "cancel" => mode = Mode::Cancel,
+                "--mode" if value == "unwritten" => mode = Mode::Unwritten,
                 "--conc" => callers = value.parse().map_err(|_| wrong())?,
                 "--n" => calls = value.parse().map_err(|_| wrong())?,
                 "--secs" => seconds = value.parse().map_err(|_| wrong())?,

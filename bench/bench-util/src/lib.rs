@@ -4,6 +4,7 @@
 //! process. Does not own: any client; each driver brings its own as a [`Caller`].
 
 mod arguments;
+mod cancel;
 mod drive;
 pub mod process;
 

@@ -65,6 +65,14 @@ pub(crate) fn output_within(command: &mut Command, time: Duration) -> Result<Str
     }
 }
 
+/// A port of the loopback address that nobody uses now.
+pub(crate) fn free_port() -> Result<u16, String> {
+    std::net::TcpListener::bind(("127.0.0.1", 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|error| format!("there is no free port: {error}"))
+}
+
 fn name(command: &Command) -> String {
     command.get_program().to_string_lossy().into_owned()
 }

@@ -1,22 +1,25 @@
-//! Owns: which measurements the client drivers go through, against the bare limit as server.
-//! Does not own: the measurements; the drivers print them.
+//! Owns: running the client drivers, against the bare limit as server.
+//! Does not own: the measurements; the drivers make and print them.
 
-use std::process::Command;
-use std::time::Duration;
+use std::net::TcpStream;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Effort;
-use super::child::output_within;
-use super::programs::Programs;
+use super::child::{free_port, output_within};
+use super::programs::{Client, Programs};
 use super::results::Results;
-
-/// Scenario, mode, callers, calls.
-const CELLS: &[(&str, &str, &str, &str)] =
-    &[("client-calls:64", "calls", "64", "0"), ("client-cancel:1000", "cancel", "1", "1000")];
+use super::wire::{ClientLoad, HTTP, STDIO, Wire};
+use super::{Effort, chosen};
 
 /// A driver that takes longer is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the server may take to listen.
+const START: Duration = Duration::from_secs(10);
+
+/// How one driver is run once.
+type Run = fn(&Programs, &str, &ClientLoad, &Effort) -> Option<Result<String, String>>;
 
 /// Runs every driver, one after another in each round, and adds what was found.
 pub(crate) fn measure(
@@ -24,31 +27,64 @@ pub(crate) fn measure(
     effort: &Effort,
     candidates: &[String],
     results: &mut Results,
-) -> Result<(), String> {
-    for (scenario, mode, callers, calls) in CELLS {
-        for round in 0..effort.rounds {
-            for candidate in candidates {
-                let Some(driver) = programs.client(candidate) else { continue };
-                let seconds = effort.seconds.to_string();
-                let mut command = pinned(programs, "1");
-                command.arg(driver).args(["--mode", mode, "--conc", callers, "--n", calls]);
-                command.args(["--secs", &seconds, "--stdio"]);
-                command.arg(programs.path("loadgen")).args(["--pin", "0"]);
-                command.arg(programs.path("limit-server")).args(["--stdio", "pipe"]);
-                let line = match output_within(&mut command, PATIENCE) {
-                    Ok(text) => metrics(&text),
-                    Err(error) => json!({ "error": error }),
-                };
-                eprintln!("[{round}] {scenario} {candidate}: {line}");
-                results.add_line(scenario, candidate, &line);
-                if candidate == "rmcp-arc-nd" {
-                    // Its client knows no tuned set-up over pipes.
-                    results.add_line(scenario, "rmcp-readme", &line);
+) {
+    let wires: [(&Wire, Run); 2] = [(&STDIO, over_pipes), (&HTTP, over_http)];
+    for (wire, run) in wires {
+        let candidates = chosen(wire.candidates, candidates);
+        for load in wire.clients {
+            for round in 0..effort.rounds {
+                for candidate in &candidates {
+                    let Some(printed) = run(programs, candidate, load, effort) else { continue };
+                    let line = printed
+                        .map_or_else(|error| json!({ "error": error }), |text| metrics(&text));
+                    eprintln!("[{round}] {} {candidate}: {line}", load.scenario);
+                    results.add_line(load.scenario, candidate, &line);
+                    if wire.name == STDIO.name && *candidate == "rmcp-arc-nd" {
+                        results.add_line(load.scenario, wire.readme, &line);
+                    }
                 }
             }
         }
     }
-    Ok(())
+}
+
+fn over_pipes(
+    programs: &Programs,
+    candidate: &str,
+    load: &ClientLoad,
+    effort: &Effort,
+) -> Option<Result<String, String>> {
+    let mut command = driver(programs, &programs.stdio_client(candidate)?, load, effort);
+    command.arg("--stdio").arg(programs.path("loadgen")).args(["--pin", "0"]);
+    command.arg(programs.path("limit-server")).args(["--stdio", "pipe"]);
+    Some(output_within(&mut command, PATIENCE))
+}
+
+fn over_http(
+    programs: &Programs,
+    candidate: &str,
+    load: &ClientLoad,
+    effort: &Effort,
+) -> Option<Result<String, String>> {
+    let mut command = driver(programs, &programs.http_client(candidate)?, load, effort);
+    Some(Listening::start(programs).and_then(|server| {
+        command.arg("--http").arg(format!("http://127.0.0.1:{}/mcp", server.port));
+        output_within(&mut command, PATIENCE)
+    }))
+}
+
+/// The driver on its processor, with all of its arguments but where the server is.
+fn driver(programs: &Programs, client: &Client, load: &ClientLoad, effort: &Effort) -> Command {
+    let mut command = pinned(programs, "1");
+    command.envs(client.environment.iter().copied());
+    if load.mode == "unwritten" {
+        // More could write a call between its beginning and its end.
+        command.env("TOKIO_WORKER_THREADS", "1");
+    }
+    command.arg(&client.program);
+    command.args(["--mode", load.mode, "--conc", load.callers, "--n", load.calls]);
+    command.args(["--secs", &effort.seconds.to_string()]);
+    command
 }
 
 /// `loadgen --pin` needs no tool of the system.
@@ -56,6 +92,41 @@ fn pinned(programs: &Programs, cpu: &str) -> Command {
     let mut command = Command::new(programs.path("loadgen"));
     command.args(["--pin", cpu]);
     command
+}
+
+/// The bare limit on a port, with counters that begin at zero; killed when dropped.
+struct Listening {
+    child: Child,
+    port: u16,
+}
+
+impl Listening {
+    fn start(programs: &Programs) -> Result<Self, String> {
+        let port = free_port()?;
+        let server = programs.http_server(HTTP.limit, port);
+        let child = pinned(programs, "0")
+            .arg(server.program)
+            .args(server.arguments)
+            .spawn()
+            .map_err(|error| format!("the server could not be started: {error}"))?;
+        let server = Self { child, port };
+        let waiting = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if waiting.elapsed() > START {
+                return Err("the server does not listen".to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(server)
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// The last line of JSON that a driver printed.

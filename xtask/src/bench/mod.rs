@@ -10,6 +10,7 @@ mod results;
 mod rows;
 mod servers;
 mod sizes;
+mod wire;
 
 use self::programs::Programs;
 use self::results::Results;
@@ -19,7 +20,15 @@ use crate::workspace;
 const OURS: &str = "turnbuckle";
 
 /// The candidates of a run, in the order in which they take turns.
-const CANDIDATES: &[&str] = &["limit-pipe", "limit-spawn", "rmcp-arc-nd", "rmcp-readme", OURS];
+const CANDIDATES: &[&str] = &[
+    "limit-pipe",
+    "limit-spawn",
+    "limit-hyper",
+    "rmcp-arc-nd",
+    "rmcp-json-nd",
+    "rmcp-readme",
+    OURS,
+];
 
 /// How much is measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +93,7 @@ fn measure(effort: &Effort, candidates: &[String]) -> Result<Results, String> {
     let programs = Programs::build(candidates)?;
     let mut results = Results::default();
     servers::measure(&programs, effort, candidates, &mut results)?;
-    clients::measure(&programs, effort, candidates, &mut results)?;
+    clients::measure(&programs, effort, candidates, &mut results);
     sizes::crates(candidates, &mut results)?;
     sizes::binaries(&programs, candidates, &mut results)?;
     Ok(results)
@@ -130,6 +139,11 @@ fn parse(words: &[String]) -> Result<Options, String> {
         _ => return Err("--gate goes with --count, and --quick with neither".to_owned()),
     };
     Ok(Options { task, candidates })
+}
+
+/// Those of `all` that were asked for.
+fn chosen<'a>(all: &[&'a str], wanted: &[String]) -> Vec<&'a str> {
+    all.iter().copied().filter(|name| wanted.iter().any(|one| one == name)).collect()
 }
 
 /// The directory of the bench workspace.

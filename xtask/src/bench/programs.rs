@@ -1,6 +1,7 @@
 //! Owns: the programs of `bench/`: building them and where they are. Does not own: running them.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use super::{OURS, home};
 use crate::workspace;
@@ -27,43 +28,108 @@ impl Programs {
         target().join("release").join(name)
     }
 
-    /// A server over its pipes: the program, its arguments, its environment.
-    pub(crate) fn server(&self, candidate: &str) -> Server {
-        let (program, arguments, variant) = match candidate {
-            "limit-pipe" => ("limit-server", vec!["--stdio", "pipe"], None),
-            "limit-spawn" => ("limit-server", vec!["--stdio", "spawn"], None),
-            "rmcp-arc-nd" => ("rmcp-server", vec!["--stdio"], Some("arc")),
-            "rmcp-readme" => ("rmcp-server", vec!["--stdio"], Some("readme")),
-            _ => ("bench-server", vec!["--stdio"], None),
-        };
-        Server { program: self.path(program), arguments, variant }
+    /// The server of a candidate without HTTP, where it can be built so.
+    pub(crate) fn stdio_only(&self, candidate: &str) -> PathBuf {
+        match server_of(candidate) {
+            name @ "limit-server" => self.path(name),
+            name => self.path(&format!("{name}{STDIO_ONLY}")),
+        }
     }
 
-    /// The driver that shows a candidate as a client, if it has one of its own.
-    pub(crate) fn client(&self, candidate: &str) -> Option<PathBuf> {
-        match candidate {
-            "limit-pipe" => Some(self.path("limit-client")),
-            "rmcp-arc-nd" => Some(self.path("rmcp-client")),
-            OURS => Some(self.path("bench-client")),
+    /// A server over its pipes.
+    pub(crate) fn stdio_server(&self, candidate: &str) -> Server {
+        let mode = match candidate {
+            "limit-pipe" => Some("pipe"),
+            "limit-spawn" => Some("spawn"),
             _ => None,
-        }
+        };
+        let arguments = ["--stdio"].into_iter().chain(mode).map(str::to_owned).collect();
+        self.server(candidate, arguments)
+    }
+
+    /// A server on a port.
+    pub(crate) fn http_server(&self, candidate: &str, port: u16) -> Server {
+        self.server(candidate, vec!["--http".to_owned(), port.to_string()])
+    }
+
+    fn server(&self, candidate: &str, arguments: Vec<String>) -> Server {
+        let environment: &[_] = match candidate {
+            "rmcp-arc-nd" => &[("BENCH_VARIANT", "arc"), ("BENCH_NODELAY", "1")],
+            "rmcp-json-nd" => &[("BENCH_VARIANT", "json"), ("BENCH_NODELAY", "1")],
+            "rmcp-readme" => &[("BENCH_VARIANT", "readme")],
+            _ => &[],
+        };
+        Server { program: self.path(server_of(candidate)), arguments, environment }
+    }
+
+    /// The driver that shows a candidate as a client over pipes, if it has one of its own.
+    pub(crate) fn stdio_client(&self, candidate: &str) -> Option<Client> {
+        let name = match candidate {
+            "limit-pipe" => "limit-client",
+            // It knows no tuned set-up over pipes, so one of rmcp's is enough.
+            "rmcp-arc-nd" => "rmcp-client",
+            OURS => "bench-client",
+            _ => return None,
+        };
+        Some(Client { program: self.path(name), environment: &[] })
+    }
+
+    /// The same over HTTP.
+    pub(crate) fn http_client(&self, candidate: &str) -> Option<Client> {
+        let (name, environment): (_, &[_]) = match candidate {
+            "limit-hyper" => ("limit-client", &[]),
+            "rmcp-json-nd" => ("rmcp-client", &[("BENCH_POOL", "1"), ("BENCH_MAX_POSTS", "1024")]),
+            "rmcp-readme" => ("rmcp-client", &[]),
+            OURS => ("bench-client", &[]),
+            _ => return None,
+        };
+        Some(Client { program: self.path(name), environment })
     }
 }
 
-/// How a candidate serves its pipes.
+type Environment = &'static [(&'static str, &'static str)];
+
+/// How a candidate is started as a server.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) program: PathBuf,
-    pub(crate) arguments: Vec<&'static str>,
-    /// What `BENCH_VARIANT` must be.
-    pub(crate) variant: Option<&'static str>,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Environment,
 }
 
-fn packages_of(candidate: &str) -> &'static [&'static str] {
+/// How a candidate is started as a client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) program: PathBuf,
+    pub(crate) environment: Environment,
+}
+
+/// The program that serves as this candidate.
+fn server_of(candidate: &str) -> &'static str {
     match candidate {
-        "limit-pipe" | "limit-spawn" => &["limit-server", "limit-client"],
-        "rmcp-arc-nd" | "rmcp-readme" => &["rmcp-server", "rmcp-client"],
+        "limit-pipe" | "limit-spawn" | "limit-hyper" => "limit-server",
+        "rmcp-arc-nd" | "rmcp-json-nd" | "rmcp-readme" => "rmcp-server",
+        _ => "bench-server",
+    }
+}
+
+/// Ends the names of programs that were built without HTTP.
+const STDIO_ONLY: &str = "-stdio-only";
+
+fn packages_of(candidate: &str) -> &'static [&'static str] {
+    match server_of(candidate) {
+        "limit-server" => &["limit-server", "limit-client"],
+        "rmcp-server" => &["rmcp-server", "rmcp-client"],
         _ => &["turnbuckle-bench"],
+    }
+}
+
+/// The server in a package that can also be built without HTTP.
+fn without_http(package: &str) -> Option<&'static str> {
+    match package {
+        "turnbuckle-bench" => Some("bench-server"),
+        "rmcp-server" => Some("rmcp-server"),
+        _ => None,
     }
 }
 
@@ -72,14 +138,33 @@ fn packages_of(candidate: &str) -> &'static [&'static str] {
 fn build(mut packages: Vec<&str>) -> Result<Programs, String> {
     packages.sort_unstable();
     packages.dedup();
+    let programs = Programs;
     for package in packages {
-        let mut command = workspace::cargo();
-        command.args(["build", "--release", "--package", package]);
-        command.arg("--manifest-path").arg(home().join("Cargo.toml"));
-        command.arg("--target-dir").arg(target());
-        workspace::run(&mut command)?;
+        if let Some(name) = without_http(package) {
+            workspace::run(cargo_build(package).args(["--no-default-features", "--bin", name]))?;
+            // The build with HTTP is about to take the place of this one.
+            let (from, to) = (programs.path(name), programs.path(&format!("{name}{STDIO_ONLY}")));
+            std::fs::copy(&from, to)
+                .map_err(|error| format!("{} cannot be copied: {error}", from.display()))?;
+        }
+        workspace::run(&mut cargo_build(package))?;
     }
-    Ok(Programs)
+    Ok(programs)
+}
+
+fn cargo_build(package: &str) -> Command {
+    let mut command = workspace::cargo();
+    command.args(["build", "--release", "--package", package]);
+    command.arg("--manifest-path").arg(home().join("Cargo.toml"));
+    command.arg("--target-dir").arg(target());
+    // Build scripts look at what cargo told us about ourselves, and would run again.
+    for (name, _) in std::env::vars_os() {
+        let shown = name.to_string_lossy();
+        if shown.starts_with("CARGO_PKG_") || shown.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
 }
 
 /// Fixed, so that the paths in `candidates.toml` hold whatever the environment says.

@@ -1,9 +1,10 @@
 //! Owns: the page `docs/benchmarks.md`, of which each task writes its own section.
 //! Does not own: the numbers.
 
+use super::OURS;
 use super::results::Results;
 use super::rows::{self, Reach, Row, Standing};
-use super::{CANDIDATES, OURS};
+use super::wire::{WIRES, Wire};
 use crate::workspace;
 
 const PAGE: &str = "docs/benchmarks.md";
@@ -16,8 +17,12 @@ The load generator, the bare limits, rmcp 3.8 and the contract that all of them 
 [`bench/`](../bench/README.md). Processor time and counts are compared inside one run, as ratios
 to what the machine allows without an SDK; absolute times are those of the machine that ran them.
 
-- *limit*: one task over the pipes with borrowed types (`limit-pipe`).
-- *rmcp tuned*: rmcp 3.8 with its router built once; *README*: set up as its README shows.
+- *limit*: over stdio one task over the pipes (`limit-pipe`), over HTTP bare hyper
+  (`limit-hyper`), both with borrowed types; for a client a map of waiters, and a pooled hyper
+  client.
+- *rmcp tuned*: rmcp 3.8 with its router built once; over HTTP with `TCP_NODELAY` and JSON
+  answers too (`rmcp-json-nd`; events where progress is measured), its client with a pool and
+  1,024 requests at a time. *README*: set up as its README shows.
 
 ## Times and sizes
 
@@ -53,19 +58,30 @@ pub(crate) fn times(results: &Results, rounds: usize) -> String {
     let turns = if rounds == 1 { "one round".to_owned() } else { format!("{rounds} rounds") };
     let about = format!(
         "`cargo xtask bench`, {turns}, medians; {} processors, the server on one and the load \
-         generator on the other; stdio, modern era.",
+         generator on the other; modern era; HTTP/1.1 over loopback without TLS.",
         processors()
     );
-    let standings = table(rows::TIMES, results);
-    let details = details(rows::TIMES, results);
-    format!("{about}\n\n{standings}\n\nThe same in numbers:\n\n{details}{}", failures(results))
+    let mut parts = vec![about];
+    for wire in WIRES {
+        parts.push(format!("### Over {}", wire.name));
+        parts.push(table(wire, wire.times, results));
+        parts.push("The same in numbers:".to_owned());
+        parts.push(details(wire, results));
+    }
+    format!("{}{}", parts.join("\n\n"), failures(results))
 }
 
 /// The section of `cargo xtask bench --count`.
 pub(crate) fn counts(results: &Results) -> String {
     let about = "`cargo xtask bench --count`: callgrind and memcheck, the difference of two run \
-                 lengths over pipes, 64 requests at a time (1 for 1 MiB), two worker threads.";
-    format!("{about}\n\n{}{}", table(rows::COUNTS, results), failures(results))
+                 lengths, two worker threads. Over stdio 64 requests at a time, over HTTP one on \
+                 each of 32 connections; 1 MiB one at a time.";
+    let mut parts = vec![about.to_owned()];
+    for wire in WIRES {
+        parts.push(format!("### Over {}", wire.name));
+        parts.push(table(wire, wire.counts, results));
+    }
+    format!("{}{}", parts.join("\n\n"), failures(results))
 }
 
 /// What `--gate` shows.
@@ -73,19 +89,20 @@ pub(crate) fn gated(results: &Results) -> String {
     rows::gated()
         .map(|row| {
             let ours = results.median(row.scenario, OURS, row.metric);
-            format!("{}: {} (reach {})", row.name, value(ours, row.unit), reach(row))
+            let (name, scenario) = (row.name, row.scenario);
+            format!("{name} ({scenario}): {} (reach {})", value(ours, row.unit), reach(row))
         })
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-fn table(rows: &[Row], results: &Results) -> String {
+fn table(wire: &Wire, rows: &[Row], results: &Results) -> String {
     let mut lines = vec![
         "| row | reach | reached | | limit | rmcp tuned / README |".to_owned(),
         "|---|---|---|---|---|---|".to_owned(),
     ];
     for row in rows {
-        let standing = Standing::of(row, results);
+        let standing = Standing::of(row, wire, results);
         let verdict = match standing.is_reached(row.reach) {
             Some(true) => "yes",
             Some(false) => "**no**",
@@ -105,13 +122,14 @@ fn table(rows: &[Row], results: &Results) -> String {
 }
 
 /// Every candidate's own number, in a column each.
-fn details(rows: &[Row], results: &Results) -> String {
+fn details(wire: &Wire, results: &Results) -> String {
     let mut lines = vec![
-        format!("| row | {} |", CANDIDATES.join(" | ")),
-        format!("|---|{}", "---:|".repeat(CANDIDATES.len())),
+        format!("| row | {} |", wire.candidates.join(" | ")),
+        format!("|---|{}", "---:|".repeat(wire.candidates.len())),
     ];
-    for row in rows {
-        let cells: Vec<String> = CANDIDATES
+    for row in wire.times {
+        let cells: Vec<String> = wire
+            .candidates
             .iter()
             .map(|candidate| value(results.median(row.scenario, candidate, row.metric), row.unit))
             .collect();
@@ -132,6 +150,7 @@ fn reach(row: &Row) -> String {
         Reach::TimesLimit(times) => format!("≤ {} × limit", number(times)),
         Reach::TimesRmcp(times) => format!("≥ {} × rmcp", number(times)),
         Reach::AtMost(most) => format!("≤ {}", value(Some(most), row.unit)),
+        Reach::AtLeast(least) => format!("≥ {}", value(Some(least), row.unit)),
         Reach::Report => String::new(),
     }
 }
@@ -198,6 +217,7 @@ fn processors() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wire::STDIO;
     use super::*;
 
     #[test]
@@ -227,7 +247,7 @@ mod tests {
         {
             results.add("stdio-echo:64", candidate, "cpu_ms_per_1k", value);
         }
-        let table = table(&rows::TIMES[..1], &results);
+        let table = table(&STDIO, &STDIO.times[..1], &results);
         let line = table.lines().last().unwrap();
         assert_eq!(
             line,

@@ -1,20 +1,12 @@
-//! Owns: which scenarios the servers go through. Does not own: the scenarios; `loadgen` does.
+//! Owns: running the load generator. Does not own: the scenarios; `loadgen` does.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use super::programs::Programs;
 use super::results::Results;
-use super::{Effort, home};
-
-const SCENARIOS: &[&str] = &[
-    "stdio-echo:64",
-    "stdio-echo:1",
-    "stdio-progress:1000",
-    "stdio-cancel:1000",
-    "stdio-large:1",
-    "stdio-cold:10",
-];
+use super::wire::{Load, WIRES};
+use super::{Effort, chosen, home};
 
 /// Runs all scenarios over all candidates, which take turns, and adds what was found.
 pub(crate) fn measure(
@@ -23,10 +15,26 @@ pub(crate) fn measure(
     candidates: &[String],
     results: &mut Results,
 ) -> Result<(), String> {
+    for load in WIRES.iter().flat_map(|wire| wire.loads) {
+        let candidates = chosen(load.candidates, candidates);
+        if !candidates.is_empty() {
+            run(programs, effort, load, &candidates, results)?;
+        }
+    }
+    Ok(())
+}
+
+fn run(
+    programs: &Programs,
+    effort: &Effort,
+    load: &Load,
+    candidates: &[&str],
+    results: &mut Results,
+) -> Result<(), String> {
     let mut child = std::process::Command::new(programs.path("loadgen"))
         .current_dir(home())
         .args(["--config", "candidates.toml", "--only", &candidates.join(",")])
-        .args(["--scenarios", &SCENARIOS.join(",")])
+        .args(["--scenarios", &load.scenarios.join(",")])
         .args(["--rounds", &effort.rounds.to_string(), "--secs", &effort.seconds.to_string()])
         .args(["--retries", &effort.retries.to_string()])
         .stdout(Stdio::piped())

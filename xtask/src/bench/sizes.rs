@@ -1,45 +1,61 @@
 //! Owns: how large programs are and how many crates they bring. Does not own: what is too much.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::programs::Programs;
 use super::results::Results;
-use super::{OURS, home};
+use super::wire::{HTTP, STDIO};
+use super::{OURS, chosen, home};
 use crate::workspace;
 
-const SCENARIO: &str = "sizes";
-
-/// Adds the size of each candidate's stripped server, in millions of bytes.
+/// Adds the size of each candidate's stripped server, in millions of bytes: one that only speaks
+/// stdio, and one that speaks HTTP too.
 pub(crate) fn binaries(
     programs: &Programs,
     candidates: &[String],
     results: &mut Results,
 ) -> Result<(), String> {
-    for candidate in candidates {
-        let program = programs.server(candidate).program;
-        let size = std::fs::metadata(&program)
+    let mut add = |scenario, candidate, program: &Path| -> Result<(), String> {
+        let size = std::fs::metadata(program)
             .map_err(|error| format!("{} is not there: {error}", program.display()))?
             .len();
-        results.add(SCENARIO, candidate, "binary_mb", size as f64 / 1e6);
+        results.add(scenario, candidate, "binary_mb", size as f64 / 1e6);
+        Ok(())
+    };
+    for candidate in chosen(STDIO.candidates, candidates) {
+        add(STDIO.sizes, candidate, &programs.stdio_only(candidate))?;
+    }
+    for candidate in chosen(HTTP.candidates, candidates) {
+        add(HTTP.sizes, candidate, &programs.http_server(candidate, 0).program)?;
     }
     Ok(())
 }
 
-/// Adds how many crates a server that only speaks stdio is made of.
+/// Adds how many crates those servers are made of.
 pub(crate) fn crates(candidates: &[String], results: &mut Results) -> Result<(), String> {
-    for candidate in candidates {
-        match candidate.as_str() {
+    let manifest = home().join("Cargo.toml");
+    let manifest = manifest.to_string_lossy();
+    let ours = |features| tree(&["--package", OURS, "--features", features]);
+    let bench = |package, features: &[&str]| {
+        let package = ["--manifest-path", &manifest, "--package", package];
+        tree(&[&package, features].concat())
+    };
+    for candidate in chosen(super::CANDIDATES, candidates) {
+        match candidate {
             OURS => {
-                let count = |features| tree(&["--package", OURS, "--features", features]);
-                results.add(SCENARIO, OURS, "crates", count("server,macros")?);
-                let with = count("server,macros,validate")?;
-                results.add(SCENARIO, OURS, "crates_with_validate", with);
+                results.add(STDIO.sizes, OURS, "crates", ours("server,macros")?);
+                let with = ours("server,macros,validate")?;
+                results.add(STDIO.sizes, OURS, "crates_with_validate", with);
+                results.add(HTTP.sizes, OURS, "crates", ours("server,macros,http")?);
+            }
+            "limit-hyper" => {
+                results.add(HTTP.sizes, candidate, "crates", bench("limit-server", &[])?);
             }
             name if name.starts_with("rmcp") => {
-                let manifest = home().join("Cargo.toml");
-                let manifest = manifest.to_string_lossy();
-                let count = tree(&["--manifest-path", &manifest, "--package", "rmcp-server"])?;
-                results.add(SCENARIO, name, "crates", count);
+                results.add(STDIO.sizes, name, "crates", bench("rmcp-server", &[])?);
+                let with = bench("rmcp-server", &["--features", "http"])?;
+                results.add(HTTP.sizes, name, "crates", with);
             }
             _ => {}
         }

@@ -213,7 +213,7 @@ async fn cancel(count: usize, server: &Server, options: &Options) -> Outcome<Met
         ("never_released", never_released as f64),
         ("kib_per_inflight", in_flight / count as f64),
         ("rss_kept_kib_per_call", (after_first - idle) / count as f64),
-        ("rss_growth_kib_after_first_cycle", now - after_first),
+        ("rss_growth_kib_per_call", (now - after_first) / count as f64),
         ("other_pct", noise.percent()),
     ])
 }

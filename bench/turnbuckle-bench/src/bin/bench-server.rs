@@ -120,9 +120,10 @@ async fn main() -> turnbuckle::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["--stdio"] => server().serve_stdio().await,
+        #[cfg(feature = "http")]
         ["--http", port] => {
-            let address = format!("127.0.0.1:{port}");
-            server().serve_http(address).await.map(drop)
+            server().serve_http(format!("127.0.0.1:{port}")).await?;
+            Ok(())
         }
         _ => {
             eprintln!("usage: bench-server --stdio | --http PORT");

@@ -1,0 +1,251 @@
+//! Owns: instructions and allocations per request, counted by valgrind as the difference of two
+//! run lengths. Does not own: what is too many, nor how a server is spoken to.
+
+mod message;
+mod pipes;
+mod web;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::programs::{Programs, Server};
+use super::results::Results;
+use super::wire::{HTTP, STDIO};
+use super::{chosen, home};
+
+/// A run under valgrind that takes longer is given up.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// What is sent, and how much of it.
+#[derive(Debug)]
+struct Workload {
+    name: &'static str,
+    talk: Talk,
+    /// Bytes of text in a call; zero stands for a short greeting.
+    text: usize,
+    /// Requests at a time; over HTTP each on a connection of its own.
+    window: usize,
+    /// Requests of the short and of the long run.
+    lengths: [usize; 2],
+    counts: Counts,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug)]
+enum Counts {
+    /// What an answer costs.
+    Answers,
+    /// What a call leaves behind whose connection was closed while it ran.
+    Remains,
+}
+
+/// How the server is spoken to.
+#[derive(Clone, Copy, Debug)]
+enum Talk {
+    Pipes,
+    Http,
+}
+
+const ECHO: Workload = Workload {
+    name: "echo",
+    talk: Talk::Pipes,
+    text: 0,
+    window: 64,
+    lengths: [256, 1280],
+    counts: Counts::Answers,
+};
+const LARGE: Workload =
+    Workload { name: "large", text: 1 << 20, window: 1, lengths: [4, 20], ..ECHO };
+
+const WORKLOADS: &[Workload] = &[
+    ECHO,
+    LARGE,
+    Workload { name: "http-echo", talk: Talk::Http, window: 32, ..ECHO },
+    Workload { name: "http-large", talk: Talk::Http, ..LARGE },
+    Workload {
+        name: "http-closed",
+        talk: Talk::Http,
+        window: 64,
+        lengths: [64, 320],
+        counts: Counts::Remains,
+        ..ECHO
+    },
+];
+
+/// Counts every candidate over every workload.
+pub(crate) fn all(programs: &Programs, candidates: &[String]) -> Result<Results, String> {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return Err("valgrind is not installed, and only it can count".to_owned());
+    }
+    let mut results = Results::default();
+    for workload in WORKLOADS {
+        let compared = match workload.talk {
+            Talk::Pipes => STDIO.candidates,
+            Talk::Http => HTTP.candidates,
+        };
+        for candidate in chosen(compared, candidates) {
+            match count(programs, candidate, workload) {
+                Ok(counts) => {
+                    for (metric, value) in counts {
+                        eprintln!("{} {candidate}: {metric} {value:.1}", workload.name);
+                        results.add(workload.name, candidate, metric, value);
+                    }
+                }
+                Err(error) => {
+                    eprintln!("{} {candidate}: FAILED: {error}", workload.name);
+                    results.failures.push(format!("{} {candidate}: {error}", workload.name));
+                }
+            }
+        }
+    }
+    Ok(results)
+}
+
+fn count(
+    programs: &Programs,
+    candidate: &str,
+    workload: &Workload,
+) -> Result<Vec<(&'static str, f64)>, String> {
+    let [short, long] = workload.lengths;
+    let requests = (long - short) as f64;
+    let per_request = |short: f64, long: f64| (long - short) / requests;
+    let instructions = |length| instructions(programs, candidate, workload, length);
+    let heap = |length| heap(programs, candidate, workload, length);
+    if matches!(workload.counts, Counts::Remains) {
+        let (short_heap, long_heap) = (heap(short)?, heap(long)?);
+        return Ok(vec![("kept_bytes", per_request(short_heap.kept, long_heap.kept))]);
+    }
+    let (short_run, long_run) = (instructions(short)?, instructions(long)?);
+    let (short_heap, long_heap) = (heap(short)?, heap(long)?);
+    Ok(vec![
+        ("instructions", per_request(short_run, long_run)),
+        ("allocations", per_request(short_heap.allocations, long_heap.allocations)),
+        ("bytes", per_request(short_heap.bytes, long_heap.bytes)),
+    ])
+}
+
+fn instructions(
+    programs: &Programs,
+    candidate: &str,
+    workload: &Workload,
+    length: usize,
+) -> Result<f64, String> {
+    let file = result_file("callgrind.out")?;
+    let option = format!("--callgrind-out-file={}", file.display());
+    drive(programs, candidate, &["--tool=callgrind", &option], workload, length)?;
+    let text = read(&file)?;
+    total_instructions(&text).ok_or_else(|| "callgrind wrote no total".to_owned())
+}
+
+fn heap(
+    programs: &Programs,
+    candidate: &str,
+    workload: &Workload,
+    length: usize,
+) -> Result<Heap, String> {
+    let file = result_file("memcheck.log")?;
+    let option = format!("--log-file={}", file.display());
+    let tool = ["--tool=memcheck", "--leak-check=no", "--undef-value-errors=no", &option];
+    drive(programs, candidate, &tool, workload, length)?;
+    heap_usage(&read(&file)?).ok_or_else(|| "memcheck wrote no heap usage".to_owned())
+}
+
+/// Runs the server under valgrind until it has answered `length` requests.
+fn drive(
+    programs: &Programs,
+    candidate: &str,
+    tool: &[&str],
+    workload: &Workload,
+    length: usize,
+) -> Result<(), String> {
+    match workload.talk {
+        Talk::Pipes => {
+            let server = programs.stdio_server(candidate);
+            pipes::drive(&mut under_valgrind(tool, &server), workload, length)
+        }
+        Talk::Http => {
+            let port = super::child::free_port()?;
+            let server = programs.http_server(candidate, port);
+            web::drive(&mut under_valgrind(tool, &server), port, workload, length)
+        }
+    }
+}
+
+fn under_valgrind(tool: &[&str], server: &Server) -> Command {
+    let mut command = Command::new("valgrind");
+    command.args(tool).arg(&server.program).args(&server.arguments);
+    command.envs(server.environment.iter().copied());
+    // Fixed, so that the counts do not depend on the machine's processors.
+    command.env("TOKIO_WORKER_THREADS", "2");
+    command
+}
+
+/// From callgrind's file: `summary: N` or, with several threads, `totals: N`.
+fn total_instructions(text: &str) -> Option<f64> {
+    text.lines().find_map(|line| {
+        let rest = line.strip_prefix("summary:").or_else(|| line.strip_prefix("totals:"))?;
+        rest.split_whitespace().next()?.parse().ok()
+    })
+}
+
+/// What memcheck saw of the heap.
+#[derive(Debug, PartialEq)]
+struct Heap {
+    allocations: f64,
+    bytes: f64,
+    /// Bytes in use at the end.
+    kept: f64,
+}
+
+/// From memcheck's log: `in use at exit: 1,234 bytes in 5 blocks` and
+/// `total heap usage: 1,234 allocs, 1,000 frees, 56,789 bytes allocated`.
+fn heap_usage(text: &str) -> Option<Heap> {
+    let words = |label: &str| {
+        let rest = text.lines().find_map(|line| Some(line.split_once(label)?.1))?;
+        Some(rest.split_whitespace().map(|word| word.replace(',', "")).collect::<Vec<_>>())
+    };
+    let number = |words: &[String], index: usize| words.get(index)?.parse::<f64>().ok();
+    let (total, kept) = (words("total heap usage:")?, words("in use at exit:")?);
+    Some(Heap {
+        allocations: number(&total, 0)?,
+        bytes: number(&total, 4)?,
+        kept: number(&kept, 0)?,
+    })
+}
+
+/// Where valgrind writes; what an earlier run wrote there is gone.
+fn result_file(name: &str) -> Result<PathBuf, String> {
+    let directory = home().join("results");
+    std::fs::create_dir_all(&directory)
+        .map_err(|error| format!("{} cannot be made: {error}", directory.display()))?;
+    let file = directory.join(name);
+    match std::fs::remove_file(&file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("{} cannot be removed: {error}", file.display()))
+        }
+        _ => Ok(file),
+    }
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file)
+        .map_err(|error| format!("{} cannot be read: {error}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn valgrind_output_is_understood() {
+        assert_eq!(total_instructions("version: 1\nsummary: 4711\n"), Some(4711.0));
+        assert_eq!(total_instructions("events: Ir\ntotals: 12\n"), Some(12.0));
+        assert_eq!(total_instructions("events: Ir\n"), None);
+        let log = "==1==     in use at exit: 4,321 bytes in 5 blocks\n\
+                   ==1==   total heap usage: 1,234 allocs, 1,000 frees, 56,789 bytes allocated";
+        let heap = Heap { allocations: 1234.0, bytes: 56789.0, kept: 4321.0 };
+        assert_eq!(heap_usage(log), Some(heap));
+        assert_eq!(heap_usage("==1== ERROR SUMMARY"), None);
+    }
+}

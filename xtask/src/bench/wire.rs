@@ -1,0 +1,146 @@
+//! Owns: the wires, and who is compared with whom on each. Does not own: any measurement.
+
+use super::OURS;
+use super::rows::{Row, http, stdio};
+
+/// One way of speaking to a server, with everything that is measured on it.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    /// As a heading.
+    pub(crate) name: &'static str,
+    /// Who is compared, in the order in which they take turns.
+    pub(crate) candidates: &'static [&'static str],
+    /// The reference of all ratios.
+    pub(crate) limit: &'static str,
+    /// Rmcp tuned; the first that has a value counts.
+    pub(crate) tuned: &'static [&'static str],
+    /// Rmcp as its README sets it up.
+    pub(crate) readme: &'static str,
+    /// What the load generator runs.
+    pub(crate) loads: &'static [Load],
+    /// What the client drivers run.
+    pub(crate) clients: &'static [ClientLoad],
+    /// Where the sizes of programs are noted.
+    pub(crate) sizes: &'static str,
+    pub(crate) times: &'static [Row],
+    pub(crate) counts: &'static [Row],
+}
+
+/// Scenarios of the load generator, and who goes through them.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) scenarios: &'static [&'static str],
+    pub(crate) candidates: &'static [&'static str],
+}
+
+/// One run of a client driver.
+#[derive(Debug)]
+pub(crate) struct ClientLoad {
+    pub(crate) scenario: &'static str,
+    pub(crate) mode: &'static str,
+    pub(crate) callers: &'static str,
+    pub(crate) calls: &'static str,
+}
+
+const fn client(
+    scenario: &'static str,
+    mode: &'static str,
+    callers: &'static str,
+    calls: &'static str,
+) -> ClientLoad {
+    ClientLoad { scenario, mode, callers, calls }
+}
+
+/// The wires, in the order of the page.
+pub(crate) const WIRES: &[&Wire] = &[&STDIO, &HTTP];
+
+pub(crate) const STDIO: Wire = Wire {
+    name: "stdio",
+    candidates: &["limit-pipe", "limit-spawn", "rmcp-arc-nd", "rmcp-readme", OURS],
+    limit: "limit-pipe",
+    tuned: &["rmcp-arc-nd"],
+    readme: "rmcp-readme",
+    loads: &[Load {
+        scenarios: &[
+            "stdio-echo:64",
+            "stdio-echo:1",
+            "stdio-progress:1000",
+            "stdio-cancel:1000",
+            "stdio-large:1",
+            "stdio-cold:10",
+        ],
+        candidates: &["limit-pipe", "limit-spawn", "rmcp-arc-nd", "rmcp-readme", OURS],
+    }],
+    clients: &[
+        client("client-calls:64", "calls", "64", "0"),
+        client("client-cancel:1000", "cancel", "1", "1000"),
+    ],
+    sizes: "sizes",
+    times: stdio::TIMES,
+    counts: stdio::COUNTS,
+};
+
+pub(crate) const HTTP: Wire = Wire {
+    name: "Streamable HTTP",
+    candidates: &["limit-hyper", "rmcp-arc-nd", "rmcp-json-nd", "rmcp-readme", OURS],
+    limit: "limit-hyper",
+    tuned: &["rmcp-json-nd", "rmcp-arc-nd"],
+    readme: "rmcp-readme",
+    loads: &[
+        Load {
+            scenarios: &[
+                "http-echo:32",
+                "http-echo:1",
+                "http-echo:256",
+                "http-cancel:1000",
+                "http-listen:1000",
+            ],
+            candidates: &["limit-hyper", "rmcp-json-nd", "rmcp-readme", OURS],
+        },
+        // Answers that are JSON have no room for progress.
+        Load {
+            scenarios: &["http-progress:1000"],
+            candidates: &["limit-hyper", "rmcp-arc-nd", "rmcp-readme", OURS],
+        },
+    ],
+    clients: &[
+        client("http-client-calls:1", "calls", "1", "0"),
+        client("http-client-calls:64", "calls", "64", "0"),
+        client("http-client-cancel:1000", "cancel", "1", "1000"),
+        client("http-client-unwritten:1000", "unwritten", "1", "1000"),
+    ],
+    sizes: "http-sizes",
+    times: http::TIMES,
+    counts: http::COUNTS,
+};
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_row_is_measured_by_something() {
+        for wire in WIRES {
+            let mut scenarios: BTreeSet<&str> =
+                wire.loads.iter().flat_map(|load| load.scenarios).copied().collect();
+            scenarios.extend(wire.clients.iter().map(|client| client.scenario));
+            scenarios.insert(wire.sizes);
+            for row in wire.times {
+                assert!(scenarios.contains(row.scenario), "{}: {}", row.name, row.scenario);
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_measured_has_a_column() {
+        for wire in WIRES {
+            let measured = wire.loads.iter().flat_map(|load| load.candidates);
+            let compared = wire.tuned.iter().chain([&wire.limit, &wire.readme]);
+            for candidate in measured.chain(compared) {
+                assert!(wire.candidates.contains(candidate), "{candidate}");
+            }
+        }
+    }
+}
