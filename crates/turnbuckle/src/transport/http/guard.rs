@@ -247,7 +247,10 @@ fn judge_method(method: &Method) -> Result<(), Refusal> {
 
 fn judge_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let message = match only(headers, header::CONTENT_TYPE) {
-        Ok(Some(value)) if media::is(value, media::JSON) => return Ok(()),
+        // Nearly every client spells it like this.
+        Ok(Some(value)) if value == media::JSON.as_bytes() || media::is(value, media::JSON) => {
+            return Ok(());
+        }
         Ok(Some(_)) => "the Content-Type header has to be application/json",
         Ok(None) => "the Content-Type header is missing; it has to be application/json",
         Err(Repeated) => "the Content-Type header came more than once",
@@ -256,8 +259,11 @@ fn judge_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 fn judge_accept(headers: &HeaderMap) -> Result<(), Refusal> {
-    if !headers.contains_key(header::ACCEPT) {
-        return Ok(());
+    match only(headers, header::ACCEPT) {
+        Ok(None) => return Ok(()),
+        // Nearly every client spells it like this.
+        Ok(Some(b"application/json, text/event-stream")) => return Ok(()),
+        _ => {}
     }
     let values = || headers.get_all(header::ACCEPT).iter().map(|value| value.as_bytes());
     let message =

@@ -30,9 +30,8 @@ use crate::dispatch::BoxFuture;
 const CONNECTIONS: usize = 10_000;
 /// How long a client may take for the head of a request, and stay without one.
 const HEAD: Duration = Duration::from_secs(30);
-/// How many headers a request may have.
-const HEADERS: usize = 100;
-/// How long they may be in all, over HTTP/2. Over HTTP/1.1 the read buffer bounds them.
+/// How long headers may be in all, over HTTP/2. Over HTTP/1.1 the read buffer bounds them, and
+/// there are a hundred at most.
 const HEADER_BYTES: u32 = 64 * 1024;
 /// How many requests one HTTP/2 connection may have in flight. Over HTTP/1.1 it is one.
 const STREAMS: u32 = 256;
@@ -125,7 +124,7 @@ struct Protocols {
 impl Protocols {
     fn new() -> Protocols {
         let mut one = http1::Builder::new();
-        one.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(HEADERS);
+        one.timer(TokioTimer::new()).header_read_timeout(HEAD);
         let mut two = http2::Builder::new(TokioExecutor::new());
         two.timer(TokioTimer::new())
             .max_concurrent_streams(STREAMS)
