@@ -48,6 +48,7 @@ impl Headers for http::HeaderMap {
 }
 
 /// A value as a header carries it.
+#[cfg(feature = "client")]
 pub(crate) fn encode(value: &str) -> Cow<'_, str> {
     let plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && !value.starts_with(' ')
@@ -79,6 +80,7 @@ fn is_sentinel(value: &str) -> bool {
         && value.ends_with(SENTINEL.1)
 }
 
+#[cfg(feature = "client")]
 fn base64_of(value: &str) -> String {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     STANDARD.encode(value)
@@ -150,7 +152,7 @@ pub(crate) fn spelt(header: &str) -> String {
     }
 }
 
-#[cfg(all(test, feature = "server"))]
+#[cfg(all(test, feature = "client", feature = "server"))]
 mod tests {
     use super::*;
 

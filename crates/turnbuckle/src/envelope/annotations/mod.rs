@@ -51,6 +51,7 @@ impl Annotations {
         Ok(Annotations(Some(found.into())))
     }
 
+    #[cfg(feature = "client")]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }

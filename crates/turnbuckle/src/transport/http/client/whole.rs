@@ -14,7 +14,10 @@ use super::{
     Wire,
     stack::{Body, BoxError, Failure},
 };
-use crate::error::{Error, ErrorKind, Executed, Result};
+use crate::{
+    error::{Error, ErrorKind, Executed, Result},
+    transport::http::media,
+};
 
 /// How much of a refusal is read, to be understood or quoted.
 const REFUSAL: usize = 64 << 10;
@@ -32,14 +35,13 @@ pub(super) enum Kind {
 impl Kind {
     pub(super) fn of(headers: &HeaderMap) -> Kind {
         let Some(value) = headers.get(header::CONTENT_TYPE) else { return Kind::Other(None) };
-        let text = String::from_utf8_lossy(value.as_bytes());
-        let media = text.split(';').next().unwrap_or_default().trim();
-        if media.eq_ignore_ascii_case("application/json") {
+        if media::is(value.as_bytes(), media::JSON) {
             Kind::Json
-        } else if media.eq_ignore_ascii_case("text/event-stream") {
+        } else if media::is(value.as_bytes(), media::EVENTS) {
             Kind::Events
         } else {
-            Kind::Other(Some(media.to_owned()))
+            let text = String::from_utf8_lossy(value.as_bytes());
+            Kind::Other(Some(text.split(';').next().unwrap_or_default().trim().to_owned()))
         }
     }
 }
