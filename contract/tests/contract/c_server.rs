@@ -286,3 +286,22 @@ async fn e35_the_result_ends_a_listen_stream_and_nothing_follows_it() {
     })
     .await;
 }
+
+/// Nobody from elsewhere learns what there is, on any path.
+#[tokio::test]
+async fn a_foreign_origin_is_refused_on_every_path() {
+    within(async {
+        let served = serve(Duration::ZERO).await;
+        for path in ["/mcp", "/", "/other"] {
+            let mut socket = Socket::connect(served.address).await;
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: https://evil.example.com\r\n\
+                 Connection: close\r\nContent-Length: 0\r\n\r\n"
+            );
+            socket.stream.write_all(head.as_bytes()).await.unwrap();
+            let text = socket.rest().await;
+            assert!(text.starts_with("HTTP/1.1 403"), "{path}: {text}");
+        }
+    })
+    .await;
+}

@@ -223,23 +223,40 @@ async fn what_is_known_before_costs_no_round_trip() {
 }
 
 #[tokio::test]
-async fn an_origin_is_asked_once() {
+async fn an_address_is_asked_once() {
     within(async {
         let mut web = Web::new().await;
         let proxy = format!("http://{}", web.address());
         let through = || Client::builder().proxy(proxy.clone());
         let first = probed(&mut web, through(), "http://asked-once.test/mcp").await;
-        // Another path of the same origin.
-        let second = through().connect("http://asked-once.test/other").await.unwrap();
+        let second = through().connect("http://asked-once.test:80/mcp").await.unwrap();
         assert_eq!(web.requests(), 1);
         assert_eq!(second.server_info(), first.server_info());
-        // Another origin, someone else, and who wants to know it anew.
+        // Another origin, another server there, someone else, and who wants to know it anew.
         probed(&mut web, through(), "http://asked-once.test:8080/mcp").await;
+        probed(&mut web, through(), "http://asked-once.test/other").await;
         let someone = || through().header("authorization", "Bearer 1");
         probed(&mut web, someone(), "http://asked-once.test/mcp").await;
         someone().connect("http://asked-once.test/mcp").await.unwrap();
         probed(&mut web, through().forget_prior(), "http://asked-once.test/mcp").await;
-        assert_eq!(web.requests(), 4);
+        assert_eq!(web.requests(), 5);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_turns_out_to_be_wrong_is_forgotten() {
+    within(async {
+        let mut web = Web::new().await;
+        let proxy = format!("http://{}", web.address());
+        let through = || Client::builder().proxy(proxy.clone());
+        probed(&mut web, through(), "http://rolled-back.test/mcp").await;
+        let client = through().connect("http://rolled-back.test/mcp").await.unwrap();
+        let call = launch(client.call_tool("t", ()));
+        web.post().await.answer(404, "text/plain", "").await;
+        call.await.unwrap().unwrap_err();
+        probed(&mut web, through(), "http://rolled-back.test/mcp").await;
+        assert_eq!(web.requests(), 3);
     })
     .await;
 }

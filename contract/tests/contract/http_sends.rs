@@ -55,10 +55,15 @@ async fn headers_repeat_what_the_body_says() {
 }
 
 #[tokio::test]
-async fn a_method_that_fits_no_header_is_encoded() {
+async fn a_method_that_fits_no_header_is_not_sent() {
     within(async {
-        let post = sent("acme/größe", json!({})).await;
-        assert_eq!(post.header("mcp-method"), Some("=?base64?YWNtZS9ncsO2w59l?="));
+        let mut web = Web::new().await;
+        let client = client(&web).await;
+        for method in ["acme/größe", "acme/ x", ""] {
+            let error = client.request(method, json!({})).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        }
+        assert_eq!(web.ends_with(client).await, 0);
     })
     .await;
 }
@@ -184,11 +189,19 @@ async fn a_call_refused_for_its_headers_is_repeated_once_after_a_listing() {
         // Not twice.
         let call = launch(client.call_tool("query", json!({"region": "here"})));
         web.post().await.error(400, -32020, Value::Null).await;
-        web.post().await.result(listing(&[annotated()])).await;
+        let mut renamed = annotated();
+        renamed["inputSchema"]["properties"]["region"]["x-mcp-header"] = json!("Place");
+        web.post().await.result(listing(&[renamed.clone()])).await;
         web.post().await.error(400, -32020, Value::Null).await;
         let error = call.await.unwrap().unwrap_err();
         assert_eq!((error.as_rpc().unwrap().code, error.status()), (-32020, Some(400)));
         assert!(!error.maybe_executed());
+
+        // Not at all where it would say the same again.
+        let call = launch(client.call_tool("query", json!({"region": "here"})));
+        web.post().await.error(400, -32020, Value::Null).await;
+        web.post().await.result(listing(&[renamed])).await;
+        assert_eq!(call.await.unwrap().unwrap_err().status(), Some(400));
 
         // Dropped while it lists: that is closed, and nothing follows.
         let call = launch(client.call_tool("query", json!({"region": "here"})));
@@ -196,7 +209,7 @@ async fn a_call_refused_for_its_headers_is_repeated_once_after_a_listing() {
         let list = web.post().await;
         abandon(call).await;
         list.closed().await;
-        assert_eq!(web.ends_with(client).await, 8);
+        assert_eq!(web.ends_with(client).await, 10);
     })
     .await;
 }
@@ -299,7 +312,9 @@ async fn other_redirects_are_refused() {
             redirect(&web.post().await, status, &to).await;
             let error = call.await.unwrap().unwrap_err();
             assert_eq!((error.kind(), error.status()), (ErrorKind::Http, Some(status)));
-            assert!(error.to_string().contains(why) && !error.maybe_executed(), "{error}");
+            assert!(error.to_string().contains(why), "{error}");
+            // The others may come after the work.
+            assert_eq!(error.maybe_executed(), status != 307);
             settle().await;
         }
         assert_eq!((elsewhere.connections(), web.ends_with(client).await), (0, 5));

@@ -104,7 +104,11 @@ impl Error {
     /// A status that is no answer. What the server refused it did not run.
     #[cfg(feature = "http")]
     pub(crate) fn http(status: u16, message: String) -> Error {
-        let executed = if status >= 500 { Executed::Maybe } else { Executed::No };
+        // These redirects may come after the work; the others ask for it elsewhere.
+        let executed = match status {
+            300..=306 | 500.. => Executed::Maybe,
+            _ => Executed::No,
+        };
         Error::new(ErrorKind::Http, message).with_executed(executed).with_status(status)
     }
 

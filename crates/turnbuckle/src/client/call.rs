@@ -143,7 +143,8 @@ impl<T> Call<T> {
         self
     }
 
-    /// Lets the server finish even if this call is dropped or runs out of time.
+    /// Lets the server finish even if this call is dropped or runs out of time. Over HTTP that
+    /// holds for as long as the client is open.
     pub fn keep_running(mut self) -> Call<T> {
         self.abandon = Abandon::Silence;
         self
@@ -203,20 +204,35 @@ impl<T> Call<T> {
         let progress = self.wants_progress();
         let exchange = self.exchange(&params, progress);
         let mut running = self.running(exchange);
+        // Whether the call may have begun to run, or was made again already.
         #[cfg(feature = "http")]
-        let mut refreshed = false;
+        let mut settled = false;
         loop {
             match running.next().await? {
-                Event::Note(note) => running.progress(&note),
+                Event::Note(note) => {
+                    #[cfg(feature = "http")]
+                    (settled = true);
+                    running.progress(&note);
+                }
                 #[cfg(feature = "http")]
-                Event::Done(Err(error)) if !refreshed && self.lacks_headers(&error) => {
-                    refreshed = true;
+                Event::Done(Err(error)) if !settled && self.lacks_headers(&error) => {
+                    settled = true;
                     // 2026-07-28 transports/streamable-http §Client Behavior: the tool may
                     // have changed since it was listed, or was never listed.
+                    let before = self.mirror(&params).params;
                     running.relist().await?;
+                    if self.mirror(&params).params == before {
+                        return Err(error);
+                    }
                     running.exchange = self.exchange(&params, progress);
                 }
-                Event::Done(result) => return (running.decode)(&running.client, result?),
+                Event::Done(result) => {
+                    #[cfg(feature = "http")]
+                    if let Err(error) = &result {
+                        running.client.reconsider(error);
+                    }
+                    return (running.decode)(&running.client, result?);
+                }
             }
             // A server that reports without end must not keep this task from anything else.
             tokio::task::consume_budget().await;
@@ -229,7 +245,25 @@ impl<T> Call<T> {
         let mismatch = turnbuckle_types::code::HEADER_MISMATCH;
         self.about.tool.is_some()
             && self.client.repeated.is_some()
+            && error.status() == Some(400)
             && error.as_rpc().is_some_and(|rpc| rpc.code == mismatch)
+    }
+}
+
+#[cfg(feature = "http")]
+impl Inner {
+    /// Forgets what was remembered of a server that does not act accordingly, so that the next
+    /// connection asks again.
+    fn reconsider(&self, error: &Error) {
+        let Some(key) = self.remembered.get() else { return };
+        let unsupported = turnbuckle_types::code::UNSUPPORTED_VERSION;
+        let stale = match error.as_rpc() {
+            Some(rpc) => rpc.code == unsupported,
+            None => matches!(error.status(), Some(400 | 404 | 405)),
+        };
+        if stale {
+            super::prior::forget(key);
+        }
     }
 }
 

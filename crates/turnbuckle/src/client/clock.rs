@@ -49,10 +49,7 @@ impl Deadlines {
 
     /// The moment to look again, `None` for never.
     pub(super) fn next(&self, paused: Duration) -> Option<Instant> {
-        let idle =
-            self.limits.idle.map(|idle| self.last_sign + idle + (paused - self.paused_at_sign));
-        let total =
-            self.limits.total.map(|total| self.started + total + (paused - self.paused_at_start));
+        let (idle, total) = (self.idle_end(paused), self.total_end(paused));
         match (idle, total) {
             (Some(idle), Some(total)) => Some(idle.min(total)),
             (idle, total) => idle.or(total),
@@ -60,18 +57,25 @@ impl Deadlines {
     }
 
     pub(super) fn ran_out(&self, now: Instant, paused: Duration) -> Option<RanOut> {
-        let total = self
-            .limits
-            .total
-            .filter(|total| now >= self.started + *total + (paused - self.paused_at_start));
-        if let Some(total) = total {
-            return Some(RanOut::Total(total));
+        let over = |end: Option<Instant>| end.is_some_and(|end| now >= end);
+        if over(self.total_end(paused)) {
+            return self.limits.total.map(RanOut::Total);
         }
-        let idle = self
-            .limits
-            .idle
-            .filter(|idle| now >= self.last_sign + *idle + (paused - self.paused_at_sign));
-        idle.map(RanOut::Idle)
+        if over(self.idle_end(paused)) {
+            return self.limits.idle.map(RanOut::Idle);
+        }
+        None
+    }
+
+    /// A time too long to be told never comes.
+    fn total_end(&self, paused: Duration) -> Option<Instant> {
+        let total = self.limits.total?.checked_add(paused - self.paused_at_start)?;
+        self.started.checked_add(total)
+    }
+
+    fn idle_end(&self, paused: Duration) -> Option<Instant> {
+        let idle = self.limits.idle?.checked_add(paused - self.paused_at_sign)?;
+        self.last_sign.checked_add(idle)
     }
 }
 
@@ -132,5 +136,14 @@ mod tests {
         );
         deadlines.lift();
         assert_eq!(deadlines.next(NONE), None);
+    }
+
+    #[test]
+    fn a_time_too_long_to_be_told_never_comes() {
+        let now = Instant::now();
+        let limits = Timeouts { idle: Some(Duration::MAX), total: Some(Duration::MAX) };
+        let deadlines = Deadlines::new(limits, now, Duration::ZERO);
+        assert_eq!(deadlines.next(Duration::ZERO), None);
+        assert_eq!(deadlines.ran_out(now + Duration::from_secs(1 << 30), Duration::ZERO), None);
     }
 }

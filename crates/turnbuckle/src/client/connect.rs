@@ -342,6 +342,8 @@ impl ClientBuilder {
             child,
             #[cfg(feature = "http")]
             repeated: (kind == Kind::Http).then(Default::default),
+            #[cfg(feature = "http")]
+            remembered: Default::default(),
         }))
     }
 

@@ -194,8 +194,11 @@ impl ClientBuilder {
             settled.filter(|revision| revision.era() == Era::Modern),
         ));
         let client = self.open(transport, answers, Kind::Http).await?;
-        if let (Some(key), false) = (memory, was_known) {
-            prior::remember(key, client.prior());
+        if let Some(key) = memory {
+            if !was_known {
+                prior::remember(key.clone(), client.prior());
+            }
+            let _ = client.0.remembered.set(key);
         }
         Ok(client)
     }

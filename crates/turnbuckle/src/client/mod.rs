@@ -68,6 +68,9 @@ struct Inner {
     /// `None` on wires that have no headers.
     #[cfg(feature = "http")]
     repeated: Option<repeated::Repeated>,
+    /// Where what this connection believes is remembered.
+    #[cfg(feature = "http")]
+    remembered: std::sync::OnceLock<prior::Key>,
 }
 
 /// What the server said about itself when the connection was made.

@@ -89,9 +89,12 @@ pub(super) fn judge(
 }
 
 /// Whether an HTTP status tells what a server speaks. Being asked who one is, being refused,
-/// or finding the server broken does not.
+/// being told to come later, or finding the server broken does not.
 fn is_evidence(status: u16) -> bool {
-    matches!(status, 200..=299 | 400 | 402 | 404..=499)
+    match status {
+        401 | 403 | 407 | 408 | 421 | 425 | 429 => false,
+        _ => matches!(status, 200..=299 | 400..=499),
+    }
 }
 
 /// −32022 on the first probe: once more with what is in common, even if that is the same.
@@ -307,7 +310,7 @@ mod tests {
         }
         let unknown = Observation::Refused(RpcError::new(-32601, "m"), Some(200));
         assert_eq!(verdict(unknown), legacy);
-        for status in [401, 403, 500, 502, 503, 504, 301, 307] {
+        for status in [401, 403, 408, 429, 500, 502, 503, 504, 301, 307] {
             assert_eq!(verdict(Observation::Status(status)), Verdict::None, "{status}");
             let unknown = Observation::Refused(RpcError::new(-32000, "m"), Some(status));
             assert_eq!(verdict(unknown), Verdict::None, "{status}");

@@ -66,6 +66,8 @@ impl Client {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     origin: (String, String, u16),
+    /// One origin may have many servers.
+    path: String,
     /// Of the headers, which say who asks.
     asker: u64,
 }
@@ -81,7 +83,8 @@ impl Key {
         for (name, value) in headers {
             (name, value.as_bytes()).hash(&mut hasher);
         }
-        (!local).then(|| Key { origin, asker: hasher.finish() })
+        let path = address.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        (!local).then(|| Key { origin, path, asker: hasher.finish() })
     }
 }
 
@@ -96,6 +99,11 @@ pub(super) fn recall(key: &Key) -> Option<Prior> {
     let memory = memory();
     let (prior, since) = memory.get(key)?;
     (since.elapsed() < FRESH).then(|| prior.clone())
+}
+
+/// Forgets a finding that has turned out to be wrong.
+pub(super) fn forget(key: &Key) {
+    memory().remove(key);
 }
 
 pub(super) fn remember(key: Key, prior: Prior) {
@@ -127,9 +135,11 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_belongs_to_an_origin_and_to_who_asked() {
+    fn a_finding_belongs_to_an_address_and_to_who_asked() {
         let anonymous = key("https://one.test/a", None);
-        assert!(anonymous == key("https://one.test:443/b", None));
+        assert!(anonymous == key("https://one.test:443/a", None));
+        assert!(anonymous != key("https://one.test/b", None));
+        assert!(anonymous != key("https://one.test/a?key=1", None));
         assert!(anonymous != key("https://one.test/a", Some("Bearer 1")));
         assert!(anonymous != key("http://one.test/a", None));
         for local in ["http://localhost:1/", "http://127.0.0.1:1/", "http://[::1]:1/"] {
@@ -144,5 +154,7 @@ mod tests {
         let prior = Prior { revision: Revision::LATEST, discovered: None };
         remember(key.clone(), prior.clone());
         assert_eq!(recall(&key), Some(prior));
+        forget(&key);
+        assert_eq!(recall(&key), None);
     }
 }

@@ -24,12 +24,12 @@ pub(crate) fn ladder(
     let meta = meta_of(params);
     let declared = meta.as_ref().ok().and_then(|meta| meta.protocol_version().unwrap_or_default());
     let header = match headers.find(mirror::VERSION) {
-        Found::Once(value) => mirror::decode(value),
+        Found::Once(value) => mirror::plain(value),
         Found::Absent => None,
         Found::Several => return Err(mirror::repeated(mirror::VERSION)),
     };
-    if declared.is_none() && header.as_deref().is_none_or(is_legacy) {
-        return legacy(method, params, meta, header.as_deref(), served);
+    if declared.is_none() && header.is_none_or(is_legacy) {
+        return legacy(method, params, meta, header, served);
     }
     if declared.is_some() {
         mirror::agrees(headers, mirror::VERSION, declared.as_deref())?;
@@ -48,7 +48,7 @@ pub(crate) fn ladder(
             Ok(revision) if served.contains(&revision) => {
                 route(method, meta?, served).and_then(|_| Err(undeclared()))
             }
-            _ => Err(unsupported(&version, served)),
+            _ => Err(unsupported(version, served)),
         },
         _ => route(method, meta?, served),
     }
@@ -149,6 +149,12 @@ mod tests {
             (sound("2026-07-28"), &[V, CALL, CALL, A], code::HEADER_MISMATCH),
             (sound("2026-07-28"), &[V, CALL, A, A], code::HEADER_MISMATCH),
             (sound("2026-07-28"), &[V, (mirror::METHOD, "TOOLS/CALL"), A], code::HEADER_MISMATCH),
+            // Only a name may be encoded.
+            (
+                sound("2026-07-28"),
+                &[V, (mirror::METHOD, "=?base64?dG9vbHMvY2FsbA==?="), A],
+                code::HEADER_MISMATCH,
+            ),
             (sound("2026-07-28"), &[V, CALL, (mirror::NAME, "b")], code::HEADER_MISMATCH),
             (sound("v999.0.0"), &[V, CALL, A], code::HEADER_MISMATCH),
             (r#"{"name":"a"}"#.into(), &[V, A], code::HEADER_MISMATCH),

@@ -63,15 +63,19 @@ pub(crate) fn encode(value: &str) -> Cow<'_, str> {
 /// The value that a header carries; `None` if it is not one that `encode` could have made.
 #[cfg(feature = "server")]
 pub(crate) fn decode(header: &[u8]) -> Option<Cow<'_, str>> {
-    let text = std::str::from_utf8(header).ok()?.trim_matches([' ', '\t']);
-    if !text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
-        return None;
-    }
+    let text = plain(header)?;
     if !is_sentinel(text) {
         return Some(Cow::Borrowed(text));
     }
     let inner = &text[SENTINEL.0.len()..text.len() - SENTINEL.1.len()];
     text_of(inner).map(Cow::Owned)
+}
+
+/// The text of a header that is never encoded.
+#[cfg(feature = "server")]
+pub(crate) fn plain(header: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(header).ok()?.trim_matches([' ', '\t']);
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')).then_some(text)
 }
 
 fn is_sentinel(value: &str) -> bool {
@@ -92,7 +96,8 @@ fn text_of(base64: &str) -> Option<String> {
     String::from_utf8(STANDARD.decode(base64).ok()?).ok()
 }
 
-/// Checks that a required header is there once and says what the body says.
+/// Checks that a required header is there once and says what the body says. Only a name may be
+/// encoded: whoever routes by version or method reads them as they are.
 #[cfg(feature = "server")]
 pub(crate) fn agrees(
     headers: &dyn Headers,
@@ -100,7 +105,8 @@ pub(crate) fn agrees(
     body: Option<&str>,
 ) -> Result<(), RpcError> {
     let found = required(headers, header)?;
-    let Some(value) = decode(found) else {
+    let value = if header == NAME { decode(found) } else { plain(found).map(Cow::Borrowed) };
+    let Some(value) = value else {
         return Err(mismatch(format!("the {} header is not validly encoded", spelt(header))));
     };
     match body {

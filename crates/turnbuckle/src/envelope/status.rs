@@ -5,8 +5,8 @@ use turnbuckle_types::code;
 
 /// The status of an answer that is this error.
 ///
-/// Only what the protocol judges itself has a status of its own. An error of a handler is an
-/// answer like any other: the exchange as such went well.
+/// Only the codes of the protocol have a status of their own, whoever gave them. Any other error
+/// is an answer like a result: the exchange as such went well.
 pub(crate) fn status(code: i64) -> u16 {
     match code {
         code::PARSE_ERROR

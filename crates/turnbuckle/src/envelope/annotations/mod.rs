@@ -63,7 +63,7 @@ impl Annotations {
     #[cfg(feature = "client")]
     pub(crate) fn headers(&self, arguments: &str) -> Vec<(String, String)> {
         let annotations = self.0.as_deref().unwrap_or_default();
-        let values = pick(annotations, arguments);
+        let values = pick(annotations, arguments).unwrap_or_default();
         let spelt = annotations.iter().zip(values).filter_map(|(annotation, value)| {
             let text = match value {
                 Picked::Text(text) => mirror::encode(&text).into_owned(),
@@ -84,7 +84,9 @@ impl Annotations {
         headers: &dyn mirror::Headers,
     ) -> Result<(), RpcError> {
         let annotations = self.0.as_deref().unwrap_or_default();
-        let values = pick(annotations, arguments);
+        let Some(values) = pick(annotations, arguments) else {
+            return Err(RpcError::invalid_params("`params.arguments` can't be read"));
+        };
         annotations
             .iter()
             .zip(values)

@@ -42,13 +42,14 @@ impl fmt::Display for Picked<'_> {
 }
 
 /// Reads the values of these annotations, in their order. Of a key that is there twice the last
-/// counts, as it does where arguments are decoded. Text that is no object has none.
-pub(super) fn pick<'a>(annotations: &[Annotation], arguments: &'a str) -> Vec<Picked<'a>> {
+/// counts, as it does where arguments are decoded. Text that is no object has none. `None`: they
+/// can't be read, so that nobody knows what a header would have to say.
+pub(super) fn pick<'a>(annotations: &[Annotation], arguments: &'a str) -> Option<Vec<Picked<'a>>> {
     let mut values = vec![Picked::Nothing; annotations.len()];
-    if !annotations.is_empty() && inner(annotations, 0, &mut values, arguments).is_err() {
-        values.fill(Picked::Nothing);
+    if !annotations.is_empty() {
+        inner(annotations, 0, &mut values, arguments).ok()?;
     }
-    values
+    Some(values)
 }
 
 fn inner<'a>(

@@ -97,12 +97,17 @@ impl Guard {
         uri: &Uri,
         headers: &HeaderMap,
     ) -> Result<(), Refusal> {
-        let host = self.judge_host(uri, headers)?;
-        self.judge_origin(host, headers)?;
+        self.judge_caller(uri, headers)?;
         judge_method(method)?;
         judge_content_type(headers)?;
         judge_accept(headers)?;
         self.judge_length(headers)
+    }
+
+    /// Judges who asks, and for whom; not what.
+    pub(crate) fn judge_caller(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        let host = self.judge_host(uri, headers)?;
+        self.judge_origin(host, headers)
     }
 
     /// The host that was asked for, if it is one that is known.

@@ -135,7 +135,8 @@ impl Wire {
         let known = Method::from_name(method);
         let spelt = match known {
             Some(method) => Some(HeaderValue::from_static(method.as_str())),
-            None => HeaderValue::from_str(&mirror::encode(method)).ok(),
+            // One that can't be a header is for the server to refuse.
+            None => HeaderValue::from_str(method).ok(),
         };
         if let Some(spelt) = spelt {
             headers.insert(HeaderName::from_static(mirror::METHOD), spelt);
@@ -169,8 +170,11 @@ impl Wire {
         *request.uri_mut() = to.clone();
         *request.headers_mut() = headers;
         if own == redirect::OwnHeaders::Kept {
-            for (name, value) in &self.own {
-                request.headers_mut().append(name, value.clone());
+            // What a call says itself stands over what the client says.
+            let headers = request.headers_mut();
+            let said: Vec<_> = self.own.keys().filter(|name| headers.contains_key(*name)).collect();
+            for (name, value) in self.own.iter().filter(|(name, _)| !said.contains(name)) {
+                headers.append(name, value.clone());
             }
         }
         request
@@ -257,7 +261,7 @@ fn name<'a>(facts: &'a Mirror, params: &str, member: &str) -> Option<Cow<'a, str
     if let Some(name) = &facts.name {
         return Some(name.into());
     }
-    let members: HashMap<&str, &RawValue> = serde_json::from_str(params).ok()?;
+    let members: HashMap<String, &RawValue> = serde_json::from_str(params).ok()?;
     serde_json::from_str::<String>(members.get(member)?.get()).ok().map(Cow::Owned)
 }
 

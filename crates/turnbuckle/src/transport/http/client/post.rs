@@ -118,6 +118,12 @@ impl Post {
         if let Some(closed) = wire.closed.get() {
             return Err(closed.error(Executed::No));
         }
+        // It is repeated in a header as it is.
+        if request.method.is_empty() || !request.method.bytes().all(|byte| byte.is_ascii_graphic())
+        {
+            let message = "over HTTP a method's name has only printable ASCII and no spaces";
+            return Err(Error::refused(message));
+        }
         let era = request.mirror.revision.map(|revision| revision.era());
         let mut entered = None;
         let (_, serial) = wire
@@ -127,6 +133,11 @@ impl Post {
             })
             .map_err(|collision| Error::id_in_flight(&collision.0))?;
         let Some(stop) = entered else { return Ok(()) };
+        // A close that came in between did not find it.
+        if let Some(closed) = wire.closed.get() {
+            wire.table().abandon(&stop.id, serial);
+            return Err(closed.error(Executed::No));
+        }
         let message = message(&stop.id, &request);
         self.flight = Some(Flight { wire: wire.clone(), stop, serial });
         wire.sends(&request.method, request.mirror.revision);

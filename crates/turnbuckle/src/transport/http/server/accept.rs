@@ -107,6 +107,10 @@ async fn accept(
     match listener.accept().await {
         Ok(accepted) => Some((accepted, permit)),
         Err(error) => {
+            use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+            if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+                return None;
+            }
             tracing::warn!(%error, "a connection could not be accepted");
             // It may be that no descriptor is free: then trying again at once is no use.
             sleep(PAUSE).await;
@@ -190,6 +194,10 @@ impl hyper::service::Service<Request<Incoming>> for Door {
     fn call(&self, request: Request<Incoming>) -> HttpFuture<Incoming> {
         if request.uri().path() == &*self.path {
             return self.service.answer(request);
+        }
+        let gate = &self.service.0.gate;
+        if let Some(refused) = gate.judge_caller(request.uri(), request.headers()) {
+            return HttpFuture::ready(refused);
         }
         let error = RpcError::invalid_request(format!(
             "there is nothing here; the endpoint is {}",

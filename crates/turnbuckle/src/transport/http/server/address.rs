@@ -3,7 +3,7 @@
 
 use std::{
     fmt, io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -147,7 +147,8 @@ impl Listener {
             Listener::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 // A small answer must not wait for the acknowledgement of the one before.
-                stream.set_nodelay(true)?;
+                // One that is gone already shows that soon enough.
+                let _ = stream.set_nodelay(true);
                 Ok(Accepted::Tcp(stream))
             }
             #[cfg(unix)]
@@ -177,7 +178,16 @@ impl Listener {
     pub(super) fn url(&self, path: &str) -> String {
         match self {
             Listener::Tcp(_) => match self.local_addr() {
-                Some(address) => format!("http://{address}{path}"),
+                Some(mut address) => {
+                    // Every address is also this one.
+                    if address.ip().is_unspecified() {
+                        address.set_ip(match address {
+                            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+                        });
+                    }
+                    format!("http://{address}{path}")
+                }
                 None => format!("http://localhost{path}"),
             },
             #[cfg(unix)]

@@ -77,7 +77,7 @@ enum Begun {
 impl<B> HttpFuture<B> {
     /// Reads the body first.
     pub(super) fn read(endpoint: Arc<Endpoint>, headers: HeaderMap, body: B) -> HttpFuture<B> {
-        let receiving = Receiving::new(endpoint.limits.body_bytes);
+        let receiving = Receiving::new(endpoint.limits.body_bytes, endpoint.held.clone());
         let asked = Some(Asked { endpoint, headers });
         HttpFuture { stage: Stage::Reading { body, receiving, asked }, sharing: None }
     }

@@ -1,7 +1,7 @@
 //! Owns what a program has said about who may speak to its endpoint, and the answer to each
 //! request before its body. Does not own the rules: the guard does.
 
-use http::{HeaderMap, Response, StatusCode, request};
+use http::{HeaderMap, Response, StatusCode, Uri, request};
 
 use super::{
     super::{cors::Cors, guard::Guard},
@@ -90,6 +90,15 @@ impl Gate {
     /// The answer to a request that goes no further.
     pub(super) fn judge(&self, head: &request::Parts) -> Option<Response<HttpBody>> {
         self.guard.judge(&head.method, &head.uri, &head.headers).err().map(answer::refused)
+    }
+
+    /// The answer to someone who may not ask for anything here.
+    pub(super) fn judge_caller(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Option<Response<HttpBody>> {
+        self.guard.judge_caller(uri, headers).err().map(answer::refused)
     }
 
     /// What the answer gets so that pages may read it, or may not.

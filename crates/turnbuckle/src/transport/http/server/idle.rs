@@ -8,6 +8,10 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
+/// What a window can be: no hot loop, and no time past the end of all clocks.
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// A window of silence. It costs nothing until someone waits, and next to nothing when
 /// something happens: the timer is only moved when it has run out.
 pub(super) struct Idle {
@@ -18,7 +22,7 @@ pub(super) struct Idle {
 
 impl Idle {
     pub(super) fn new(window: Duration) -> Idle {
-        Idle { window, since: None, timer: None }
+        Idle { window: window.clamp(SHORTEST, LONGEST), since: None, timer: None }
     }
 
     /// Something happened.
@@ -70,5 +74,16 @@ mod tests {
         assert_eq!(start.elapsed(), WINDOW * 2 + Duration::from_secs(10));
         poll_fn(|context| idle.poll(context)).await;
         assert_eq!(start.elapsed(), WINDOW * 3 + Duration::from_secs(10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_window_of_no_length_and_one_without_end_are_windows_too() {
+        let mut idle = Idle::new(Duration::ZERO);
+        let start = Instant::now();
+        poll_fn(|context| idle.poll(context)).await;
+        assert!(start.elapsed() >= SHORTEST);
+        let mut idle = Idle::new(Duration::MAX);
+        let first = poll_fn(|context| Poll::Ready(idle.poll(context))).await;
+        assert!(first.is_pending());
     }
 }

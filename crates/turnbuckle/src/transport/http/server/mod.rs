@@ -76,6 +76,8 @@ struct Endpoint {
     limits: Limits,
     keep_alive: Duration,
     in_flight: Arc<AtomicUsize>,
+    /// Bytes of bodies that are being received.
+    held: Arc<AtomicUsize>,
     drain: Arc<Drain>,
 }
 
@@ -92,6 +94,7 @@ impl HttpService {
             limits,
             keep_alive: KEEP_ALIVE,
             in_flight: Arc::default(),
+            held: Arc::default(),
             drain: Arc::default(),
         }))
     }
@@ -119,7 +122,7 @@ impl HttpService {
     }
 
     /// How long an answer may be silent: 15 s. Then it becomes an event stream, if it is not
-    /// one yet, and a comment is sent.
+    /// one yet; a stream is sent a comment.
     #[must_use]
     pub fn keep_alive(self, window: Duration) -> HttpService {
         self.changed(|endpoint| endpoint.keep_alive = window)

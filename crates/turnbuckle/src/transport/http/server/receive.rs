@@ -3,6 +3,10 @@
 
 use std::{
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -19,6 +23,9 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// How long it may take in all.
 const WHOLE: Duration = Duration::from_secs(5 * 60);
 
+/// How much all bodies that are on their way in may hold together.
+const HELD: usize = 256 << 20;
+
 /// A body on its way in.
 pub(super) struct Receiving {
     limit: usize,
@@ -28,16 +35,21 @@ pub(super) struct Receiving {
     idle: Idle,
     /// When it was first waited for.
     since: Option<Instant>,
+    /// What all bodies of the endpoint hold at the moment, and this one's part of it.
+    held: Arc<AtomicUsize>,
+    own: usize,
 }
 
 impl Receiving {
-    pub(super) fn new(limit: usize) -> Receiving {
+    pub(super) fn new(limit: usize, held: Arc<AtomicUsize>) -> Receiving {
         Receiving {
             limit,
             first: Bytes::new(),
             text: Vec::new(),
             idle: Idle::new(PAUSE),
             since: None,
+            held,
+            own: 0,
         }
     }
 
@@ -77,8 +89,20 @@ impl Receiving {
                 return Poll::Ready(Err(self.too_long()));
             }
             self.gather(data, body.size_hint().lower());
+            // A body that came at once is not held: it is used.
+            if !body.is_end_stream() && !self.hold() {
+                let message = format!("more than {HELD} bytes of bodies are being received");
+                return Poll::Ready(Err(refusal(StatusCode::SERVICE_UNAVAILABLE, message)));
+            }
         }
         Poll::Ready(Ok(self.finish()))
+    }
+
+    /// Counts what has come so far; no if all bodies together are too much.
+    fn hold(&mut self) -> bool {
+        let more = self.length() - self.own;
+        self.own += more;
+        self.held.fetch_add(more, Relaxed) + more <= HELD
     }
 
     fn length(&self) -> usize {
@@ -119,6 +143,60 @@ impl Receiving {
     }
 }
 
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.own, Relaxed);
+    }
+}
+
 fn refusal(status: StatusCode, message: String) -> Refusal {
     Refusal { status, allow: None, message: message.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::VecDeque, convert::Infallible, future::poll_fn, pin::pin};
+
+    use http_body::Frame;
+
+    use super::*;
+
+    struct Pieces(VecDeque<&'static str>);
+
+    impl Body for Pieces {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Ready(self.0.pop_front().map(|piece| Ok(Frame::data(piece.into()))))
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.0.is_empty()
+        }
+    }
+
+    async fn receive(
+        pieces: &[&'static str],
+        held: &Arc<AtomicUsize>,
+    ) -> Result<Bytes, StatusCode> {
+        let mut body = pin!(Pieces(pieces.iter().copied().collect()));
+        let mut receiving = Receiving::new(100, held.clone());
+        poll_fn(|context| receiving.poll(body.as_mut(), context))
+            .await
+            .map_err(|refusal| refusal.status)
+    }
+
+    #[tokio::test]
+    async fn bodies_on_their_way_in_are_bounded_together() {
+        let held = Arc::new(AtomicUsize::new(HELD - 3));
+        assert_eq!(receive(&["abcd"], &held).await.unwrap(), "abcd");
+        assert_eq!(receive(&["ab", "cd"], &held).await.unwrap(), "abcd");
+        let refused = receive(&["ab", "cd", "ef"], &held).await;
+        assert_eq!(refused, Err(StatusCode::SERVICE_UNAVAILABLE));
+        assert_eq!(held.load(Relaxed), HELD - 3);
+    }
 }
