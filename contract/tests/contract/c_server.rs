@@ -160,6 +160,27 @@ async fn c22_closing_the_connection_drops_exactly_that_handler() {
 }
 
 #[tokio::test]
+async fn c22_bytes_behind_a_request_do_not_hide_the_close() {
+    within(async {
+        let served = serve(Duration::ZERO).await;
+        for (key, behind) in [("line", "\r\n"), ("begun", "POST /mcp HT"), ("whole", "")] {
+            let mut socket = Socket::connect(served.address).await;
+            let mut text = bytes(&hold(json!(1), key));
+            text.extend_from_slice(behind.as_bytes());
+            if behind.is_empty() {
+                text.extend(bytes(&hold(json!(2), "never")));
+            }
+            socket.stream.write_all(&text).await.unwrap();
+            eventually(|| served.fixture.of(key).started == 1).await;
+            drop(socket);
+            eventually(|| served.fixture.of(key) == DROPPED).await;
+        }
+        assert_eq!(served.fixture.of("never"), Count::default());
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn c22_closing_an_event_stream_drops_exactly_that_handler() {
     within(async {
         let served = serve(Duration::ZERO).await;

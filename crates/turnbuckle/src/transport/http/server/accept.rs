@@ -22,7 +22,7 @@ use super::{
     address::{Accepted, Listener},
     answer,
     drain::Phase,
-    sniff::{Protocol, sniff},
+    sniff::{Peek, Protocol, sniff},
 };
 use crate::dispatch::BoxFuture;
 
@@ -140,7 +140,7 @@ impl Protocols {
 }
 
 async fn connection(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    stream: impl AsyncRead + AsyncWrite + Peek + Unpin + Send + 'static,
     door: Door,
     protocols: &Protocols,
     mut closing: watch::Receiver<()>,

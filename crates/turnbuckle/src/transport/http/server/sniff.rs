@@ -1,5 +1,5 @@
 //! Owns telling HTTP/2 from HTTP/1.1 by the first bytes of a connection, which are then read
-//! again. Does not own either protocol.
+//! again, and noticing the end of a connection that nobody reads. Does not own either protocol.
 
 use std::{
     io,
@@ -65,7 +65,29 @@ impl<S: AsyncRead + Unpin> AsyncRead for Sniffed<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Sniffed<S> {
+/// A stream whose end shows without reading.
+pub(super) trait Peek {
+    /// Whether the peer has ended it and nothing is left to read; whoever asks is woken if that
+    /// changes.
+    fn has_ended(&self, context: &mut Context<'_>) -> bool;
+}
+
+impl Peek for tokio::net::TcpStream {
+    fn has_ended(&self, context: &mut Context<'_>) -> bool {
+        let mut byte = [0];
+        matches!(self.poll_peek(context, &mut ReadBuf::new(&mut byte)), Poll::Ready(Ok(0)))
+    }
+}
+
+#[cfg(unix)]
+impl Peek for tokio::net::UnixStream {
+    /// The system can tell, tokio can't: then a reader has to find out.
+    fn has_ended(&self, _: &mut Context<'_>) -> bool {
+        false
+    }
+}
+
+impl<S: AsyncWrite + Peek + Unpin> AsyncWrite for Sniffed<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -74,7 +96,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Sniffed<S> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
+    /// A server of HTTP/1.1 reads no further while it has bytes behind a request, and would not
+    /// see its client leave. But whenever it looks around, it flushes.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.stream.has_ended(context) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
