@@ -16,12 +16,13 @@ use turnbuckle_types::{
 use super::{
     Client, Inner, ServerFacts, Timeouts,
     answer::{Answering, Answers, OnNotification, OnRequest, OnStrayError, ServerRequest},
+    failure::{obituary, with_junk, with_probe},
     negotiate::{Attempt, Observation, Verdict, agreed, judge},
 };
 use crate::{
-    dispatch::{Abandon, Event, Exchange, Note, Outgoing, Transport, duplex::driver::Obituary},
+    dispatch::{Abandon, Event, Exchange, Note, Outgoing, Transport},
     envelope::stamp::{Stamp, WantsProgress},
-    error::{Closed, Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result},
     limits::Limits,
     transport::{
         child::{ChildHandle, Spawn},
@@ -29,8 +30,8 @@ use crate::{
     },
 };
 
-/// How long a dead server's exit status is waited for before its callers are told.
-const LAST_STATUS: Duration = Duration::from_millis(250);
+#[cfg(feature = "http")]
+use super::failure::legacy_http;
 
 /// Settings for a connection, then the connection itself.
 ///
@@ -367,7 +368,7 @@ impl ClientBuilder {
         if let Some(pinned) = self.pinned {
             return match pinned.era() {
                 #[cfg(feature = "http")]
-                Era::Legacy if kind == Kind::Http => Err(legacy_http()),
+                Era::Legacy if kind == Kind::Http => Err(legacy_http(None)),
                 Era::Modern => Ok(Opened::Ready(Box::new(self.modern(pinned, answers, None)))),
                 Era::Legacy => {
                     let opened = self.handshake(transport, answers, pinned, None).await?;
@@ -408,7 +409,7 @@ impl ClientBuilder {
                 Verdict::Probe(common) => (revision, attempt) = (common, Attempt::Second),
                 #[cfg(feature = "http")]
                 Verdict::Legacy(_) if kind == Kind::Http => {
-                    return Err(with_probe(legacy_http(), &observation));
+                    return Err(legacy_http(Some(&observation)));
                 }
                 Verdict::None => {
                     return Err(failure.unwrap_or_else(|| self.silent(&observation)));
@@ -572,14 +573,6 @@ pub(super) enum Kind {
     Http,
 }
 
-#[cfg(feature = "http")]
-fn legacy_http() -> Error {
-    Error::new(
-        ErrorKind::Connect,
-        "over HTTP this client speaks 2026-07-28, and not yet the revisions before it",
-    )
-}
-
 /// How far the opening words got.
 enum Opened {
     Ready(Box<(Stamp, ServerFacts)>),
@@ -629,45 +622,4 @@ async fn answer_of(exchange: &mut Option<Exchange>) -> Result<Raw> {
         Some(exchange) => answer(exchange).await,
         None => std::future::pending().await,
     }
-}
-
-/// Both failures, in one sentence.
-fn with_probe(error: Error, observation: &Observation) -> Error {
-    let probe = match observation {
-        Observation::Refused(rpc, _) => format!("answered `server/discover` with: {rpc}"),
-        Observation::Status(status) => format!("answered `server/discover` with HTTP {status}"),
-        Observation::Silence => "did not answer `server/discover`".to_owned(),
-        _ => "gave `server/discover` an answer that is not modern".to_owned(),
-    };
-    let lines = error.last_stderr().to_vec();
-    let kind =
-        if error.is_closed() || error.is_timeout() { error.kind() } else { ErrorKind::Connect };
-    #[cfg(feature = "http")]
-    if error.kind() == ErrorKind::Connect {
-        return Error::new(kind, format!("the server {probe}; {error}"));
-    }
-    Error::new(kind, format!("the server {probe}, and `initialize` failed: {error}"))
-        .with_stderr(lines)
-        .with_source(error)
-}
-
-/// A server that printed something else instead of speaking is best quoted.
-fn with_junk(error: Error, junk: Option<String>) -> Error {
-    let Some(junk) = junk else { return error };
-    let message = format!("{error}; it sent a line that is no message: `{junk}`");
-    let lines = error.last_stderr().to_vec();
-    Error::new(error.kind(), message).with_source(error).with_stderr(lines)
-}
-
-/// How a spawned server ended, as its callers are told.
-fn obituary(child: &ChildHandle) -> Obituary {
-    let observer = child.observer();
-    Box::pin(async move {
-        let exited = tokio::time::timeout(LAST_STATUS, observer.exited()).await;
-        let message = match exited {
-            Ok(report) => format!("the server {report}"),
-            Err(_) => "the server closed its output but is still running".to_owned(),
-        };
-        Closed::of(ErrorKind::Closed, message, observer.last_stderr())
-    })
 }

@@ -7,6 +7,7 @@ mod answer;
 mod call;
 mod clock;
 mod connect;
+mod failure;
 #[cfg(feature = "http")]
 mod http;
 mod listen;

@@ -1,0 +1,84 @@
+//! Owns how a connection that was not made, or was lost, is told. Does not own the judgement.
+
+use std::time::Duration;
+
+use super::negotiate::Observation;
+use crate::{
+    dispatch::duplex::driver::Obituary,
+    error::{Closed, Error, ErrorKind},
+    transport::child::ChildHandle,
+};
+
+/// How long a dead server's exit status is waited for before its callers are told.
+const LAST_STATUS: Duration = Duration::from_millis(250);
+
+/// Both failures, in one sentence.
+pub(super) fn with_probe(error: Error, observation: &Observation) -> Error {
+    let lines = error.last_stderr().to_vec();
+    let kind =
+        if error.is_closed() || error.is_timeout() { error.kind() } else { ErrorKind::Connect };
+    let probe = words(observation);
+    Error::new(kind, format!("the server {probe}, and `initialize` failed: {error}"))
+        .with_stderr(lines)
+        .with_source(error)
+}
+
+/// A server of the other era, on the wire that does not speak it.
+#[cfg(feature = "http")]
+pub(super) fn legacy_http(observation: Option<&Observation>) -> Error {
+    let what = "over HTTP this client speaks 2026-07-28, and not yet the revisions before it";
+    let message = match observation {
+        Some(observation) => format!("the server {}; {what}", words(observation)),
+        None => what.to_owned(),
+    };
+    Error::new(ErrorKind::Connect, message)
+}
+
+/// What the server did when it was asked what it speaks.
+fn words(observation: &Observation) -> String {
+    match observation {
+        Observation::Refused(rpc, _) => format!("answered `server/discover` with: {rpc}"),
+        Observation::Status(status) => format!("answered `server/discover` with HTTP {status}"),
+        Observation::Silence => "did not answer `server/discover`".to_owned(),
+        _ => "gave `server/discover` an answer that is not modern".to_owned(),
+    }
+}
+
+/// A server that printed something else instead of speaking is best quoted.
+pub(super) fn with_junk(error: Error, junk: Option<String>) -> Error {
+    let Some(junk) = junk else { return error };
+    let message = format!("{error}; it sent a line that is no message: `{junk}`");
+    let lines = error.last_stderr().to_vec();
+    Error::new(error.kind(), message).with_source(error).with_stderr(lines)
+}
+
+/// How a spawned server ended, as its callers are told.
+pub(super) fn obituary(child: &ChildHandle) -> Obituary {
+    let observer = child.observer();
+    Box::pin(async move {
+        let exited = tokio::time::timeout(LAST_STATUS, observer.exited()).await;
+        let message = match exited {
+            Ok(report) => format!("the server {report}"),
+            Err(_) => "the server closed its output but is still running".to_owned(),
+        };
+        Closed::of(ErrorKind::Closed, message, observer.last_stderr())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_failures_and_the_last_words_are_told() {
+        let revision = Error::new(ErrorKind::Connect, "no revision in common")
+            .with_stderr(vec!["too old".to_owned()]);
+        let told = with_probe(revision, &Observation::Silence);
+        assert_eq!(told.kind(), ErrorKind::Connect);
+        assert_eq!(told.last_stderr(), ["too old"]);
+        let text = told.to_string();
+        for part in ["server/discover", "`initialize` failed", "no revision in common"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}
