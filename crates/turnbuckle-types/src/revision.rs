@@ -71,6 +71,12 @@ impl Revision {
         }
     }
 
+    /// Whether a stream of events may begin with one that has an id and no data, so that it can be
+    /// resumed before it has said anything. Clients of older revisions can't read that.
+    pub const fn has_priming(self) -> bool {
+        matches!(self, Self::V2025_11_25)
+    }
+
     /// Whether JSON-RPC batches exist in this revision.
     pub const fn has_batches(self) -> bool {
         matches!(self, Self::V2025_03_26)

@@ -18,6 +18,8 @@ mod error;
 #[cfg(all(feature = "client", feature = "server"))]
 mod in_process;
 mod limits;
+#[cfg(all(feature = "http", feature = "server"))]
+mod seal;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -33,14 +35,23 @@ pub use client::{
 pub use dispatch::Counters;
 pub use error::{Error, ErrorKind, Result};
 pub use limits::Limits;
+#[cfg(all(feature = "http", feature = "server"))]
+pub use seal::KeyRing;
 #[cfg(feature = "server")]
 pub use server::{
     Amount, Args, BlockingFn, Change, Changes, Ctx, FromCall, IntoReply, IntoTool, Json, Listeners,
-    MemoryBus, RawArgs, Report, Server, Serving, State, SubscriptionBus, Tool, ToolError, ToolFn,
-    blocking_tool, schema, tool,
+    MemoryBus, RawArgs, Report, Server, Serves, Serving, State, SubscriptionBus, Tool, ToolError,
+    ToolFn, blocking_tool, schema, tool,
 };
 #[cfg(all(feature = "client", feature = "http"))]
 pub use transport::http::client::{PostBody, Redirects};
+#[cfg(all(feature = "http", feature = "server"))]
+pub use transport::http::legacy::{
+    events::{EventStore, MemoryEvents, StoredEvent, StreamKey},
+    sessions::{
+        MemorySessions, Principal, SessionId, SessionRecord, SessionStore, StoreError, StoreFuture,
+    },
+};
 #[cfg(all(feature = "http", feature = "server"))]
 pub use transport::http::server::{
     BoundHttp, HttpAddress, HttpBody, HttpFuture, HttpReport, HttpService, ServingHttp,

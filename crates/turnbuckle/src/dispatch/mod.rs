@@ -97,6 +97,9 @@ pub(crate) trait Replying: Send + Sync + 'static {
     fn at_shutdown(&self, farewell: Raw);
     /// Asks the peer something that belongs to this request.
     fn ask(&self, request: Outgoing) -> Exchange;
+    /// Ends the connection on which the answer travels, but not the request: the client comes back
+    /// for the rest. Nothing where it could not.
+    fn release(&self) {}
 }
 
 /// Where the messages of a stream wire come from, one a line.

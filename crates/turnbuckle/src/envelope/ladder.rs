@@ -54,6 +54,20 @@ pub(crate) fn ladder(
     }
 }
 
+/// Whether a message over HTTP belongs to the legacy era: neither its header nor its body declares
+/// a revision of its own, or the header one that opens with a handshake.
+pub(crate) fn is_legacy_message(params: Option<&Params>, headers: &dyn Headers) -> bool {
+    let header = match headers.find(mirror::VERSION) {
+        Found::Once(value) => mirror::plain(value),
+        Found::Absent => None,
+        Found::Several => return false,
+    };
+    let declares = |params: &Params| {
+        meta_of(params).is_ok_and(|meta| !matches!(meta.protocol_version(), Ok(None)))
+    };
+    header.is_none_or(is_legacy) && !params.is_some_and(declares)
+}
+
 fn is_legacy(version: &str) -> bool {
     version.parse::<Revision>().is_ok_and(|revision| revision.era() == Era::Legacy)
 }

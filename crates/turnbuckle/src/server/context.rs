@@ -134,6 +134,14 @@ impl Ctx {
         self.0.replies.ask(Outgoing::new(method.to_owned(), params)).done().await
     }
 
+    /// Lets the client's connection go while the work goes on: it comes back for the rest when it
+    /// was told to. For long work behind proxies that keep no connection open for long.
+    ///
+    /// Only a session of the legacy era over HTTP knows this; anywhere else it does nothing.
+    pub fn close_stream(&self) {
+        self.0.replies.release();
+    }
+
     /// Whether the client gave the request up, for work that can't be dropped: a sync
     /// function, or what was moved to another task.
     pub fn is_cancelled(&self) -> bool {

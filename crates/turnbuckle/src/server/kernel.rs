@@ -54,6 +54,12 @@ impl Kernel {
         }
     }
 
+    /// Serves a session that was opened before.
+    #[cfg(feature = "http")]
+    pub(super) fn restored(app: Arc<App>, served: Vec<Revision>, handshake: Handshake) -> Kernel {
+        Kernel { app, served, handshake, peer: OnceLock::new(), forwarder: OnceLock::new() }
+    }
+
     fn route(&self, request: Incoming, replies: Replies) -> Result<Reply, RpcError> {
         match self.classify(&request)? {
             Route::Modern(Envelope { revision, meta }) => {
@@ -198,6 +204,15 @@ impl Kernel {
     }
 }
 
+#[cfg(feature = "http")]
+impl crate::transport::http::legacy::Session for Kernel {
+    fn record(&self) -> crate::SessionRecord {
+        let mut record = crate::SessionRecord::default();
+        record.log_level = self.handshake.log_level();
+        record
+    }
+}
+
 impl Drop for Kernel {
     fn drop(&mut self) {
         if let Some(forwarder) = self.forwarder.get() {
@@ -221,6 +236,10 @@ impl Serve for Kernel {
 
     fn connected(&self, peer: Peer) {
         let _ = self.peer.set(peer);
+        // A session that was opened before has no handshake to wait for.
+        if self.handshake.opened().is_some() && listen::announces(&self.app) {
+            self.forward_changes();
+        }
     }
 
     fn answers(&self, _: &Fault) -> bool {
@@ -233,7 +252,7 @@ impl Serve for Kernel {
 }
 
 /// Decodes params; the error names the member that is wrong.
-fn decode<T: DeserializeOwned>(params: &Params) -> Result<T, RpcError> {
+pub(super) fn decode<T: DeserializeOwned>(params: &Params) -> Result<T, RpcError> {
     serde_json::from_str(params.text()).map_err(|_| {
         // Only a failure is worth the bookkeeping that finds its place.
         let mut again = serde_json::Deserializer::from_str(params.text());

@@ -23,6 +23,12 @@ pub(super) struct Opened {
 }
 
 impl Handshake {
+    /// A connection that was opened before, elsewhere.
+    #[cfg(feature = "http")]
+    pub(super) fn restored(opened: Opened, log_level: Option<LogLevel>) -> Handshake {
+        Handshake(Mutex::new(State { opened: Some(Arc::new(opened)), log_level }))
+    }
+
     /// Applies `initialize`: echoes the revision if it is served, else offers the newest
     /// that is. A second one is refused.
     pub(super) fn open(
@@ -57,7 +63,7 @@ impl Handshake {
     }
 }
 
-fn choose(requested: &str, served: &[Revision]) -> Result<Revision, RpcError> {
+pub(super) fn choose(requested: &str, served: &[Revision]) -> Result<Revision, RpcError> {
     let legacy = || served.iter().copied().filter(|revision| revision.era() == Era::Legacy);
     if let Some(revision) = legacy().find(|revision| revision.as_str() == requested) {
         return Ok(revision);

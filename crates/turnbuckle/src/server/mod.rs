@@ -18,14 +18,13 @@ mod reply;
 mod run;
 mod say;
 pub mod schema;
+mod serves;
 mod serving;
 mod tool;
 
 use std::sync::{Arc, OnceLock};
 
-#[cfg(feature = "http")]
-use turnbuckle_types::Era;
-use turnbuckle_types::{Implementation, Revision};
+use turnbuckle_types::Implementation;
 
 pub use bus::{Change, MemoryBus, SubscriptionBus};
 pub use changes::Changes;
@@ -34,6 +33,7 @@ pub use extract::{Args, FromCall, RawArgs, State};
 pub use listeners::Listeners;
 pub use reply::{IntoReply, Json, ToolError};
 pub use say::{Amount, Report};
+pub use serves::Serves;
 pub use serving::Serving;
 pub use tool::{BlockingFn, IntoTool, Tool, ToolFn, blocking_tool, tool};
 
@@ -79,6 +79,7 @@ pub struct Server {
     states: States,
     limits: Limits,
     changes: Changes,
+    serves: Serves,
     /// Made when the first connection needs it.
     app: OnceLock<Arc<App>>,
 }
@@ -93,6 +94,7 @@ impl Server {
             states: States::default(),
             limits: Limits::default(),
             changes: Changes::default(),
+            serves: Serves::default(),
             app: OnceLock::new(),
         }
     }
@@ -134,6 +136,13 @@ impl Server {
         self.changed(|server| server.limits = limits)
     }
 
+    /// Which revisions of the protocol are served: all, unless told otherwise. A client that
+    /// speaks none of them is told which there are.
+    #[must_use]
+    pub fn serves(self, serves: Serves) -> Server {
+        self.changed(|server| server.serves = serves)
+    }
+
     /// Carries changes to every replica of this server, instead of the [`MemoryBus`] that it
     /// has unless told otherwise. The bus is handed this replica's listeners at once; handles
     /// from [`changes`](Server::changes) use it whether they were taken before or after.
@@ -171,14 +180,7 @@ impl Server {
 
     /// What serves one connection.
     pub(crate) fn connection(&self) -> Result<Arc<dyn Serve>> {
-        Ok(Arc::new(Kernel::new(self.app()?, Revision::ALL.to_vec())))
-    }
-
-    /// What serves the modern requests of an HTTP endpoint, each for itself.
-    #[cfg(feature = "http")]
-    pub(crate) fn stateless(&self) -> Result<Arc<dyn Serve>> {
-        let modern = Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Modern);
-        Ok(Arc::new(Kernel::new(self.app()?, modern.collect())))
+        Ok(Arc::new(Kernel::new(self.app()?, self.serves.revisions())))
     }
 
     pub(crate) fn connection_limits(&self) -> Limits {

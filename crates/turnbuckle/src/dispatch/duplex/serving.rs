@@ -219,6 +219,15 @@ impl Replies {
         }
     }
 
+    /// Ends the connection on which the answer travels, where the client can come back for the rest.
+    pub(crate) fn release(&self) {
+        match &self.0 {
+            Way::Stream { .. } | Way::Direct(_) => {}
+            #[cfg(all(feature = "http", feature = "server"))]
+            Way::Own(queue) => queue.release(),
+        }
+    }
+
     /// Asks the peer something that belongs to this request.
     pub(crate) fn ask(&self, request: Outgoing) -> Exchange {
         match &self.0 {

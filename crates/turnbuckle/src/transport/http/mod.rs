@@ -11,6 +11,7 @@ mod cors;
 mod guard;
 #[cfg(feature = "server")]
 mod host;
+pub(crate) mod legacy;
 mod media;
 #[cfg(feature = "server")]
 pub(crate) mod server;

@@ -28,7 +28,10 @@ use std::{
 use bytes::Buf;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
-use turnbuckle_types::{RpcError, jsonrpc::Fault};
+use turnbuckle_types::{
+    Raw, Revision, RpcError,
+    jsonrpc::{Fault, Params},
+};
 
 pub use address::HttpAddress;
 pub use body::HttpBody;
@@ -36,6 +39,7 @@ pub use drain::HttpReport;
 pub use future::HttpFuture;
 pub use serving::{BoundHttp, ServingHttp};
 
+use super::legacy::{Host, Session, sessions::SessionRecord, token::Handshake};
 use crate::{
     dispatch::{Incoming, Note, Reply, Serve, duplex::Replies},
     error::{Error, Result},
@@ -69,6 +73,8 @@ pub struct HttpService(Arc<Endpoint>);
 /// What all requests to one endpoint share.
 #[derive(Clone)]
 struct Endpoint {
+    host: Arc<dyn Host>,
+    /// What serves the modern era.
     serve: Arc<dyn Serve>,
     /// Why nothing can be served.
     problem: Option<Arc<str>>,
@@ -82,13 +88,14 @@ struct Endpoint {
 }
 
 impl HttpService {
-    pub(crate) fn new(serve: Result<Arc<dyn Serve>>, limits: Limits) -> HttpService {
-        let (serve, problem) = match serve {
-            Ok(serve) => (serve, None),
-            Err(error) => (Arc::new(Nothing) as Arc<dyn Serve>, Some(error.to_string().into())),
+    pub(crate) fn new(host: Result<Arc<dyn Host>>, limits: Limits) -> HttpService {
+        let (host, problem) = match host {
+            Ok(host) => (host, None),
+            Err(error) => (Arc::new(Nothing) as Arc<dyn Host>, Some(error.to_string().into())),
         };
         HttpService(Arc::new(Endpoint {
-            serve,
+            serve: host.stateless(),
+            host,
             problem,
             gate: Gate::new(limits.body_bytes),
             limits,
@@ -179,6 +186,30 @@ impl Endpoint {
 
 /// Stands in for a server that has a problem. It is never asked.
 struct Nothing;
+
+impl Host for Nothing {
+    fn served(&self) -> &[Revision] {
+        &[]
+    }
+
+    fn stateless(&self) -> Arc<dyn Serve> {
+        Arc::new(Nothing)
+    }
+
+    fn initialize(&self, _: &Params) -> Result<(Raw, Handshake), RpcError> {
+        Err(RpcError::internal("internal error"))
+    }
+
+    fn session(&self, _: Handshake, _: SessionRecord) -> Arc<dyn Session> {
+        Arc::new(Nothing)
+    }
+}
+
+impl Session for Nothing {
+    fn record(&self) -> SessionRecord {
+        SessionRecord::default()
+    }
+}
 
 impl Serve for Nothing {
     fn serve(&self, _: Incoming, _: Replies) -> Reply {

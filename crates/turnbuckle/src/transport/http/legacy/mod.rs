@@ -1,0 +1,45 @@
+//! The legacy era over HTTP.
+//!
+//! Owns: sessions, the GET stream, resumption, and the transport of 2024-11-05. Does not own: what
+//! a request means, and nothing of the modern era, which knows no sessions.
+
+#[cfg(feature = "server")]
+pub(crate) mod events;
+#[cfg(feature = "server")]
+pub(crate) mod sessions;
+#[cfg(feature = "server")]
+pub(crate) mod token;
+
+#[cfg(feature = "server")]
+use std::sync::Arc;
+
+#[cfg(feature = "server")]
+use turnbuckle_types::{Raw, Revision, RpcError, jsonrpc::Params};
+
+#[cfg(feature = "server")]
+use crate::dispatch::Serve;
+
+/// What an endpoint serves, in both eras.
+#[cfg(feature = "server")]
+pub(crate) trait Host: Send + Sync + 'static {
+    /// The revisions that are served, oldest first.
+    fn served(&self) -> &[Revision];
+    /// What serves every request that declares its own revision, each for itself.
+    fn stateless(&self) -> Arc<dyn Serve>;
+    /// Answers `initialize`, and says what its session is.
+    fn initialize(&self, params: &Params) -> Result<(Raw, token::Handshake), RpcError>;
+    /// What serves a session that was opened like this. It is made anew whenever nothing of the
+    /// session is in use, so that it has to be cheap.
+    fn session(
+        &self,
+        handshake: token::Handshake,
+        record: sessions::SessionRecord,
+    ) -> Arc<dyn Session>;
+}
+
+/// What serves one session, for as long as something of it is in use.
+#[cfg(feature = "server")]
+pub(crate) trait Session: Serve {
+    /// What has to be remembered when it is no longer in use.
+    fn record(&self) -> sessions::SessionRecord;
+}

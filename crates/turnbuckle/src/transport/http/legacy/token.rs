@@ -1,0 +1,229 @@
+//! Owns the session id as the client sees it: a sealed text that carries the handshake.
+//! Does not own whether the session has ended: its record says that.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use turnbuckle_types::{
+    ClientCapabilities, ElicitationCapability, Implementation, Raw, Revision, RootsCapability,
+    SamplingCapability,
+};
+
+use super::sessions::SessionId;
+use crate::seal::{KeyRing, random};
+
+const PURPOSE: &[u8] = b"session";
+
+/// How much of each of a client's names is kept.
+const NAME: usize = 120;
+
+/// What a client said when it opened a session, as far as it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Handshake {
+    pub(crate) revision: Revision,
+    pub(crate) client: Implementation,
+    pub(crate) capabilities: ClientCapabilities,
+}
+
+/// A session as its id tells of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ticket {
+    pub(crate) session: SessionId,
+    pub(crate) handshake: Handshake,
+    /// From then on the id is worth nothing.
+    pub(crate) expires: SystemTime,
+}
+
+/// Who opened a session; all who say nothing are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner([u8; 16]);
+
+impl Owner {
+    pub(crate) fn new(principal: Option<&str>) -> Owner {
+        // Nobody is not the one with the empty name.
+        let text = principal.map_or(String::new(), |name| format!("+{name}"));
+        let mut short = [0; 16];
+        short.copy_from_slice(&digest(&SHA256, text.as_bytes()).as_ref()[..16]);
+        Owner(short)
+    }
+}
+
+/// Makes the id of a new session.
+pub(crate) fn mint(
+    keys: &KeyRing,
+    handshake: &Handshake,
+    owner: Owner,
+    expires: SystemTime,
+) -> (SessionId, String) {
+    let session = random();
+    let until = expires.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let body = Body::of(handshake, owner, until);
+    let text = serde_json::to_vec(&body).unwrap_or_default();
+    (SessionId(session), keys.seal(PURPOSE, session, &text))
+}
+
+/// Reads the id of a session; `None` if it is none, or not for this caller, or has expired.
+pub(crate) fn open(keys: &KeyRing, id: &[u8], owner: Owner, now: SystemTime) -> Option<Ticket> {
+    let (session, text) = keys.open(PURPOSE, id)?;
+    let body: Body = serde_json::from_slice(&text).ok()?;
+    let expires = UNIX_EPOCH.checked_add(Duration::from_secs(body.until))?;
+    if body.owner != owner.0 || expires <= now {
+        return None;
+    }
+    Some(Ticket { session: SessionId(session), handshake: body.handshake()?, expires })
+}
+
+/// What is sealed. Its members are short because all of it travels with every request.
+#[derive(Serialize, Deserialize)]
+struct Body {
+    #[serde(rename = "o")]
+    owner: [u8; 16],
+    #[serde(rename = "u")]
+    until: u64,
+    #[serde(rename = "r")]
+    revision: String,
+    #[serde(rename = "n")]
+    name: String,
+    #[serde(rename = "v")]
+    version: String,
+    /// One bit a capability.
+    #[serde(rename = "c")]
+    can: u16,
+}
+
+impl Body {
+    fn of(handshake: &Handshake, owner: Owner, until: u64) -> Body {
+        Body {
+            owner: owner.0,
+            until,
+            revision: handshake.revision.as_str().to_owned(),
+            name: short(&handshake.client.name),
+            version: short(&handshake.client.version),
+            can: bits(&handshake.capabilities),
+        }
+    }
+
+    fn handshake(self) -> Option<Handshake> {
+        Some(Handshake {
+            revision: self.revision.parse().ok()?,
+            client: Implementation::new(self.name, self.version),
+            capabilities: capabilities(self.can),
+        })
+    }
+}
+
+fn short(text: &str) -> String {
+    let mut end = text.len().min(NAME);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
+const ROOTS: u16 = 1;
+const ROOTS_CHANGE: u16 = 1 << 1;
+const SAMPLING: u16 = 1 << 2;
+const SAMPLING_CONTEXT: u16 = 1 << 3;
+const SAMPLING_TOOLS: u16 = 1 << 4;
+const ELICITATION: u16 = 1 << 5;
+const ELICITATION_FORM: u16 = 1 << 6;
+const ELICITATION_URL: u16 = 1 << 7;
+
+fn bits(capabilities: &ClientCapabilities) -> u16 {
+    let mut bits = 0;
+    let mut set = |bit, is| bits |= if is { bit } else { 0 };
+    if let Some(roots) = &capabilities.roots {
+        set(ROOTS, true);
+        set(ROOTS_CHANGE, roots.list_changed == Some(true));
+    }
+    if let Some(sampling) = &capabilities.sampling {
+        set(SAMPLING, true);
+        set(SAMPLING_CONTEXT, sampling.context.is_some());
+        set(SAMPLING_TOOLS, sampling.tools.is_some());
+    }
+    if let Some(elicitation) = &capabilities.elicitation {
+        set(ELICITATION, true);
+        set(ELICITATION_FORM, elicitation.form.is_some());
+        set(ELICITATION_URL, elicitation.url.is_some());
+    }
+    bits
+}
+
+fn capabilities(bits: u16) -> ClientCapabilities {
+    let is = |bit| bits & bit != 0;
+    let empty = |bit| is(bit).then(Raw::empty_object);
+    let mut capabilities = ClientCapabilities::new();
+    capabilities.roots = is(ROOTS).then(|| {
+        let mut roots = RootsCapability::new();
+        roots.list_changed = is(ROOTS_CHANGE).then_some(true);
+        roots
+    });
+    capabilities.sampling = is(SAMPLING).then(|| {
+        let mut sampling = SamplingCapability::new();
+        sampling.context = empty(SAMPLING_CONTEXT);
+        sampling.tools = empty(SAMPLING_TOOLS);
+        sampling
+    });
+    capabilities.elicitation = is(ELICITATION).then(|| {
+        let mut elicitation = ElicitationCapability::new();
+        elicitation.form = empty(ELICITATION_FORM);
+        elicitation.url = empty(ELICITATION_URL);
+        elicitation
+    });
+    capabilities
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handshake(name: &str) -> Handshake {
+        let all = ROOTS | SAMPLING | SAMPLING_TOOLS | ELICITATION | ELICITATION_URL;
+        Handshake {
+            revision: Revision::V2025_06_18,
+            client: Implementation::new(name, "1.0"),
+            capabilities: capabilities(all),
+        }
+    }
+
+    #[test]
+    fn an_id_carries_the_handshake_and_is_short_and_visible_ascii() {
+        let keys = KeyRing::random();
+        let owner = Owner::new(Some("alice"));
+        let expires = UNIX_EPOCH + Duration::from_secs(100);
+        let (session, id) = mint(&keys, &handshake("client"), owner, expires);
+        let ticket = open(&keys, id.as_bytes(), owner, UNIX_EPOCH).unwrap();
+        assert_eq!(ticket, Ticket { session, handshake: handshake("client"), expires });
+        let long = mint(&keys, &handshake(&"\u{1}é".repeat(5000)), owner, expires).1;
+        assert!(long.len() <= 1024, "{}", long.len());
+        assert!(long.bytes().all(|byte| (0x21..=0x7e).contains(&byte)));
+        assert!(open(&keys, long.as_bytes(), owner, UNIX_EPOCH).is_some());
+    }
+
+    #[test]
+    fn an_id_is_for_its_owner_and_for_a_time() {
+        let keys = KeyRing::random();
+        let expires = UNIX_EPOCH + Duration::from_secs(100);
+        let id = mint(&keys, &handshake("c"), Owner::new(Some("alice")), expires).1;
+        let can = |principal, now| open(&keys, id.as_bytes(), Owner::new(principal), now).is_some();
+        assert!(can(Some("alice"), UNIX_EPOCH));
+        assert!(!can(Some("alice"), expires));
+        for other in [None, Some("bob"), Some("")] {
+            assert!(!can(other, UNIX_EPOCH), "{other:?}");
+        }
+        assert_ne!(Owner::new(None), Owner::new(Some("")));
+    }
+
+    #[test]
+    fn every_capability_bit_survives() {
+        for bit in 0..8 {
+            let bits_of_one = match 1 << bit {
+                bit @ (ROOTS_CHANGE | ROOTS) => bit | ROOTS,
+                bit @ (SAMPLING_CONTEXT | SAMPLING_TOOLS | SAMPLING) => bit | SAMPLING,
+                bit => bit | ELICITATION,
+            };
+            assert_eq!(bits(&capabilities(bits_of_one)), bits_of_one);
+        }
+    }
+}
