@@ -58,6 +58,20 @@ pub(super) fn route(method: &str, meta: Meta, served: &[Revision]) -> Result<Rou
 }
 
 /// A method that only the modern era has can't be meant otherwise: it lacks its envelope.
+/// Routes a request of a connection that a handshake has opened: unless it declares a revision of
+/// its own, it is in the one that was agreed on, even if only the other era knows its method.
+pub(crate) fn classify_opened(
+    method: &str,
+    params: &Params,
+    served: &[Revision],
+) -> Result<Route, RpcError> {
+    let meta = meta_of(params)?;
+    match meta.protocol_version() {
+        Ok(None) => Ok(Route::Legacy(meta)),
+        _ => route(method, meta, served),
+    }
+}
+
 fn undeclared(method: &str, meta: Meta) -> Result<Route, RpcError> {
     let modern_only = Method::from_name(method).is_some_and(|method| {
         !Revision::ALL
@@ -126,6 +140,18 @@ mod tests {
             assert_eq!(error.code, code::INVALID_PARAMS);
             assert!(error.message.contains(VERSION), "{}", error.message);
         }
+    }
+
+    #[test]
+    fn after_a_handshake_only_a_declaration_is_modern() {
+        let classify = |method: &str, params: &str| {
+            let params = Params::of(Raw::from_json(params.to_owned()).unwrap()).unwrap();
+            classify_opened(method, &params, &Revision::ALL)
+        };
+        assert!(matches!(classify("server/discover", "{}"), Ok(Route::Legacy(_))));
+        assert!(matches!(classify("tools/list", "{}"), Ok(Route::Legacy(_))));
+        let meta = format!(r#"{{"_meta":{{"{VERSION}":"2026-07-28","{CAPABILITIES}":{{}}}}}}"#);
+        assert!(matches!(classify("tools/list", &meta), Ok(Route::Modern(_))));
     }
 
     #[test]

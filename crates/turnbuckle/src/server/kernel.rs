@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     dispatch::{Incoming, Note, Outcome, Peer, Reply, Serve, duplex::Replies},
-    envelope::classify::{Envelope, Route, classify, invalid},
+    envelope::classify::{Envelope, Route, classify, classify_opened, invalid},
 };
 
 #[cfg(feature = "http")]
@@ -77,7 +77,11 @@ impl Kernel {
         if let Some(headers) = &request.headers {
             return ladder(method, params, headers, &self.served);
         }
-        classify(method, params, &self.served)
+        // Nearly every request is sound: only one that is not has to know of a handshake.
+        classify(method, params, &self.served).or_else(|error| match self.handshake.opened() {
+            Some(_) => classify_opened(method, params, &self.served),
+            None => Err(error),
+        })
     }
 
     fn legacy(&self, request: Incoming, meta: Meta, replies: Replies) -> Result<Reply, RpcError> {
