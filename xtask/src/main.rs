@@ -2,8 +2,10 @@
 //! Does not own: what continuous integration runs and in which order; `.ci/run` does.
 
 mod bench;
+mod common;
 mod conformance;
 mod features;
+mod interop;
 mod tidy;
 mod workspace;
 
@@ -20,7 +22,9 @@ usage: cargo xtask TASK
   bench --count [--gate]   count instructions and allocations per request with valgrind;
                            --gate counts only ours and fails above the targets
   conformance              run the official conformance suite on both roles
-        [--server|--client] [--scenario NAME] [--all] [--write]";
+        [--server|--client] [--scenario NAME] [--all] [--write]
+  interop                  run real peers against us, both roles, write docs/interop.md
+        [--only WORD]… [--check]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -30,6 +34,7 @@ fn main() -> ExitCode {
             ("ci-features", []) => features::run(),
             ("bench", options) => bench::run(options),
             ("conformance", options) => conformance::run(options),
+            ("interop", options) => interop::run(options),
             _ => Err(USAGE.to_owned()),
         },
         None => Err(USAGE.to_owned()),

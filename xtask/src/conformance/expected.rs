@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::install::read;
 use super::suite::{Role, Run};
+use crate::common::files::read;
 
 /// Everything that the file says.
 #[derive(Debug, Default, Deserialize)]

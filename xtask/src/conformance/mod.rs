@@ -5,15 +5,15 @@
 mod expected;
 mod fixtures;
 mod install;
-mod process;
 mod report;
 mod suite;
 mod verdict;
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use self::expected::Expectations;
-use self::fixtures::{Fixtures, RunningServer};
+use self::fixtures::Fixtures;
 use self::suite::{Role, Run, Suite};
 use self::verdict::{Row, judge};
 use crate::workspace;
@@ -28,6 +28,11 @@ usage: cargo xtask conformance [--server|--client] [--scenario NAME] [--all] [--
 
 /// How long everything may take after the installation.
 const TOTAL: Duration = Duration::from_secs(20 * 60);
+
+/// The Node that `conformance/package-lock.json` pins.
+pub(crate) fn node(root: &Path) -> Result<PathBuf, String> {
+    install::install(root).map(|installed| installed.node)
+}
 
 /// Runs the suite; the error says which scenarios did not end as expected.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
@@ -45,7 +50,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
     suite.forget_results()?;
     let server = match chosen.iter().any(|run| run.role == Role::Server) {
-        true => Some(RunningServer::start(&fixtures)?),
+        true => Some(fixtures.serve()?),
         false => None,
     };
     let mut rows = Vec::new();

@@ -4,9 +4,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::install::{read, write};
 use super::suite::Status;
 use super::verdict::{Row, Verdict};
+use crate::common::files::{read, write};
+use crate::common::page;
 
 /// Between these lines the page has the table of the last run.
 const BEGIN: &str = "<!-- table: cargo xtask conformance --all --write -->";
@@ -17,21 +18,11 @@ const HEAD: [&str; 9] =
 
 /// All rows, as a table of Markdown that is also readable as it is.
 pub(crate) fn table(rows: &[Row]) -> String {
-    let mut lines = vec![HEAD.map(str::to_owned)];
-    lines.push(HEAD.map(|_| "---".to_owned()));
-    lines.extend(rows.iter().map(cells));
-    let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
-    let widths: [usize; HEAD.len()] = std::array::from_fn(width);
-    let mut text = String::new();
-    for line in &lines {
-        // The last column holds sentences and is not padded.
-        for (cell, width) in line.iter().zip(widths).take(HEAD.len() - 1) {
-            // Writing to a string does not fail.
-            let _ = write!(text, "| {cell:width$} ");
-        }
-        let _ = writeln!(text, "| {} |", line[HEAD.len() - 1]);
-    }
+    let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
+    lines.extend(rows.iter().map(|row| cells(row).to_vec()));
+    let mut text = page::table(&lines);
     let passed = rows.iter().filter(|row| is_pass(&row.verdict)).count();
+    // Writing to a string does not fail.
     let _ = writeln!(text, "\n{passed} of {} pass.", rows.len());
     text
 }
@@ -86,15 +77,9 @@ pub(crate) fn surprises(rows: &[Row]) -> Vec<String> {
 /// Puts the table into the page, in place of the one that is there.
 pub(crate) fn write_page(path: &Path, rows: &[Row]) -> Result<(), String> {
     let page = read(path)?;
-    let page = with_table(&page, &table(rows))
+    let page = page::replaced(&page, BEGIN, END, &table(rows))
         .ok_or_else(|| format!("{} has no place for the table", path.display()))?;
     write(path, &page)
-}
-
-fn with_table(page: &str, table: &str) -> Option<String> {
-    let (before, rest) = page.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
 }
 
 #[cfg(test)]
@@ -142,14 +127,5 @@ mod tests {
         let told = surprises(&rows);
         assert_eq!(told.len(), 2);
         assert!(told[0].contains("early") && told[1].contains("because"));
-    }
-
-    #[test]
-    fn the_page_keeps_what_is_around_the_table() {
-        let page = format!("# Page\n{BEGIN}\nold\n{END}\nend\n");
-        let new = with_table(&page, "new\n").unwrap();
-        assert_eq!(new, format!("# Page\n{BEGIN}\n\nnew\n\n{END}\nend\n"));
-        assert_eq!(with_table(&new, "new\n"), Some(new.clone()));
-        assert_eq!(with_table("# Page", "new"), None);
     }
 }

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::install::{Installed, create, read};
-use super::process;
+use super::install::Installed;
+use crate::common::files::{create, read};
+use crate::common::process::{self, Output};
 use crate::workspace;
 
 /// The revisions whose wires differ; a scenario that is older runs on the first.
@@ -151,7 +152,7 @@ impl Suite {
                 .args(["--command", &format!("./{}", file_name(target.client))]),
         };
         let log = folder.join("suite.log");
-        let status = process::run_until(&mut command, &log, deadline)?;
+        let status = process::run_until(&mut command, Output::Together(&log), deadline)?;
         let checks = match find_checks(&folder) {
             Some(path) => Some(parse_checks(&read(&path)?)?),
             None => None,

@@ -14,7 +14,8 @@ use self::source::{Finding, Source};
 use crate::workspace;
 
 /// Where Rust files are looked for.
-const PLACES: &[&str] = &["conformance", "contract", "crates", "examples", "xtask", "bench"];
+const PLACES: &[&str] =
+    &["conformance", "contract", "crates", "examples", "interop", "xtask", "bench"];
 
 /// Directories with nothing of ours in them, or with code that is wrong on purpose.
 const SKIPPED: &[&str] = &["target", "ui", "results"];

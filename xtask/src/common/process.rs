@@ -71,17 +71,42 @@ impl Drop for Family {
     }
 }
 
-/// Runs a command whose output goes to a file, until `deadline`; `None` when it took too long.
+/// Which files a child writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Output<'a> {
+    /// One for everything.
+    Together(&'a Path),
+    Apart {
+        stdout: &'a Path,
+        stderr: &'a Path,
+    },
+}
+
+/// Runs a command whose output goes to files, until `deadline`; `None` when it took too long.
 pub(crate) fn run_until(
     command: &mut Command,
-    output: &Path,
+    output: Output<'_>,
     deadline: Instant,
 ) -> Result<Option<ExitStatus>, String> {
-    let file = |error: io::Error| format!("{} is not written: {error}", output.display());
-    let stdout = File::create(output).map_err(file)?;
-    let stderr = stdout.try_clone().map_err(file)?;
+    let (stdout, stderr) = match output {
+        Output::Together(path) => {
+            let file = file(path)?;
+            let again = file.try_clone().map_err(|error| not_written(path, &error))?;
+            (file, again)
+        }
+        Output::Apart { stdout, stderr } => (file(stdout)?, file(stderr)?),
+    };
     let mut family = Family::start(command.stdout(stdout).stderr(stderr))?;
     family.wait_until(deadline).map_err(|error| format!("a child is lost: {error}"))
+}
+
+/// A new file for a child to write.
+pub(crate) fn file(path: &Path) -> Result<File, String> {
+    File::create(path).map_err(|error| not_written(path, &error))
+}
+
+fn not_written(path: &Path, error: &io::Error) -> String {
+    format!("{} is not written: {error}", path.display())
 }
 
 #[cfg(all(test, unix))]
@@ -102,7 +127,7 @@ mod tests {
     fn a_child_that_ends_has_a_status_and_an_output() {
         let output = std::env::temp_dir().join(format!("xtask-output-{}", std::process::id()));
         let mut command = shell("echo told; echo complained >&2; exit 3");
-        let status = run_until(&mut command, &output, soon(60_000)).unwrap();
+        let status = run_until(&mut command, Output::Together(&output), soon(60_000)).unwrap();
         assert_eq!(status.and_then(|status| status.code()), Some(3));
         assert_eq!(std::fs::read_to_string(&output).unwrap(), "told\ncomplained\n");
         std::fs::remove_file(&output).unwrap();

@@ -1,0 +1,75 @@
+"""The official Python SDK 2.x as a server."""
+
+import os
+import sys
+from typing import Annotated
+
+from pydantic import BaseModel
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "shared"))
+import serving
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context, Elicit, Resolve
+from mcp.server.mcpserver.exceptions import ToolError
+
+mcp = MCPServer("interop-python-2")
+holding = serving.Hold()
+
+
+class Sum(BaseModel):
+    sum: int
+
+
+class Name(BaseModel):
+    name: str
+
+
+async def name_of_user() -> Elicit[Name]:
+    return Elicit("What is your name?", Name)
+
+
+@mcp.tool()
+async def echo(text: str) -> str:
+    return text
+
+
+@mcp.tool()
+async def add(a: int, b: int) -> Sum:
+    return Sum(sum=a + b)
+
+
+@mcp.tool()
+async def count(ctx: Context) -> str:
+    for step in (1, 2, 3):
+        await ctx.report_progress(step, 3)
+    return "counted"
+
+
+@mcp.tool()
+async def fail() -> str:
+    raise ToolError("failed on purpose")
+
+
+@mcp.tool()
+async def hold() -> str:
+    await holding.run()
+    return "never"
+
+
+@mcp.tool()
+async def was_cancelled() -> str:
+    return holding.state
+
+
+@mcp.tool()
+async def ask(user: Annotated[Name, Resolve(name_of_user)]) -> str:
+    return f"hello {user.name}"
+
+
+@mcp.resource("note://one")
+def one() -> str:
+    return "the first note"
+
+
+serving.main(lambda: mcp.run("stdio"), mcp.streamable_http_app)

@@ -1,0 +1,196 @@
+//! Owns: the peers' programs and ours: installing and building them, the commands that start them,
+//! their versions. Does not own: the versions' choice; requirements, lock files and manifests do.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::cells::{Cell, Peer, Role};
+use crate::common::built::Built;
+use crate::common::files::{create, read, write};
+use crate::common::npm;
+use crate::{conformance, workspace};
+
+/// A program and the arguments that it always has.
+pub(crate) type Program = Vec<PathBuf>;
+
+/// Where everything is.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    /// The folder with everything that is not ours: packages and results.
+    pub(crate) home: PathBuf,
+    source: PathBuf,
+    node: PathBuf,
+    ours: Built,
+    rmcp: Built,
+}
+
+impl Programs {
+    /// Installs and builds what is not there yet.
+    pub(crate) fn prepare(root: &Path) -> Result<Programs, String> {
+        let (source, home) = (root.join("interop"), root.join("target/interop"));
+        for peer in [Peer::Python2, Peer::Python1] {
+            install_python(&source.join(peer.name()), &home.join(peer.name()))?;
+        }
+        for peer in [Peer::TypeScript2, Peer::TypeScript1] {
+            install_typescript(&source, peer, &home.join(peer.name()))?;
+        }
+        let mut cargo = workspace::cargo();
+        cargo.args(["build", "--locked", "--manifest-path"]).arg(source.join("rmcp/Cargo.toml"));
+        cargo.arg("--target-dir").arg(home.join("rmcp")).env("CARGO_PROFILE_DEV_DEBUG", "0");
+        let rmcp = Built::build(&mut cargo)?;
+        let mut cargo = workspace::cargo();
+        let ours =
+            Built::build(cargo.args(["build", "--package", "turnbuckle-interop", "--bins"]))?;
+        Ok(Programs { node: conformance::node(root)?, home, source, ours, rmcp })
+    }
+
+    pub(crate) fn server(&self, cell: &Cell) -> Result<Program, String> {
+        match cell.role {
+            Role::Server => self.peer(cell.peer, "server"),
+            Role::Client => Ok(vec![self.ours.program("interop-server")?]),
+        }
+    }
+
+    pub(crate) fn client(&self, cell: &Cell) -> Result<Program, String> {
+        match cell.role {
+            Role::Server => Ok(vec![self.ours.program("interop-client")?]),
+            Role::Client => self.peer(cell.peer, "client"),
+        }
+    }
+
+    fn peer(&self, peer: Peer, what: &str) -> Result<Program, String> {
+        let (source, home) = (self.source.join(peer.name()), self.home.join(peer.name()));
+        Ok(match peer {
+            // Compiled modules would land beside the sources.
+            Peer::Python2 | Peer::Python1 => {
+                vec![home.join("bin/python"), "-B".into(), source.join(format!("{what}.py"))]
+            }
+            Peer::TypeScript2 | Peer::TypeScript1 => {
+                vec![self.node.clone(), home.join(format!("{what}.mjs"))]
+            }
+            Peer::Rmcp => vec![self.rmcp.program(what)?],
+        })
+    }
+}
+
+/// A virtual environment with what `requirements.txt` pins.
+fn install_python(source: &Path, home: &Path) -> Result<(), String> {
+    let requirements = source.join("requirements.txt");
+    let pinned = read(&requirements)?;
+    let stamp = home.join("installed-requirements.txt");
+    // Written last, so a half-done installation has none.
+    if fs::read_to_string(&stamp).is_ok_and(|text| text == pinned) {
+        return Ok(());
+    }
+    eprintln!("installing {}", home.display());
+    workspace::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(home))?;
+    let mut pip = Command::new(home.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+    workspace::run(pip.arg("--requirement").arg(&requirements))?;
+    write(&stamp, &pinned)
+}
+
+/// Packages, and the programs beside them: a module looks for packages where it lies itself.
+fn install_typescript(source: &Path, peer: Peer, home: &Path) -> Result<(), String> {
+    let own = source.join(peer.name());
+    npm::install(&own, home, &home.display().to_string())?;
+    create(home)?;
+    for name in ["server.mjs", "client.mjs"] {
+        write(&home.join(name), &read(&own.join(name))?)?;
+    }
+    for name in ["checks.mjs", "serving.mjs"] {
+        write(&home.join(name), &read(&source.join("shared").join(name))?)?;
+    }
+    Ok(())
+}
+
+/// What is pinned, by peer.
+#[derive(Debug)]
+pub(crate) struct Versions([Vec<(String, String)>; Peer::ALL.len()]);
+
+impl Versions {
+    pub(crate) fn read(root: &Path) -> Result<Versions, String> {
+        let mut versions = Versions(Default::default());
+        for (index, peer) in Peer::ALL.into_iter().enumerate() {
+            let folder = root.join("interop").join(peer.name());
+            let packages = match peer {
+                Peer::Python2 | Peer::Python1 => {
+                    required(&read(&folder.join("requirements.txt"))?, "mcp")
+                }
+                Peer::TypeScript2 | Peer::TypeScript1 => {
+                    depended(&read(&folder.join("package.json"))?)
+                }
+                Peer::Rmcp => locked(&read(&folder.join("Cargo.lock"))?, "rmcp"),
+            };
+            if packages.is_empty() {
+                return Err(format!("nothing pins the version of {}", peer.name()));
+            }
+            versions.0[index] = packages;
+        }
+        Ok(versions)
+    }
+
+    /// The version of a peer: of its first package.
+    pub(crate) fn of(&self, peer: Peer) -> &str {
+        self.packages(peer).first().map_or("", |(_, version)| version)
+    }
+
+    /// Packages and their versions.
+    pub(crate) fn packages(&self, peer: Peer) -> &[(String, String)] {
+        let index = Peer::ALL.iter().position(|other| *other == peer);
+        index.map_or(&[], |index| &self.0[index])
+    }
+
+    #[cfg(test)]
+    pub(crate) fn fixed(version: &str) -> Versions {
+        let package = || vec![("package".to_owned(), version.to_owned())];
+        Versions(std::array::from_fn(|_| package()))
+    }
+}
+
+/// `name==version` in a requirements file.
+fn required(text: &str, name: &str) -> Vec<(String, String)> {
+    let pinned = text.lines().filter_map(|line| line.trim().split_once("=="));
+    pinned.filter(|(found, _)| *found == name).map(owned).collect()
+}
+
+/// The protocol's own packages among the dependencies in a `package.json`.
+fn depended(text: &str) -> Vec<(String, String)> {
+    let package: Value = serde_json::from_str(text).unwrap_or_default();
+    let dependencies = package["dependencies"].as_object().cloned().unwrap_or_default();
+    let named = dependencies.iter().filter_map(|(name, version)| Some((name, version.as_str()?)));
+    let official = named.filter(|(name, _)| name.starts_with("@modelcontextprotocol/"));
+    official.map(|(name, version)| owned((name.as_str(), version))).collect()
+}
+
+/// The version of a package in a `Cargo.lock`.
+fn locked(text: &str, name: &str) -> Vec<(String, String)> {
+    let lock: toml::Table = text.parse().unwrap_or_default();
+    let packages = lock.get("package").and_then(toml::Value::as_array).into_iter().flatten();
+    let named =
+        packages.filter(|package| package.get("name").and_then(|n| n.as_str()) == Some(name));
+    named.filter_map(|package| Some(owned((name, package.get("version")?.as_str()?)))).collect()
+}
+
+fn owned((name, version): (&str, &str)) -> (String, String) {
+    (name.to_owned(), version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_where_they_are_pinned() {
+        let pair = |name: &str, version: &str| vec![owned((name, version))];
+        assert_eq!(required("mcp-types==1.0\nmcp==2.3.0\n", "mcp"), pair("mcp", "2.3.0"));
+        let package = r#"{"dependencies": {"@modelcontextprotocol/sdk": "1.2.3", "zod": "4"}}"#;
+        assert_eq!(depended(package), pair("@modelcontextprotocol/sdk", "1.2.3"));
+        let lock = "[[package]]\nname = \"rmcp\"\nversion = \"3.8.0\"\n[[package]]\nname = \"x\"\nversion = \"1.0.0\"\n";
+        assert_eq!(locked(lock, "rmcp"), pair("rmcp", "3.8.0"));
+        assert!(locked(lock, "y").is_empty() && depended("no JSON").is_empty());
+    }
+}

@@ -1,0 +1,143 @@
+//! Owns: how verdicts are shown: versions, matrix, notes, the page. Does not own: the verdicts.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::cells::{CHECKS, Cell, Peer, Role, Wire};
+use super::known::{Entry, Known, When};
+use super::peers::Versions;
+use super::verdict::{Row, Verdict};
+use crate::common::files::{read, write};
+use crate::common::page;
+
+/// Between these lines the page has what the last run found.
+const BEGIN: &str = "<!-- matrix: cargo xtask interop -->";
+const END: &str = "<!-- end of matrix -->";
+
+/// Versions, matrix and notes: the same text for the same verdicts.
+pub(crate) fn text(rows: &[Row], known: &Known, versions: &Versions) -> String {
+    let mut lines = vec![["peer", "packages"].map(str::to_owned).to_vec()];
+    lines.extend(Peer::ALL.map(|peer| vec![title(peer).to_owned(), packages(versions, peer)]));
+    let mut text = page::table(&lines);
+    text.push('\n');
+    text.push_str(&matrix(rows));
+    text.push('\n');
+    for (index, entry) in known.known.iter().enumerate() {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{}. {}", index + 1, note(entry, versions));
+    }
+    text
+}
+
+/// A row for each cell, a column for each check.
+pub(crate) fn matrix(rows: &[Row]) -> String {
+    let mut head: Vec<String> = ["peer", "wire", "revision"].map(str::to_owned).to_vec();
+    head.extend(CHECKS.map(str::to_owned));
+    let mut lines = vec![head];
+    lines.extend(rows.iter().map(|row| {
+        let mut line = heads(&row.cell);
+        line.extend(row.verdicts.iter().map(word));
+        line
+    }));
+    page::table(&lines)
+}
+
+fn heads(cell: &Cell) -> Vec<String> {
+    let role = match cell.role {
+        Role::Server => "serves",
+        Role::Client => "calls",
+    };
+    let wire = match cell.wire {
+        Wire::Stdio => "stdio",
+        Wire::Http => "HTTP",
+    };
+    vec![format!("{} {role}", title(cell.peer)), wire.to_owned(), cell.era.revision().to_owned()]
+}
+
+fn word(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Passed => "yes".to_owned(),
+        Verdict::Known(number) => format!("({number})"),
+        Verdict::NotReached => "–".to_owned(),
+        Verdict::Surprise(_) => "FAIL".to_owned(),
+    }
+}
+
+fn title(peer: Peer) -> &'static str {
+    match peer {
+        Peer::Python2 => "Python SDK 2",
+        Peer::Python1 => "Python SDK 1",
+        Peer::TypeScript2 => "TypeScript SDK 2",
+        Peer::TypeScript1 => "TypeScript SDK 1",
+        Peer::Rmcp => "rmcp",
+    }
+}
+
+fn packages(versions: &Versions, peer: Peer) -> String {
+    let packages = versions.packages(peer).iter();
+    let named: Vec<String> =
+        packages.map(|(name, version)| format!("`{name}` {version}")).collect();
+    named.join(", ")
+}
+
+fn note(entry: &Entry, versions: &Versions) -> String {
+    let who = match entry.culprit() {
+        None => "Turnbuckle".to_owned(),
+        Some(peer) => format!("{} ({})", title(peer), versions.of(peer)),
+    };
+    let often = match entry.when {
+        When::Always => "",
+        When::Sometimes => " Not every time.",
+    };
+    format!("{who}: {}{often}", entry.what)
+}
+
+/// The page as it should be, and as it is.
+pub(crate) struct Page {
+    now: String,
+    wanted: String,
+}
+
+impl Page {
+    pub(crate) fn read(path: &Path, text: &str) -> Result<Page, String> {
+        let now = read(path)?;
+        let wanted = page::replaced(&now, BEGIN, END, text)
+            .ok_or_else(|| format!("{} has no place for the matrix", path.display()))?;
+        Ok(Page { now, wanted })
+    }
+
+    pub(crate) fn is_current(&self) -> bool {
+        self.now == self.wanted
+    }
+
+    pub(crate) fn write(&self, path: &Path) -> Result<(), String> {
+        write(path, &self.wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells::Era;
+    use super::*;
+
+    #[test]
+    fn the_matrix_shows_each_verdict_and_the_notes_say_whose_doing_it_is() {
+        let cell =
+            Cell { peer: Peer::Rmcp, role: Role::Client, wire: Wire::Http, era: Era::Modern };
+        let mut verdicts = [const { Verdict::Passed }; CHECKS.len()];
+        verdicts[1] = Verdict::Known(1);
+        verdicts[2] = Verdict::NotReached;
+        verdicts[3] = Verdict::Surprise("boom".to_owned());
+        let known: Known = toml::from_str(
+            "[[known]]\nwho = \"peer\"\nversion = \"1.0\"\npeers = [\"rmcp\"]\nchecks = [\"list\"]\n\
+             what = \"It lists nothing.\"\nseen = \"s\"\nwhen = \"sometimes\"\n",
+        )
+        .unwrap();
+        let text = text(&[Row { cell, verdicts }], &known, &Versions::fixed("1.0"));
+        let row = text.lines().find(|line| line.contains("rmcp calls")).unwrap();
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        assert_eq!(cells[1..8], ["rmcp calls", "HTTP", "2026-07-28", "yes", "(1)", "–", "FAIL"]);
+        assert!(text.ends_with("1. rmcp (1.0): It lists nothing. Not every time.\n"), "{text}");
+        assert!(text.contains("| `package` 1.0 |"));
+    }
+}

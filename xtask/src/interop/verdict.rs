@@ -1,0 +1,154 @@
+//! Owns: what each check of a cell came to, compared with what is known. Does not own: running the
+//! cell, nor showing the verdict.
+
+use super::cells::{CHECKS, Cell};
+use super::conversation::{Line, Outcome};
+use super::known::{Known, When};
+
+/// A cell and what came of it, check by check.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) cell: Cell,
+    pub(crate) verdicts: [Verdict; CHECKS.len()],
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    Passed,
+    /// It did what the entry with this number says, or may do so.
+    Known(usize),
+    /// Nothing could be checked without a connection, and that there is none is known.
+    NotReached,
+    /// A sentence about what was not expected.
+    Surprise(String),
+}
+
+/// Compares what a client printed with what is known.
+pub(crate) fn judge(cell: Cell, lines: &[Line], known: &Known) -> Row {
+    let mut connected = true;
+    let verdicts = CHECKS.map(|check| {
+        let line = lines.iter().find(|line| line.check == check);
+        if !connected && line.is_none() {
+            return Verdict::NotReached;
+        }
+        if check == "connect" {
+            connected = line.is_some_and(|line| line.outcome == Outcome::Pass);
+        }
+        judge_check(cell, check, line, known)
+    });
+    Row { cell, verdicts }
+}
+
+fn judge_check(cell: Cell, check: &str, line: Option<&Line>, known: &Known) -> Verdict {
+    let Some(line) = line else {
+        return Verdict::Surprise("the client said nothing about it".to_owned());
+    };
+    let wrong_revision =
+        check == "connect" && line.outcome == Outcome::Pass && line.detail != cell.era.revision();
+    if wrong_revision {
+        return Verdict::Surprise(format!("they agreed on {}", line.detail));
+    }
+    match (known.of(&cell, check), line.outcome) {
+        (None, Outcome::Pass) => Verdict::Passed,
+        (None, _) => Verdict::Surprise(line.detail.clone()),
+        (Some((number, entry)), Outcome::Pass) => match entry.when {
+            When::Sometimes => Verdict::Known(number),
+            When::Always => Verdict::Surprise(format!(
+                "it passes: take it out of entry {number} of interop/known.toml"
+            )),
+        },
+        (Some((number, entry)), _) if line.detail.contains(&entry.seen) => Verdict::Known(number),
+        (Some((number, _)), _) => Verdict::Surprise(format!(
+            "it is not what entry {number} of interop/known.toml says: {}",
+            line.detail
+        )),
+    }
+}
+
+/// A sentence for each check that did not end as expected.
+pub(crate) fn surprises(rows: &[Row]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for row in rows {
+        for (check, verdict) in CHECKS.iter().zip(&row.verdicts) {
+            if let Verdict::Surprise(sentence) = verdict {
+                sentences.push(format!("{}: {check}: {sentence}", row.cell));
+            }
+        }
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells::{Era, Peer, Role, Wire};
+    use super::*;
+
+    const CELL: Cell =
+        Cell { peer: Peer::Rmcp, role: Role::Server, wire: Wire::Stdio, era: Era::Legacy };
+
+    fn known(check: &str, when: &str) -> Known {
+        let text = format!(
+            "[[known]]\nwho = \"us\"\nchecks = [\"{check}\"]\nwhat = \"w\"\nseen = \"seen\"\nwhen = \"{when}\"\n"
+        );
+        toml::from_str(&text).unwrap()
+    }
+
+    fn line(check: &str, outcome: Outcome, detail: &str) -> Line {
+        Line { check: check.to_owned(), outcome, detail: detail.to_owned() }
+    }
+
+    fn verdict(check: &str, lines: &[Line], known: &Known) -> Verdict {
+        let row = judge(CELL, lines, known);
+        let index = CHECKS.iter().position(|other| *other == check).unwrap();
+        row.verdicts[index].clone()
+    }
+
+    fn surprised(verdict: &Verdict) -> bool {
+        matches!(verdict, Verdict::Surprise(_))
+    }
+
+    #[test]
+    fn a_connection_counts_only_in_the_revision_of_its_cell() {
+        let at = |revision| [line("connect", Outcome::Pass, revision)];
+        let nothing = Known::default();
+        assert_eq!(verdict("connect", &at("2025-11-25"), &nothing), Verdict::Passed);
+        assert!(surprised(&verdict("connect", &at("2025-06-18"), &nothing)));
+    }
+
+    #[test]
+    fn a_check_that_is_missing_is_excused_only_without_a_connection() {
+        let nothing = Known::default();
+        let connected = [line("connect", Outcome::Pass, "2025-11-25")];
+        assert!(surprised(&verdict("call", &connected, &nothing)));
+        let not = [line("connect", Outcome::Fail, "seen")];
+        assert_eq!(verdict("call", &not, &nothing), Verdict::NotReached);
+        assert!(surprised(&verdict("connect", &not, &nothing)));
+        assert_eq!(verdict("connect", &not, &known("connect", "always")), Verdict::Known(1));
+        assert!(surprised(&verdict("connect", &[], &nothing)));
+    }
+
+    #[test]
+    fn what_is_known_must_happen_and_nothing_else() {
+        let came = |outcome, detail| {
+            [line("connect", Outcome::Pass, "2025-11-25"), line("call", outcome, detail)]
+        };
+        let always = known("call", "always");
+        let sometimes = known("call", "sometimes");
+        let failed = came(Outcome::Fail, "it was seen");
+        assert_eq!(verdict("call", &failed, &always), Verdict::Known(1));
+        assert!(surprised(&verdict("call", &failed, &Known::default())));
+        assert!(surprised(&verdict("call", &came(Outcome::Fail, "other"), &always)));
+        assert!(surprised(&verdict("call", &came(Outcome::Fail, "other"), &sometimes)));
+        assert!(surprised(&verdict("call", &came(Outcome::Pass, ""), &always)));
+        assert_eq!(verdict("call", &came(Outcome::Pass, ""), &sometimes), Verdict::Known(1));
+        let absent = came(Outcome::Absent, "it was seen");
+        assert_eq!(verdict("call", &absent, &always), Verdict::Known(1));
+        assert!(surprised(&verdict("call", &absent, &Known::default())));
+    }
+
+    #[test]
+    fn a_surprise_names_its_cell_and_check() {
+        let row = judge(CELL, &[line("connect", Outcome::Fail, "refused")], &Known::default());
+        assert_eq!(surprises(&[row]), ["rmcp server stdio legacy: connect: refused"]);
+    }
+}
