@@ -51,6 +51,7 @@ pub use transport::http::legacy::{
     sessions::{
         MemorySessions, Principal, SessionId, SessionRecord, SessionStore, StoreError, StoreFuture,
     },
+    sse_2024::server::{SseFuture, SseService},
 };
 #[cfg(all(feature = "http", feature = "server"))]
 pub use transport::http::server::{

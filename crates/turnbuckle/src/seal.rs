@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::{
     aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
-    hkdf::{HKDF_SHA256, KeyType, Salt},
+    hkdf::{HKDF_SHA256, Prk, Salt},
     rand::{SecureRandom as _, SystemRandom},
 };
 
@@ -14,26 +14,35 @@ use ring::{
 /// share one, however many there are.
 pub(crate) const SALT: usize = 16;
 
+/// The longest sealed text there is. A longer one is refused before anything is done with it.
+pub(crate) const LONGEST: usize = 1024;
+
+/// What keys are derived for. A change of how texts are sealed needs another.
+const LABEL: &[u8] = b"turnbuckle seal 1";
+
 /// The secret keys that seal what clients keep for a server: session ids.
 ///
 /// A server has a random one unless it is told otherwise: then what it sealed is worth nothing to
 /// another replica, nor to itself after a restart. Replicas that share keys accept each other's
 /// sessions.
 ///
+/// To change the key of running replicas, first let all of them accept the new one, then seal
+/// with it, and stop accepting the old one when the last session that it sealed has expired.
+///
 /// ```
 /// use turnbuckle::KeyRing;
 /// // From a secret store, in practice.
 /// let (new, old) = ([7; 32], [3; 32]);
 /// let keys = KeyRing::new(new).and_accept(old);
-/// # let _ = keys;
+/// assert!(!format!("{keys:?}").contains('7'), "keys are not for logs");
 /// ```
 #[derive(Clone)]
-pub struct KeyRing(Arc<[[u8; 32]]>);
+pub struct KeyRing(Arc<[Prk]>);
 
 impl KeyRing {
-    /// Seals and opens with this key.
+    /// Seals and opens with this key: 32 bytes from a source of random numbers, not a password.
     pub fn new(key: [u8; 32]) -> KeyRing {
-        KeyRing(Arc::new([key]))
+        KeyRing(Arc::new([root(&key)]))
     }
 
     /// A key that nobody else has.
@@ -48,32 +57,36 @@ impl KeyRing {
     /// Opens with this key as well: one that was used before, or will be.
     #[must_use]
     pub fn and_accept(self, key: [u8; 32]) -> KeyRing {
-        KeyRing(self.0.iter().copied().chain([key]).collect())
+        KeyRing(self.0.iter().cloned().chain([root(&key)]).collect())
     }
 
-    /// Seals a text for a purpose. `salt` must be fresh.
+    /// Seals a text for a purpose. `salt` must be fresh. What would be longer than [`LONGEST`] does
+    /// not open.
     pub(crate) fn seal(&self, purpose: &[u8], salt: [u8; SALT], text: &[u8]) -> String {
         let mut sealed = text.to_vec();
-        // Neither fails for texts of any length that fits into memory.
-        if key(&self.0[0], &salt)
+        key(&self.0[0], purpose, &salt)
             .seal_in_place_append_tag(nonce(), Aad::from(purpose), &mut sealed)
-            .is_err()
-        {
-            sealed.clear();
-        }
+            .expect("a text that fits into memory is not too long for the algorithm");
         let mut whole = salt.to_vec();
         whole.extend_from_slice(&sealed);
         URL_SAFE_NO_PAD.encode(whole)
     }
 
-    /// Opens what was sealed for this purpose with any of the keys.
+    /// Opens what was sealed for this purpose with any of the keys. Whatever is wrong with it, the
+    /// answer is the same.
     pub(crate) fn open(&self, purpose: &[u8], sealed: &[u8]) -> Option<([u8; SALT], Vec<u8>)> {
+        if sealed.len() > LONGEST {
+            return None;
+        }
         let whole = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (salt, sealed) = whole.split_first_chunk::<SALT>()?;
-        self.0.iter().find_map(|secret| {
+        self.0.iter().find_map(|root| {
+            // A failed attempt leaves nothing usable behind, so that each has its own.
             let mut text = sealed.to_vec();
-            let length =
-                key(secret, salt).open_in_place(nonce(), Aad::from(purpose), &mut text).ok()?.len();
+            let length = key(root, purpose, salt)
+                .open_in_place(nonce(), Aad::from(purpose), &mut text)
+                .ok()?
+                .len();
             text.truncate(length);
             Some((*salt, text))
         })
@@ -94,25 +107,20 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn key(secret: &[u8; 32], salt: &[u8; SALT]) -> LessSafeKey {
-    struct Length;
-    impl KeyType for Length {
-        fn len(&self) -> usize {
-            CHACHA20_POLY1305.key_len()
-        }
-    }
-    let mut derived = [0; 32];
-    Salt::new(HKDF_SHA256, salt)
-        .extract(secret)
-        .expand(&[b"turnbuckle seal"], Length)
-        .and_then(|okm| okm.fill(&mut derived))
-        .expect("the length is the algorithm's own");
-    LessSafeKey::new(
-        UnboundKey::new(&CHACHA20_POLY1305, &derived).expect("the length is the algorithm's own"),
-    )
+/// What the keys of texts are derived from.
+fn root(secret: &[u8; 32]) -> Prk {
+    Salt::new(HKDF_SHA256, LABEL).extract(secret)
 }
 
-/// Each key seals one text, so that the nonce may be the same.
+/// The key of one text. The salt is what a client sends: it is only ever data here, never a key.
+fn key(root: &Prk, purpose: &[u8], salt: &[u8; SALT]) -> LessSafeKey {
+    // The salt has a fixed length, so that no two purposes and salts give the same text.
+    let info = [LABEL, purpose, salt.as_slice()];
+    let key = root.expand(&info, &CHACHA20_POLY1305).map(UnboundKey::from);
+    LessSafeKey::new(key.expect("the length is the algorithm's own"))
+}
+
+/// Each key seals one text, so that the nonce may be the same for all.
 fn nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; NONCE_LEN])
 }
@@ -130,6 +138,42 @@ mod tests {
         assert_eq!(new.open(b"b", sealed.as_bytes()), None);
         assert_eq!(KeyRing::new([2; 32]).open(b"a", sealed.as_bytes()), None);
         assert_eq!(old.open(b"a", new.seal(b"a", [9; SALT], b"text").as_bytes()), None);
+    }
+
+    #[test]
+    fn each_salt_and_each_purpose_has_a_key_of_its_own() {
+        let keys = KeyRing::new([1; 32]);
+        let sealed = |purpose: &[u8], salt| {
+            let whole = URL_SAFE_NO_PAD.decode(keys.seal(purpose, salt, &[0; 64])).unwrap();
+            whole[SALT..SALT + 64].to_vec()
+        };
+        let streams = [
+            sealed(b"a", [1; SALT]),
+            sealed(b"b", [1; SALT]),
+            sealed(b"a", [2; SALT]),
+            vec![0; 64],
+        ];
+        for (index, one) in streams.iter().enumerate() {
+            assert!(streams[..index].iter().all(|other| other != one), "{index}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_or_too_short_or_no_base64_is_refused() {
+        let keys = KeyRing::random();
+        let open = |text: &[u8]| keys.open(b"a", text).is_some();
+        // 16 bytes of salt, 16 of the tag.
+        let most = LONGEST / 4 * 3 - SALT - 16;
+        let longest = keys.seal(b"a", random(), &vec![b'x'; most]);
+        assert_eq!(longest.len(), LONGEST);
+        assert!(open(longest.as_bytes()));
+        assert!(!open(keys.seal(b"a", random(), &vec![b'x'; most + 1]).as_bytes()));
+        assert!(open(keys.seal(b"a", random(), b"").as_bytes()));
+        for bad in [&b""[..], b"A", b"AAAA", b"===", b"\xff\xff", &[b'A'; 43], &[b'A'; 2000]] {
+            assert!(!open(bad), "{bad:?}");
+        }
+        let padded = keys.seal(b"a", random(), b"text") + "=";
+        assert!(!open(padded.as_bytes()));
     }
 
     #[test]

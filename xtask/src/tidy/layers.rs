@@ -15,6 +15,7 @@ const HOUSE: &str = "crates/turnbuckle/src/";
 const ROOMS: &[(&str, u8)] = &[
     ("error", 0),
     ("limits", 0),
+    ("seal", 0),
     ("envelope", 1),
     ("dispatch", 2),
     ("transport", 3),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnbuckle_types::{Initialize, Raw, Revision, RpcError, jsonrpc::Params};
+use turnbuckle_types::{Era, Initialize, Raw, Revision, RpcError, jsonrpc::Params};
 
 use super::{
     Server,
@@ -12,9 +12,14 @@ use super::{
 };
 use crate::{
     dispatch::Serve,
-    error::Result,
+    error::{Error, Result},
     transport::http::{
-        legacy::{Host, Session, sessions::SessionRecord, token::Handshake},
+        legacy::{
+            Host, Session,
+            sessions::SessionRecord,
+            sse_2024::server::{Connect, SseService},
+            token::Handshake,
+        },
         server::{HttpAddress, HttpService, ServingHttp},
     },
 };
@@ -49,7 +54,37 @@ impl Server {
     /// # }
     /// ```
     pub fn serve_http(&self, address: impl Into<HttpAddress>) -> ServingHttp {
-        ServingHttp::new(address.into(), self.into_http())
+        ServingHttp::new(address.into(), self.into_http(), self.connect())
+    }
+
+    /// A service for clients that only know the transport of revision 2024-11-05, HTTP with
+    /// server-sent events. `path` is where it is mounted, as clients see it: they are told to post
+    /// there. Every legacy revision that the server serves may be spoken on it.
+    ///
+    /// If the server has a problem, so has the service: see [`SseService::check`].
+    ///
+    /// ```
+    /// use turnbuckle::Server;
+    /// let server = Server::new("demo", "1.0");
+    /// let app: axum::Router =
+    ///     axum::Router::new().route_service("/old/sse", server.into_sse("/old/sse"));
+    /// # let _ = app;
+    /// ```
+    pub fn into_sse(&self, path: impl Into<String>) -> SseService {
+        SseService::new(self.connect(), path.into(), self.connection_limits())
+    }
+
+    /// What makes connections that open with a handshake.
+    fn connect(&self) -> Result<Connect> {
+        let (app, mut served) = (self.app()?, self.serves.revisions());
+        served.retain(|revision| revision.era() == Era::Legacy);
+        if served.is_empty() {
+            return Err(Error::refused(
+                "HTTP with server-sent events carries the revisions until 2025-11-25, and this \
+                 server serves none of them",
+            ));
+        }
+        Ok(Arc::new(move || Arc::new(Kernel::new(app.clone(), served.clone()))))
     }
 
     fn host(&self) -> Result<Arc<dyn Host>> {
@@ -88,6 +123,65 @@ impl Host for Hosted {
         let client = Initialize::new(revision.as_str(), capabilities, client);
         let opened = Opened { revision, client };
         let handshake = legacy::Handshake::restored(opened, record.log_level);
-        Arc::new(Kernel::restored(self.app.clone(), self.served.clone(), handshake))
+        let (app, served) = (self.app.clone(), self.served.clone());
+        Arc::new(Kernel::restored(app, served, handshake, record.subscriptions))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use turnbuckle_types::{ClientCapabilities, Implementation, LogLevel};
+
+    use super::*;
+    use crate::{limits::Limits, transport::stream};
+
+    /// A session that was opened elsewhere goes on here, and can go on elsewhere again.
+    #[tokio::test]
+    async fn a_session_is_told_of_what_its_record_says_and_gives_a_record_back() {
+        let server = Server::new("s", "1").advertising_everything();
+        let host = server.host().unwrap();
+        let handshake = Handshake {
+            revision: Revision::V2025_06_18,
+            client: Implementation::new("c", "1"),
+            capabilities: ClientCapabilities::new(),
+        };
+        let record = SessionRecord {
+            ended: false,
+            log_level: Some(LogLevel::Error),
+            subscriptions: ["note://1", "note://2"].map(str::to_owned).into(),
+        };
+        let session = host.session(handshake, record.clone());
+        assert_eq!(session.record(), record, "also before anything is connected");
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (read, write) = tokio::io::split(theirs);
+        let _wire = stream::start(read, write, session.clone(), Limits::default(), None);
+        let mut client = BufReader::new(ours);
+        let mut line = String::new();
+
+        server.changes().resource("note://3");
+        server.changes().resource("note://2");
+        client.read_line(&mut line).await.unwrap();
+        let note: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(note["method"], "notifications/resources/updated");
+        assert_eq!(note["params"], json!({"uri": "note://2"}));
+
+        let messages = [
+            ("resources/unsubscribe", json!({"uri": "note://2"})),
+            ("resources/subscribe", json!({"uri": "note://3"})),
+            ("logging/setLevel", json!({"level": "info"})),
+        ];
+        for (method, params) in messages {
+            let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+            client.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+            line.clear();
+            client.read_line(&mut line).await.unwrap();
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(answer["result"], json!({}), "{method}");
+        }
+        let after = session.record();
+        assert_eq!(after.subscriptions, ["note://1", "note://3"].map(str::to_owned).into());
+        assert_eq!((after.log_level, after.ended), (Some(LogLevel::Info), false));
     }
 }

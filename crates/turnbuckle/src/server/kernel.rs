@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde::de::DeserializeOwned;
 use turnbuckle_types::{
     EmptyResult, Initialize, ListTools, Listen, LogLevel, Meta, Method, Raw, Revision, RpcError,
-    SetLevel,
+    SetLevel, Subscribe, Unsubscribe,
     jsonrpc::{Fault, Params},
 };
 
@@ -15,6 +15,7 @@ use super::{
     context::{Ctx, Inner},
     legacy::{Handshake, Opened},
     listen, run,
+    subscriptions::{self, Subscriptions},
 };
 use crate::{
     dispatch::{Incoming, Note, Outcome, Peer, Reply, Serve, duplex::Replies},
@@ -31,8 +32,8 @@ pub(super) struct Kernel {
     served: Vec<Revision>,
     handshake: Handshake,
     peer: OnceLock<Peer>,
-    /// Tells a legacy client of changes; ends with the connection.
-    forwarder: OnceLock<tokio::task::AbortHandle>,
+    /// What a legacy client is told of.
+    subscriptions: Subscriptions,
 }
 
 /// What a request brought along, whatever its era.
@@ -50,14 +51,20 @@ impl Kernel {
             served,
             handshake: Handshake::default(),
             peer: OnceLock::new(),
-            forwarder: OnceLock::new(),
+            subscriptions: Subscriptions::default(),
         }
     }
 
     /// Serves a session that was opened before.
     #[cfg(feature = "http")]
-    pub(super) fn restored(app: Arc<App>, served: Vec<Revision>, handshake: Handshake) -> Kernel {
-        Kernel { app, served, handshake, peer: OnceLock::new(), forwarder: OnceLock::new() }
+    pub(super) fn restored(
+        app: Arc<App>,
+        served: Vec<Revision>,
+        handshake: Handshake,
+        subscriptions: std::collections::BTreeSet<String>,
+    ) -> Kernel {
+        let subscriptions = Subscriptions::restored(subscriptions);
+        Kernel { handshake, subscriptions, ..Kernel::new(app, served) }
     }
 
     fn route(&self, request: Incoming, replies: Replies) -> Result<Reply, RpcError> {
@@ -141,6 +148,17 @@ impl Kernel {
                 self.handshake.set_log_level(level.level);
                 Ok(Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision))))
             }
+            Method::Subscribe if subscriptions::offered(&self.app) => {
+                let subscribe: Subscribe = decode(&request.params)?;
+                self.subscriptions.add(&self.app, subscribe.uri)?;
+                self.tell_changes();
+                Ok(Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision))))
+            }
+            Method::Unsubscribe if subscriptions::offered(&self.app) => {
+                let unsubscribe: Unsubscribe = decode(&request.params)?;
+                self.subscriptions.remove(&self.app, unsubscribe.uri);
+                Ok(Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision))))
+            }
             _ => Err(RpcError::method_not_found(&request.method)),
         }
     }
@@ -200,27 +218,21 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// A legacy client is told of changes without having asked: its handshake did.
-    fn forward_changes(&self) {
-        let Some(peer) = self.peer.get().cloned() else { return };
-        self.forwarder
-            .get_or_init(|| tokio::spawn(listen::forward(&self.app, peer)).abort_handle());
+    /// A legacy client is told of changed lists without having asked: its handshake did.
+    fn tell_changes(&self) {
+        if let (Some(opened), Some(peer)) = (self.handshake.opened(), self.peer.get()) {
+            self.subscriptions.tell(&self.app, peer, opened.revision);
+        }
     }
 }
 
 #[cfg(feature = "http")]
 impl crate::transport::http::legacy::Session for Kernel {
     fn record(&self) -> crate::SessionRecord {
-        let mut record = crate::SessionRecord::default();
-        record.log_level = self.handshake.log_level();
-        record
-    }
-}
-
-impl Drop for Kernel {
-    fn drop(&mut self) {
-        if let Some(forwarder) = self.forwarder.get() {
-            forwarder.abort();
+        crate::SessionRecord {
+            ended: false,
+            log_level: self.handshake.log_level(),
+            subscriptions: self.subscriptions.uris(),
         }
     }
 }
@@ -232,18 +244,15 @@ impl Serve for Kernel {
 
     fn note(&self, note: Note) {
         tracing::trace!(method = %note.method, "a notification");
-        let is_ready = Method::from_name(&note.method) == Some(Method::Initialized);
-        if is_ready && self.handshake.opened().is_some() && listen::announces(&self.app) {
-            self.forward_changes();
+        if Method::from_name(&note.method) == Some(Method::Initialized) {
+            self.tell_changes();
         }
     }
 
     fn connected(&self, peer: Peer) {
         let _ = self.peer.set(peer);
         // A session that was opened before has no handshake to wait for.
-        if self.handshake.opened().is_some() && listen::announces(&self.app) {
-            self.forward_changes();
-        }
+        self.tell_changes();
     }
 
     fn answers(&self, _: &Fault) -> bool {

@@ -1,5 +1,4 @@
-//! Owns a `subscriptions/listen` stream: acknowledged first, then what was asked for. Also the
-//! legacy era's form of it, in which nobody asks.
+//! Owns a `subscriptions/listen` stream: acknowledged first, then what was asked for.
 //! Does not own the changes themselves, nor who else hears of them.
 
 use std::{collections::HashSet, future::poll_fn, task::ready};
@@ -15,7 +14,7 @@ use super::{
     listeners::{BACKLOG, Listener},
 };
 use crate::dispatch::{
-    BoxFuture, Incoming, Note, Outcome, Peer,
+    BoxFuture, Incoming, Outcome,
     duplex::{Permit, Replies},
 };
 
@@ -140,7 +139,7 @@ impl Stream {
             .await;
             loop {
                 match self.listener.take() {
-                    Ok(Some(change)) => self.tell(change).await,
+                    Ok(Some(change)) => self.tell(&change).await,
                     Ok(None) => break,
                     Err(_) => return Err(behind()),
                 }
@@ -177,7 +176,8 @@ impl Stream {
     }
 }
 
-fn method(change: &Change) -> Method {
+/// What tells of a change.
+pub(super) fn method(change: &Change) -> Method {
     match change {
         Change::Tools => Method::ToolListChanged,
         Change::Prompts => Method::PromptListChanged,
@@ -192,28 +192,8 @@ fn behind() -> RpcError {
     ))
 }
 
-/// Whether there is anything that a legacy client could be told of.
-pub(super) fn announces(app: &App) -> bool {
-    !lists(app).is_empty()
-}
-
-/// Tells a legacy client of changed lists until its connection is gone.
-pub(super) fn forward(app: &App, peer: Peer) -> impl Future<Output = ()> + Send + 'static {
-    let listener = app.changes.here().connection(lists(app));
-    async move {
-        loop {
-            poll_fn(|context| listener.poll_ready(context)).await;
-            // There are three lists: nobody falls behind by so few.
-            while let Ok(Some(change)) = listener.take() {
-                let Some(transport) = peer.transport() else { return };
-                transport.notify(Note::new(method(change).as_str(), None)).await;
-            }
-        }
-    }
-}
-
 /// The lists whose changes are advertised.
-fn lists(app: &App) -> Vec<Change> {
+pub(super) fn lists(app: &App) -> Vec<Change> {
     let mut every = SubscriptionFilter::new();
     every.tools_list_changed = Some(true);
     every.prompts_list_changed = Some(true);

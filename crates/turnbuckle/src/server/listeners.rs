@@ -59,6 +59,12 @@ impl Listeners {
         self.0.lock().streams
     }
 
+    /// Whether nobody listens to anything, a connection included.
+    #[cfg(test)]
+    pub(super) fn is_deserted(&self) -> bool {
+        self.0.lock().topics.is_empty()
+    }
+
     /// A stream, unless `limit` of them are open. Whatever is delivered from now on waits.
     pub(super) fn stream(&self, topics: Vec<Change>, limit: usize) -> Option<Listener> {
         let mut book = self.0.lock();
@@ -69,7 +75,8 @@ impl Listeners {
         Some(self.enter(&mut book, topics, Kind::Stream))
     }
 
-    /// The same for a whole connection, which is no stream and not counted.
+    /// The same for a whole connection, which is no stream and not counted. What it listens to may
+    /// change: see [`Listener::add`].
     pub(super) fn connection(&self, topics: Vec<Change>) -> Listener {
         self.enter(&mut self.0.lock(), topics, Kind::Connection)
     }
@@ -77,12 +84,12 @@ impl Listeners {
     fn enter(&self, book: &mut Book, topics: Vec<Change>, kind: Kind) -> Listener {
         let number = book.next;
         book.next += 1;
-        let mailbox = Arc::new(Mailbox::new(topics.into()));
-        for (place, topic) in (0..).zip(&mailbox.topics) {
+        let mailbox = Arc::new(Mailbox::new(topics.clone()));
+        for (place, topic) in (0..).zip(topics) {
             let entry = Entry { number, mailbox: mailbox.clone(), place };
-            match book.topics.get_mut(topic) {
+            match book.topics.get_mut(&topic) {
                 Some(row) => row.push(entry),
-                None => drop(book.topics.insert(topic.clone(), vec![entry])),
+                None => drop(book.topics.insert(topic, vec![entry])),
             }
         }
         Listener { hub: self.0.clone(), mailbox, number, kind }
@@ -102,16 +109,15 @@ impl Hub {
 }
 
 impl Book {
-    fn leave(&mut self, number: u64, topics: &[Change]) {
-        for topic in topics {
-            let Some(row) = self.topics.get_mut(topic) else { continue };
-            if let Ok(index) = row.binary_search_by_key(&number, |entry| entry.number) {
-                row.remove(index);
-            }
-            if row.is_empty() {
-                self.topics.remove(topic);
-            }
+    /// Takes a listener out of the row of a topic, if it is in it.
+    fn leave(&mut self, number: u64, topic: &Change) -> Option<Entry> {
+        let row = self.topics.get_mut(topic)?;
+        let index = row.binary_search_by_key(&number, |entry| entry.number).ok()?;
+        let entry = row.remove(index);
+        if row.is_empty() {
+            self.topics.remove(topic);
         }
+        Some(entry)
     }
 }
 
@@ -148,21 +154,60 @@ impl Listener {
     }
 
     /// Takes what has waited longest.
-    pub(super) fn take(&self) -> Result<Option<&Change>, Behind> {
+    pub(super) fn take(&self) -> Result<Option<Change>, Behind> {
         let mut backlog = self.mailbox.lock();
         if let Some(behind) = backlog.behind {
             return Err(behind);
         }
         let Some(place) = backlog.queue.pop_front() else { return Ok(None) };
-        backlog.waits[place as usize] = false;
-        Ok(Some(&self.mailbox.topics[place as usize]))
+        let slot = &mut backlog.slots[place as usize];
+        slot.waits = false;
+        Ok(slot.topic.clone())
+    }
+
+    /// Listens to one thing more from now on, unless it listens to `limit` others already. Says
+    /// whether it does.
+    #[must_use]
+    pub(super) fn add(&self, topic: &Change, limit: usize) -> bool {
+        let mut book = self.hub.lock();
+        let row = book.topics.get(topic).map(Vec::as_slice).unwrap_or_default();
+        let Err(index) = row.binary_search_by_key(&self.number, |entry| entry.number) else {
+            return true;
+        };
+        let mut backlog = self.mailbox.lock();
+        if backlog.topics().count() >= limit {
+            return false;
+        }
+        let entry = Entry {
+            number: self.number,
+            mailbox: self.mailbox.clone(),
+            place: backlog.enter(topic),
+        };
+        book.topics.entry(topic.clone()).or_default().insert(index, entry);
+        true
+    }
+
+    /// Does not listen to this any more. If it waits it is not told.
+    pub(super) fn remove(&self, topic: &Change) {
+        let mut book = self.hub.lock();
+        if let Some(entry) = book.leave(self.number, topic) {
+            self.mailbox.lock().leave(entry.place);
+        }
+    }
+
+    /// What it listens to.
+    #[cfg(any(test, feature = "http"))]
+    pub(super) fn topics(&self) -> Vec<Change> {
+        self.mailbox.lock().topics().cloned().collect()
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
         let mut book = self.hub.lock();
-        book.leave(self.number, &self.mailbox.topics);
+        for topic in self.mailbox.lock().topics() {
+            book.leave(self.number, topic);
+        }
         if self.kind == Kind::Stream {
             book.streams -= 1;
         }
@@ -170,36 +215,45 @@ impl Drop for Listener {
 }
 
 /// What waits for one listener. Made small: there may be many.
-struct Mailbox {
-    /// Distinct.
-    topics: Box<[Change]>,
-    backlog: Mutex<Backlog>,
-}
+///
+/// Whoever needs both locks takes the hub's first.
+struct Mailbox(Mutex<Backlog>);
 
 struct Backlog {
-    /// Places among the topics, in the order in which they changed.
+    slots: Vec<Slot>,
+    /// Places of slots that are taken, in the order in which their topics changed.
     queue: VecDeque<u32>,
-    /// Invariant: a place is true here iff it is in the queue.
-    waits: Box<[bool]>,
     behind: Option<Behind>,
     waker: Option<Waker>,
 }
 
+/// Place of one topic. Topics are distinct.
+struct Slot {
+    /// `None` if it is free.
+    topic: Option<Change>,
+    /// Invariant: true iff its place is in the queue, unless the listener is behind.
+    waits: bool,
+}
+
 impl Mailbox {
-    fn new(topics: Box<[Change]>) -> Mailbox {
-        let waits = vec![false; topics.len()].into();
-        let backlog = Backlog { queue: VecDeque::new(), waits, behind: None, waker: None };
-        Mailbox { topics, backlog: Mutex::new(backlog) }
+    fn new(topics: Vec<Change>) -> Mailbox {
+        let slots = topics.into_iter().map(|topic| Slot { topic: Some(topic), waits: false });
+        Mailbox(Mutex::new(Backlog {
+            slots: slots.collect(),
+            queue: VecDeque::new(),
+            behind: None,
+            waker: None,
+        }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Backlog> {
-        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts a change to the others, unless it waits already. Gives whoever is to be woken.
     fn put(&self, place: u32) -> Option<Waker> {
         let mut backlog = self.lock();
-        let waits = &mut backlog.waits[place as usize];
+        let waits = &mut backlog.slots[place as usize].waits;
         if std::mem::replace(waits, true) || backlog.behind.is_some() {
             return None;
         }
@@ -210,6 +264,34 @@ impl Mailbox {
             backlog.queue = VecDeque::new();
         }
         backlog.waker.take()
+    }
+}
+
+impl Backlog {
+    fn topics(&self) -> impl Iterator<Item = &Change> {
+        self.slots.iter().filter_map(|slot| slot.topic.as_ref())
+    }
+
+    /// Gives a topic a place.
+    fn enter(&mut self, topic: &Change) -> u32 {
+        let slot = Slot { topic: Some(topic.clone()), waits: false };
+        let place = match self.slots.iter().position(|slot| slot.topic.is_none()) {
+            Some(free) => {
+                self.slots[free] = slot;
+                free
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() - 1
+            }
+        };
+        // Their number is bounded far below.
+        u32::try_from(place).unwrap_or(u32::MAX)
+    }
+
+    fn leave(&mut self, place: u32) {
+        self.slots[place as usize] = Slot { topic: None, waits: false };
+        self.queue.retain(|waiting| *waiting != place);
     }
 }
 

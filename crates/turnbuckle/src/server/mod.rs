@@ -20,6 +20,7 @@ mod say;
 pub mod schema;
 mod serves;
 mod serving;
+mod subscriptions;
 mod tool;
 
 use std::sync::{Arc, OnceLock};

@@ -8,4 +8,5 @@ mod refusals;
 mod service;
 mod shutdown;
 mod slow;
+mod sse_2024;
 mod support;

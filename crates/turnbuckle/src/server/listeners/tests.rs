@@ -34,7 +34,7 @@ impl Ear {
     }
 
     fn taken(&self) -> Vec<Change> {
-        std::iter::from_fn(|| self.listener.take().unwrap().cloned()).collect()
+        std::iter::from_fn(|| self.listener.take().unwrap()).collect()
     }
 }
 
@@ -70,7 +70,7 @@ fn changes_are_told_in_the_order_in_which_they_first_came() {
     for change in [note(7), note(2), Change::Tools, note(7), note(9), note(2)] {
         listeners.deliver(change);
     }
-    assert_eq!(ear.listener.take(), Ok(Some(&note(7))));
+    assert_eq!(ear.listener.take(), Ok(Some(note(7))));
     // It does not wait any more, so it waits again, behind the others.
     listeners.deliver(note(7));
     assert_eq!(ear.taken(), [note(2), Change::Tools, note(9), note(7)]);
@@ -104,7 +104,7 @@ fn one_that_falls_behind_is_told_so_and_keeps_nothing() {
         listeners.deliver(note(number));
         assert_eq!(quick.taken(), [note(number)]);
     }
-    assert_eq!(slow.listener.take(), Ok(Some(&note(0))), "so many may wait");
+    assert_eq!(slow.listener.take(), Ok(Some(note(0))), "so many may wait");
     listeners.deliver(note(0));
     listeners.deliver(note(BACKLOG));
     assert!(slow.is_ready());
@@ -138,7 +138,7 @@ fn dropping_one_leaves_nothing_behind() {
     assert!(mailbox.upgrade().is_none());
     listeners.deliver(note(1));
     assert!(ears.iter().all(|ear| ear.taken() == [note(1)]));
-    assert_eq!(connection.take(), Ok(Some(&note(1))));
+    assert_eq!(connection.take(), Ok(Some(note(1))));
     drop((ears, connection));
     assert_eq!(listeners.count(), 0);
     assert!(listeners.0.lock().topics.is_empty());
@@ -153,6 +153,38 @@ fn no_more_than_the_limit_may_listen() {
     assert_eq!(listeners.count(), 2);
     drop(one);
     assert!(listeners.stream(vec![Change::Tools], 2).is_some());
+}
+
+#[test]
+fn what_one_listens_to_may_change() {
+    let listeners = Listeners::default();
+    let [older, younger] = [(); 2].map(|()| listeners.connection(vec![Change::Tools]));
+    let taken = |listener: &Listener| -> Vec<Change> {
+        std::iter::from_fn(|| listener.take().unwrap()).collect()
+    };
+    assert!(younger.add(&note(1), 3) && older.add(&note(1), 3) && older.add(&note(2), 3));
+    assert!(older.add(&note(2), 3), "again changes nothing");
+    assert!(!older.add(&note(3), 3), "no more than there may be");
+    for change in [note(2), note(3), note(1), Change::Tools] {
+        listeners.deliver(change);
+    }
+    assert_eq!(taken(&older), [note(2), note(1), Change::Tools]);
+    assert_eq!(taken(&younger), [note(1), Change::Tools]);
+
+    listeners.deliver(note(1));
+    listeners.deliver(note(2));
+    older.remove(&note(1));
+    older.remove(&note(1));
+    older.remove(&note(9));
+    assert_eq!(taken(&older), [note(2)], "what waited is not told");
+    assert_eq!(taken(&younger), [note(1)]);
+    assert!(older.add(&note(3), 3), "there is room again");
+    listeners.deliver(note(1));
+    listeners.deliver(note(3));
+    assert_eq!(taken(&older), [note(3)], "and its place is its own");
+    assert_eq!(older.topics(), [Change::Tools, note(3), note(2)]);
+    drop((older, younger));
+    assert!(listeners.0.lock().topics.is_empty());
 }
 
 /// A waker that does what foreign code may do: take a listener away, and deliver.

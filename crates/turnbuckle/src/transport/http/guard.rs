@@ -104,6 +104,13 @@ impl Guard {
         self.judge_length(headers)
     }
 
+    /// Judges the head of a POST that is answered elsewhere: what it accepts does not matter.
+    pub(crate) fn judge_posted(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        self.judge_caller(uri, headers)?;
+        judge_content_type(headers)?;
+        self.judge_length(headers)
+    }
+
     /// Judges who asks, and for whom; not what.
     pub(crate) fn judge_caller(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let host = self.judge_host(uri, headers)?;

@@ -1,17 +1,22 @@
 //! Owns the events that a client may ask for again, and where they are kept.
 //! Does not own streams that are open.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Mutex, PoisonError},
-};
+mod memory;
 
 use bytes::Bytes;
 
+pub use memory::MemoryEvents;
+
 use super::sessions::{SessionId, StoreFuture};
 
-/// Which stream of which session of which caller.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Which stream of which session. A session belongs to one caller, so that a stream does too.
+///
+/// ```
+/// use turnbuckle::{SessionId, StreamKey};
+/// let session = SessionId::from_bytes([7; 16]);
+/// assert_ne!(StreamKey::new(session, 1), StreamKey::new(session, 2));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct StreamKey {
     /// The session.
@@ -20,7 +25,20 @@ pub struct StreamKey {
     pub stream: u64,
 }
 
+impl StreamKey {
+    /// A stream of a session.
+    pub fn new(session: SessionId, stream: u64) -> StreamKey {
+        StreamKey { session, stream }
+    }
+}
+
 /// An event that was sent, or would have been.
+///
+/// ```
+/// use turnbuckle::StoredEvent;
+/// let event = StoredEvent::new(1, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+/// assert_eq!(event.number, 1);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredEvent {
@@ -30,9 +48,58 @@ pub struct StoredEvent {
     pub data: Bytes,
 }
 
+impl StoredEvent {
+    /// A message and its place in its stream.
+    pub fn new(number: u64, data: impl Into<Bytes>) -> StoredEvent {
+        StoredEvent { number, data: data.into() }
+    }
+}
+
 /// Keeps the events of streams, so that a client that lost its connection is told what it missed.
 ///
 /// Every call names the session too: what belongs to one can't be read through another.
+///
+/// A store may forget the oldest events of a stream, and whole streams, but none between others:
+/// what it gives back is the end of what it was given. The last event of a stream is the answer to
+/// its request, and worth the most.
+///
+/// ```
+/// use std::{collections::BTreeMap, sync::Mutex};
+/// use turnbuckle::{EventStore, SessionId, StoreFuture, StoredEvent, StreamKey};
+///
+/// /// In place of a database: rows in the order of their keys.
+/// #[derive(Default)]
+/// struct Rows(Mutex<BTreeMap<(SessionId, u64, u64), StoredEvent>>);
+///
+/// impl EventStore for Rows {
+///     fn append(&self, stream: &StreamKey, event: StoredEvent) -> StoreFuture<'_, ()> {
+///         let key = (stream.session, stream.stream, event.number);
+///         self.0.lock().unwrap().insert(key, event);
+///         Box::pin(async { Ok(()) })
+///     }
+///
+///     fn after(&self, stream: &StreamKey, number: u64) -> StoreFuture<'_, Vec<StoredEvent>> {
+///         let StreamKey { session, stream, .. } = *stream;
+///         let Some(first) = number.checked_add(1) else { return Box::pin(async { Ok(vec![]) }) };
+///         let rows = self.0.lock().unwrap();
+///         let range = (session, stream, first)..=(session, stream, u64::MAX);
+///         let events = rows.range(range).map(|(_, event)| event.clone()).collect();
+///         Box::pin(async { Ok(events) })
+///     }
+///
+///     fn forget(&self, stream: &StreamKey) -> StoreFuture<'_, ()> {
+///         let StreamKey { session, stream, .. } = *stream;
+///         self.0.lock().unwrap().retain(|key, _| (key.0, key.1) != (session, stream));
+///         Box::pin(async { Ok(()) })
+///     }
+///
+///     fn forget_session(&self, session: SessionId) -> StoreFuture<'_, ()> {
+///         self.0.lock().unwrap().retain(|key, _| key.0 != session);
+///         Box::pin(async { Ok(()) })
+///     }
+/// }
+/// # let _ = Rows::default();
+/// ```
 pub trait EventStore: Send + Sync + 'static {
     /// Keeps an event. Numbers of one stream rise.
     fn append(&self, stream: &StreamKey, event: StoredEvent) -> StoreFuture<'_, ()>;
@@ -42,78 +109,4 @@ pub trait EventStore: Send + Sync + 'static {
     fn forget(&self, stream: &StreamKey) -> StoreFuture<'_, ()>;
     /// Forgets all streams of a session: it has ended.
     fn forget_session(&self, session: SessionId) -> StoreFuture<'_, ()>;
-}
-
-/// Keeps events in memory, so many bytes in all. Beyond that the oldest streams go first.
-#[derive(Debug)]
-pub struct MemoryEvents {
-    most: usize,
-    kept: Mutex<Kept>,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    streams: HashMap<StreamKey, VecDeque<StoredEvent>>,
-    /// In the order in which they began.
-    order: VecDeque<StreamKey>,
-    bytes: usize,
-}
-
-impl MemoryEvents {
-    /// Keeps at most so many bytes of events.
-    pub fn new(bytes: usize) -> MemoryEvents {
-        MemoryEvents { most: bytes, kept: Mutex::default() }
-    }
-
-    fn with<T>(&self, change: impl FnOnce(&mut Kept) -> T) -> StoreFuture<'static, T>
-    where
-        T: Send + 'static,
-    {
-        let value = change(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner));
-        Box::pin(std::future::ready(Ok(value)))
-    }
-}
-
-impl Kept {
-    fn remove(&mut self, key: &StreamKey) {
-        for event in self.streams.remove(key).into_iter().flatten() {
-            self.bytes -= event.data.len();
-        }
-        self.order.retain(|known| known != key);
-    }
-}
-
-impl EventStore for MemoryEvents {
-    fn append(&self, stream: &StreamKey, event: StoredEvent) -> StoreFuture<'_, ()> {
-        self.with(|kept| {
-            kept.bytes += event.data.len();
-            if !kept.streams.contains_key(stream) {
-                kept.order.push_back(stream.clone());
-            }
-            kept.streams.entry(stream.clone()).or_default().push_back(event);
-            while kept.bytes > self.most {
-                let Some(first) = kept.order.front().cloned() else { break };
-                kept.remove(&first);
-            }
-        })
-    }
-
-    fn after(&self, stream: &StreamKey, number: u64) -> StoreFuture<'_, Vec<StoredEvent>> {
-        self.with(|kept| {
-            let events = kept.streams.get(stream).into_iter().flatten();
-            events.filter(|event| event.number > number).cloned().collect()
-        })
-    }
-
-    fn forget(&self, stream: &StreamKey) -> StoreFuture<'_, ()> {
-        self.with(|kept| kept.remove(stream))
-    }
-
-    fn forget_session(&self, session: SessionId) -> StoreFuture<'_, ()> {
-        self.with(|kept| {
-            let theirs: Vec<_> =
-                kept.order.iter().filter(|key| key.session == session).cloned().collect();
-            theirs.iter().for_each(|key| kept.remove(key));
-        })
-    }
 }

@@ -7,6 +7,7 @@
 pub(crate) mod events;
 #[cfg(feature = "server")]
 pub(crate) mod sessions;
+pub(crate) mod sse_2024;
 #[cfg(feature = "server")]
 pub(crate) mod token;
 

@@ -1,27 +1,50 @@
 //! Owns what outlives the requests of a session, and where it is kept.
 //! Does not own the session itself: its id carries that.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    fmt,
-    pin::Pin,
-    sync::{Mutex, PoisonError},
-    time::SystemTime,
-};
+mod memory;
+
+use std::{collections::BTreeSet, fmt, pin::Pin, time::SystemTime};
 
 use turnbuckle_types::LogLevel;
 
+pub use memory::MemorySessions;
+
 /// What a store answers, some time later.
+///
+/// ```
+/// use turnbuckle::StoreFuture;
+/// fn at_once<T: Send + 'static>(value: T) -> StoreFuture<'static, T> {
+///     Box::pin(async { Ok(value) })
+/// }
+/// # let _ = at_once(7);
+/// ```
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Why a store could not answer.
+/// Why a store could not answer: any error.
+///
+/// ```
+/// use turnbuckle::StoreError;
+/// let error = StoreError::from("the database is away");
+/// assert_eq!(error.to_string(), "the database is away");
+/// ```
 pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Which session it is: random, and never what the client sends.
+/// Which session it is: random. The client's id of it is another, which can't be made from this.
+///
+/// ```
+/// use turnbuckle::SessionId;
+/// let session = SessionId::from_bytes([7; 16]);
+/// assert_eq!(session.to_string(), "07".repeat(16));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub(crate) [u8; 16]);
 
 impl SessionId {
+    /// As a store kept it.
+    pub fn from_bytes(bytes: [u8; 16]) -> SessionId {
+        SessionId(bytes)
+    }
+
     /// As bytes, for a store's key.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
@@ -64,6 +87,13 @@ impl Principal {
 }
 
 /// What a session has to remember besides its handshake.
+///
+/// ```
+/// use turnbuckle::SessionRecord;
+/// let mut record = SessionRecord::default();
+/// record.subscriptions.insert("note://7".to_owned());
+/// assert!(!record.ended);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionRecord {
@@ -81,6 +111,41 @@ pub struct SessionRecord {
 /// Replicas that share keys and a store serve each other's sessions. What runs is known to the
 /// replica that runs it alone: a cancellation, the answer to a question and the GET stream have to
 /// reach that one, so that a load balancer has to keep a session at one replica while it is in use.
+///
+/// A record that is lost costs its session the log level and the subscriptions; one that says that
+/// the session has ended should not be lost before its time, because the client's id of it opens
+/// it again.
+///
+/// ```
+/// use std::{collections::HashMap, sync::Mutex, time::SystemTime};
+/// use turnbuckle::{SessionId, SessionRecord, SessionStore, StoreFuture};
+///
+/// /// In place of a database.
+/// #[derive(Default)]
+/// struct Rows(Mutex<HashMap<[u8; 16], (SessionRecord, SystemTime)>>);
+///
+/// impl SessionStore for Rows {
+///     fn load(&self, session: SessionId) -> StoreFuture<'_, Option<SessionRecord>> {
+///         Box::pin(async move {
+///             let rows = self.0.lock().unwrap();
+///             Ok(rows.get(session.as_bytes()).map(|(record, _)| record.clone()))
+///         })
+///     }
+///
+///     fn save(
+///         &self,
+///         session: SessionId,
+///         record: SessionRecord,
+///         until: SystemTime,
+///     ) -> StoreFuture<'_, ()> {
+///         Box::pin(async move {
+///             self.0.lock().unwrap().insert(*session.as_bytes(), (record, until));
+///             Ok(())
+///         })
+///     }
+/// }
+/// # let _ = Rows::default();
+/// ```
 pub trait SessionStore: Send + Sync + 'static {
     /// The record of a session; `None` if it has none.
     fn load(&self, session: SessionId) -> StoreFuture<'_, Option<SessionRecord>>;
@@ -92,47 +157,4 @@ pub trait SessionStore: Send + Sync + 'static {
         record: SessionRecord,
         until: SystemTime,
     ) -> StoreFuture<'_, ()>;
-}
-
-/// Keeps records in memory, so many of them. Beyond that those go first that expire first.
-#[derive(Debug)]
-pub struct MemorySessions {
-    most: usize,
-    records: Mutex<HashMap<SessionId, (SystemTime, SessionRecord)>>,
-}
-
-impl MemorySessions {
-    /// Keeps at most so many records.
-    pub fn new(most: usize) -> MemorySessions {
-        MemorySessions { most, records: Mutex::default() }
-    }
-}
-
-impl SessionStore for MemorySessions {
-    fn load(&self, session: SessionId) -> StoreFuture<'_, Option<SessionRecord>> {
-        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        let record = records.get(&session).map(|(_, record)| record.clone());
-        Box::pin(std::future::ready(Ok(record)))
-    }
-
-    fn save(
-        &self,
-        session: SessionId,
-        record: SessionRecord,
-        until: SystemTime,
-    ) -> StoreFuture<'_, ()> {
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        records.insert(session, (until, record));
-        if records.len() > self.most {
-            let now = SystemTime::now();
-            records.retain(|_, (until, _)| *until > now);
-        }
-        if records.len() > self.most
-            && let Some(first) =
-                records.iter().min_by_key(|(_, (until, _))| *until).map(|(id, _)| *id)
-        {
-            records.remove(&first);
-        }
-        Box::pin(std::future::ready(Ok(())))
-    }
 }

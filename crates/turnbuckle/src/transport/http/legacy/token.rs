@@ -113,12 +113,17 @@ impl Body {
     }
 }
 
+/// The beginning of a name. Without control characters: they say nothing, and each would be six
+/// characters long where it is kept.
 fn short(text: &str) -> String {
-    let mut end = text.len().min(NAME);
-    while !text.is_char_boundary(end) {
-        end -= 1;
+    let mut kept = String::new();
+    for character in text.chars().take(NAME).filter(|character| !character.is_control()) {
+        if kept.len() + character.len_utf8() > NAME {
+            break;
+        }
+        kept.push(character);
     }
-    text[..end].to_owned()
+    kept
 }
 
 const ROOTS: u16 = 1;
@@ -177,6 +182,7 @@ fn capabilities(bits: u16) -> ClientCapabilities {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seal::LONGEST;
 
     fn handshake(name: &str) -> Handshake {
         let all = ROOTS | SAMPLING | SAMPLING_TOOLS | ELICITATION | ELICITATION_URL;
@@ -188,17 +194,51 @@ mod tests {
     }
 
     #[test]
-    fn an_id_carries_the_handshake_and_is_short_and_visible_ascii() {
+    fn an_id_carries_the_handshake() {
         let keys = KeyRing::random();
         let owner = Owner::new(Some("alice"));
         let expires = UNIX_EPOCH + Duration::from_secs(100);
         let (session, id) = mint(&keys, &handshake("client"), owner, expires);
         let ticket = open(&keys, id.as_bytes(), owner, UNIX_EPOCH).unwrap();
         assert_eq!(ticket, Ticket { session, handshake: handshake("client"), expires });
-        let long = mint(&keys, &handshake(&"\u{1}é".repeat(5000)), owner, expires).1;
-        assert!(long.len() <= 1024, "{}", long.len());
-        assert!(long.bytes().all(|byte| (0x21..=0x7e).contains(&byte)));
-        assert!(open(&keys, long.as_bytes(), owner, UNIX_EPOCH).is_some());
+    }
+
+    #[test]
+    fn whatever_a_client_calls_itself_its_id_is_short_and_visible_ascii() {
+        let keys = KeyRing::random();
+        let owner = Owner([255; 16]);
+        let end_of_9999 = 253_402_300_799;
+        let expires = UNIX_EPOCH + Duration::from_secs(end_of_9999);
+        for name in ["\u{1}", "\u{1}é", "\"", "\\", "\u{7f}", "\u{2028}", "𝄞", "a"] {
+            let mut handshake = handshake(&name.repeat(5000));
+            handshake.client.version = name.repeat(5000);
+            handshake.capabilities = capabilities(u16::MAX);
+            let id = mint(&keys, &handshake, owner, expires).1;
+            assert!(id.len() <= LONGEST, "{name:?}: {}", id.len());
+            assert!(id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)));
+            let ticket = open(&keys, id.as_bytes(), owner, UNIX_EPOCH).unwrap();
+            assert!(
+                handshake
+                    .client
+                    .name
+                    .replace('\u{1}', "")
+                    .starts_with(&ticket.handshake.client.name)
+            );
+        }
+    }
+
+    #[test]
+    fn a_text_that_was_sealed_for_something_else_is_no_id() {
+        let keys = KeyRing::random();
+        let owner = Owner::new(None);
+        let body = Body::of(&handshake("c"), owner, 100);
+        let text = serde_json::to_vec(&body).unwrap();
+        let is_one = |sealed: String| open(&keys, sealed.as_bytes(), owner, UNIX_EPOCH).is_some();
+        assert!(is_one(keys.seal(PURPOSE, random(), &text)));
+        assert!(!is_one(keys.seal(b"cursor", random(), &text)));
+        assert!(!is_one(keys.seal(PURPOSE, random(), b"{}")));
+        let unknown = Body { revision: "1999-01-01".into(), ..body };
+        assert!(!is_one(keys.seal(PURPOSE, random(), &serde_json::to_vec(&unknown).unwrap())));
     }
 
     #[test]

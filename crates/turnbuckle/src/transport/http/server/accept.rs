@@ -1,7 +1,13 @@
 //! Owns the connections of the short way: how they are taken, bounded, and let go.
 //! Does not own what is said on them.
 
-use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use http::{Request, Response, StatusCode};
 use hyper::{
@@ -9,6 +15,7 @@ use hyper::{
     server::conn::{http1, http2},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use pin_project_lite::pin_project;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::{Semaphore, watch},
@@ -18,6 +25,7 @@ use tokio::{
 use turnbuckle_types::RpcError;
 
 use super::{
+    super::legacy::sse_2024::server::{SseFuture, SseService},
     HttpBody, HttpFuture, HttpReport, HttpService,
     address::{Accepted, Listener},
     answer,
@@ -46,6 +54,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Accepting {
     pub(super) listener: Listener,
     pub(super) service: HttpService,
+    pub(super) sse: Option<SseService>,
     pub(super) path: Arc<str>,
     pub(super) signal: BoxFuture<'static, ()>,
     pub(super) deadline: Duration,
@@ -55,7 +64,7 @@ impl Accepting {
     /// Serves until the signal, then until the deadline. Dropping this future closes every
     /// connection and drops every handler.
     pub(super) async fn run(self) -> HttpReport {
-        let Accepting { listener, service, path, mut signal, deadline } = self;
+        let Accepting { listener, service, sse, path, mut signal, deadline } = self;
         let (close, closing) = watch::channel(());
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         let protocols = Arc::new(Protocols::new());
@@ -68,7 +77,7 @@ impl Accepting {
                 accepted = accept(&listener, &room) => accepted,
             };
             let Some((accepted, permit)) = accepted else { continue };
-            let door = Door { service: service.clone(), path: path.clone() };
+            let door = Door { service: service.clone(), sse: sse.clone(), path: path.clone() };
             let (protocols, closing) = (protocols.clone(), closing.clone());
             tasks.spawn(async move {
                 match accepted {
@@ -82,14 +91,20 @@ impl Accepting {
         drop(listener);
         let drain = &service.0.drain;
         drain.advance(Phase::Draining);
+        sse.iter().for_each(SseService::shutdown);
         // The tasks hold receivers until they end; none left is fine too.
         let _ = close.send(());
         if timeout(deadline, all(&mut tasks)).await.is_err() {
             drain.advance(Phase::Over);
+            sse.iter().for_each(SseService::end);
             let _ = timeout(LAST_WORDS, all(&mut tasks)).await;
             tasks.shutdown().await;
         }
-        drain.report()
+        let mut report = drain.report();
+        let (finished, cancelled) = sse.as_ref().map(SseService::ended).unwrap_or_default();
+        report.finished += finished;
+        report.cancelled += cancelled;
+        report
     }
 }
 
@@ -180,29 +195,54 @@ async fn connection(
     }
 }
 
-/// Lets requests for the endpoint's path in.
+/// Lets requests for the endpoints' paths in.
 struct Door {
     service: HttpService,
+    sse: Option<SseService>,
     path: Arc<str>,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Door {
     type Response = Response<HttpBody>;
     type Error = Infallible;
-    type Future = HttpFuture<Incoming>;
+    type Future = Through;
 
-    fn call(&self, request: Request<Incoming>) -> HttpFuture<Incoming> {
-        if request.uri().path() == &*self.path {
-            return self.service.answer(request);
+    fn call(&self, request: Request<Incoming>) -> Through {
+        let path = request.uri().path();
+        if path == &*self.path {
+            return Through::Main { future: self.service.answer(request) };
+        }
+        if let Some(sse) = self.sse.as_ref().filter(|sse| sse.path() == path) {
+            return Through::Beside { future: sse.answer(request) };
         }
         let gate = &self.service.0.gate;
-        if let Some(refused) = gate.judge_caller(request.uri(), request.headers()) {
-            return HttpFuture::ready(refused);
+        let refused = gate.judge_caller(request.uri(), request.headers()).unwrap_or_else(|| {
+            let error = RpcError::invalid_request(format!(
+                "there is nothing here; the endpoint is {}",
+                self.path
+            ));
+            answer::error(StatusCode::NOT_FOUND, None, &error)
+        });
+        Through::Main { future: HttpFuture::ready(refused) }
+    }
+}
+
+pin_project! {
+    /// The answer of whichever endpoint it was.
+    #[project = Projected]
+    enum Through {
+        Main { #[pin] future: HttpFuture<Incoming> },
+        Beside { #[pin] future: SseFuture },
+    }
+}
+
+impl Future for Through {
+    type Output = Result<Response<HttpBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project() {
+            Projected::Main { future } => future.poll(context),
+            Projected::Beside { future } => future.poll(context),
         }
-        let error = RpcError::invalid_request(format!(
-            "there is nothing here; the endpoint is {}",
-            self.path
-        ));
-        HttpFuture::ready(answer::error(StatusCode::NOT_FOUND, None, &error))
     }
 }

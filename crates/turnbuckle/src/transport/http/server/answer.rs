@@ -128,7 +128,8 @@ fn json(status: StatusCode, pieces: Pieces) -> Response<HttpBody> {
     response
 }
 
-fn events(body: HttpBody) -> Response<HttpBody> {
+/// An answer that is an event stream.
+pub(super) fn events(body: HttpBody) -> Response<HttpBody> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -37,7 +37,11 @@ enum Kind {
     Pieces(Pieces),
     /// A handler that has not ended.
     Stream(Box<Running>),
+    /// Whatever else makes its own frames.
+    Other(Other),
 }
+
+type Other = Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>;
 
 impl Default for Kind {
     fn default() -> Kind {
@@ -52,6 +56,12 @@ impl HttpBody {
 
     pub(super) fn stream(running: Running) -> HttpBody {
         HttpBody(Kind::Stream(Box::new(running)))
+    }
+
+    pub(super) fn other(
+        body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    ) -> HttpBody {
+        HttpBody(Kind::Other(Box::pin(body)))
     }
 }
 
@@ -73,6 +83,9 @@ impl Body for HttpBody {
                 }
             }
         }
+        if let Kind::Other(body) = &mut self.0 {
+            return body.as_mut().poll_frame(context);
+        }
         let Kind::Pieces(pieces) = &mut self.0 else { return Poll::Pending };
         match pieces.iter_mut().find(|piece| !piece.is_empty()) {
             Some(piece) => frame(std::mem::take(piece)),
@@ -84,6 +97,7 @@ impl Body for HttpBody {
         match &self.0 {
             Kind::Pieces(pieces) => pieces.iter().all(Bytes::is_empty),
             Kind::Stream(_) => false,
+            Kind::Other(body) => body.is_end_stream(),
         }
     }
 
@@ -93,6 +107,7 @@ impl Body for HttpBody {
                 SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
             }
             Kind::Stream(_) => SizeHint::default(),
+            Kind::Other(body) => body.size_hint(),
         }
     }
 }
@@ -105,7 +120,7 @@ impl fmt::Debug for HttpBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.0 {
             Kind::Pieces(_) => "pieces",
-            Kind::Stream(_) => "stream",
+            Kind::Stream(_) | Kind::Other(_) => "stream",
         };
         f.debug_tuple("HttpBody").field(&kind).finish()
     }

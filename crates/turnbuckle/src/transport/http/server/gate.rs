@@ -92,6 +92,11 @@ impl Gate {
         self.guard.judge(&head.method, &head.uri, &head.headers).err().map(answer::refused)
     }
 
+    /// The answer to a POST that goes no further, where what it accepts does not matter.
+    pub(super) fn judge_posted(&self, head: &request::Parts) -> Option<Response<HttpBody>> {
+        self.guard.judge_posted(&head.uri, &head.headers).err().map(answer::refused)
+    }
+
     /// The answer to someone who may not ask for anything here.
     pub(super) fn judge_caller(
         &self,

@@ -10,9 +10,11 @@ use std::{
 };
 
 use super::{
+    super::legacy::sse_2024::server::{Connect, SseService},
     HttpAddress, HttpReport, HttpService,
     accept::Accepting,
     address::{Allowed, Listener, Reach},
+    front::Front,
 };
 use crate::{
     dispatch::BoxFuture,
@@ -44,16 +46,24 @@ pub struct ServingHttp {
     address: HttpAddress,
     service: HttpService,
     path: String,
+    connect: Result<Connect>,
+    sse: Option<String>,
     signal: BoxFuture<'static, ()>,
     deadline: Duration,
 }
 
 impl ServingHttp {
-    pub(crate) fn new(address: HttpAddress, service: HttpService) -> ServingHttp {
+    pub(crate) fn new(
+        address: HttpAddress,
+        service: HttpService,
+        connect: Result<Connect>,
+    ) -> ServingHttp {
         ServingHttp {
             address,
             service,
             path: PATH.to_owned(),
+            connect,
+            sse: None,
             signal: Box::pin(pending()),
             deadline: DEADLINE,
         }
@@ -88,6 +98,21 @@ impl ServingHttp {
         self
     }
 
+    /// Also serves clients that only know the transport of revision 2024-11-05, HTTP with
+    /// server-sent events, at this path, for the same hosts and origins; see
+    /// [`Server::into_sse`](crate::Server::into_sse).
+    ///
+    /// ```no_run
+    /// # async fn serve(server: turnbuckle::Server) -> turnbuckle::Result<()> {
+    /// server.serve_http("127.0.0.1:8080").with_sse("/sse").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_sse(mut self, path: impl Into<String>) -> ServingHttp {
+        self.sse = Some(path.into());
+        self
+    }
+
     /// Stops in good order when `signal` resolves: no connection is accepted any more, idle
     /// ones are closed, listen streams are ended, and calls may go on until the
     /// [`deadline`](ServingHttp::deadline).
@@ -109,7 +134,7 @@ impl ServingHttp {
     /// Starts to listen, so that clients can connect and the address is known. Dropping the
     /// future before it is done leaves nothing open.
     pub async fn bind(self) -> Result<BoundHttp> {
-        let ServingHttp { address, mut service, path, signal, deadline } = self;
+        let ServingHttp { address, mut service, path, connect, sse, signal, deadline } = self;
         if !path.starts_with('/') {
             return Err(Error::refused(format!("the path `{path}` must begin with a slash")));
         }
@@ -120,7 +145,19 @@ impl ServingHttp {
         if listener.reach() == Reach::Socket {
             service = service.changed(|endpoint| endpoint.gate.any_host());
         }
-        Ok(BoundHttp { listener, service, path, signal, deadline })
+        let sse = sse.map(|beside| {
+            let limits = service.0.limits.clone();
+            SseService::behind(Front::of(&service), connect, beside, limits)
+        });
+        if let Some(sse) = &sse {
+            sse.check()?;
+            if sse.path() == path {
+                return Err(Error::refused(format!(
+                    "there are two endpoints at the path `{path}`"
+                )));
+            }
+        }
+        Ok(BoundHttp { listener, service, sse, path, signal, deadline })
     }
 
     fn changed(mut self, change: impl FnOnce(HttpService) -> HttpService) -> ServingHttp {
@@ -162,6 +199,7 @@ impl fmt::Debug for ServingHttp {
 pub struct BoundHttp {
     listener: Listener,
     service: HttpService,
+    sse: Option<SseService>,
     path: String,
     signal: BoxFuture<'static, ()>,
     deadline: Duration,
@@ -184,8 +222,8 @@ impl IntoFuture for BoundHttp {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<HttpReport>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let BoundHttp { listener, service, path, signal, deadline } = self;
-        let accepting = Accepting { listener, service, path: path.into(), signal, deadline };
+        let BoundHttp { listener, service, sse, path, signal, deadline } = self;
+        let accepting = Accepting { listener, service, sse, path: path.into(), signal, deadline };
         Box::pin(async move { Ok(accepting.run().await) })
     }
 }

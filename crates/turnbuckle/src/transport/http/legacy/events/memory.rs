@@ -1,0 +1,253 @@
+//! Owns the events of one process: how many bytes, for how long, and which go first.
+//! Does not own what is in them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    fmt,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{EventStore, StoredEvent, StreamKey};
+use crate::transport::http::legacy::sessions::{SessionId, StoreFuture};
+
+/// How many bytes there are in all unless someone says otherwise.
+const BYTES: usize = 16 << 20;
+/// How many of them one stream may have.
+const STREAM_BYTES: usize = 1 << 20;
+/// How many streams there may be.
+const STREAMS: usize = 10_000;
+/// How long a stream is kept after its last event.
+const RETENTION: Duration = Duration::from_secs(5 * 60);
+/// What an event costs besides its message.
+const OVERHEAD: usize = 64;
+
+/// Keeps events in memory: 16 MiB in all, 1 MiB of each of 10,000 streams, for 5 minutes after a
+/// stream's last event.
+///
+/// Where a stream has too much, its oldest events go, but never its last one. Where all streams
+/// have too much, or there are too many, the one goes whose last event is oldest.
+///
+/// ```
+/// use std::time::Duration;
+/// use turnbuckle::MemoryEvents;
+/// let events = MemoryEvents::new(64 << 20).stream_bytes(8 << 20).retention(Duration::from_secs(60));
+/// # let _ = events;
+/// ```
+pub struct MemoryEvents {
+    book: Mutex<Book>,
+}
+
+impl MemoryEvents {
+    /// Keeps at most so many bytes of events.
+    pub fn new(bytes: usize) -> MemoryEvents {
+        let limits =
+            Limits { bytes, stream_bytes: STREAM_BYTES, streams: STREAMS, retention: RETENTION };
+        MemoryEvents { book: Mutex::new(Book::new(limits)) }
+    }
+
+    /// How many bytes one stream may have. Its last event is kept even if it is longer.
+    #[must_use]
+    pub fn stream_bytes(self, bytes: usize) -> MemoryEvents {
+        self.limited(|limits| limits.stream_bytes = bytes)
+    }
+
+    /// How many streams there may be.
+    #[must_use]
+    pub fn streams(self, streams: usize) -> MemoryEvents {
+        self.limited(|limits| limits.streams = streams)
+    }
+
+    /// For how long a stream is kept after its last event.
+    #[must_use]
+    pub fn retention(self, time: Duration) -> MemoryEvents {
+        self.limited(|limits| limits.retention = time)
+    }
+
+    fn limited(self, change: impl FnOnce(&mut Limits)) -> MemoryEvents {
+        self.with(|book| change(&mut book.limits));
+        self
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut Book) -> T) -> T {
+        change(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same as the answer of a store, for which nothing here has to wait.
+    fn answer<T>(&self, change: impl FnOnce(&mut Book) -> T) -> StoreFuture<'static, T>
+    where
+        T: Send + 'static,
+    {
+        Box::pin(std::future::ready(Ok(self.with(change))))
+    }
+}
+
+impl Default for MemoryEvents {
+    fn default() -> MemoryEvents {
+        MemoryEvents::new(BYTES)
+    }
+}
+
+impl EventStore for MemoryEvents {
+    fn append(&self, stream: &StreamKey, event: StoredEvent) -> StoreFuture<'_, ()> {
+        self.answer(|book| book.append(stream, event, Instant::now()))
+    }
+
+    fn after(&self, stream: &StreamKey, number: u64) -> StoreFuture<'_, Vec<StoredEvent>> {
+        self.answer(|book| book.after(stream, number, Instant::now()))
+    }
+
+    fn forget(&self, stream: &StreamKey) -> StoreFuture<'_, ()> {
+        self.answer(|book| book.forget(stream))
+    }
+
+    fn forget_session(&self, session: SessionId) -> StoreFuture<'_, ()> {
+        self.answer(|book| book.forget_session(session))
+    }
+}
+
+impl fmt::Debug for MemoryEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (streams, bytes) = self.with(|book| (book.streams.len(), book.bytes));
+        f.debug_struct("MemoryEvents")
+            .field("streams", &streams)
+            .field("bytes", &bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Limits {
+    bytes: usize,
+    stream_bytes: usize,
+    streams: usize,
+    retention: Duration,
+}
+
+/// The streams, and the order in which they go.
+///
+/// Invariant: `streams`, `order` and `sessions` hold the same streams, and none without an event.
+struct Book {
+    limits: Limits,
+    streams: HashMap<StreamKey, Stream>,
+    /// By the turn of their last event: the first goes first.
+    order: BTreeMap<u64, StreamKey>,
+    sessions: HashMap<SessionId, BTreeSet<u64>>,
+    /// What all events weigh.
+    bytes: usize,
+    /// Counts appended events, so that each has a turn of its own.
+    turns: u64,
+}
+
+struct Stream {
+    /// Invariant: their numbers rise.
+    events: VecDeque<StoredEvent>,
+    bytes: usize,
+    turn: u64,
+    last: Instant,
+}
+
+impl Book {
+    fn new(limits: Limits) -> Book {
+        Book {
+            limits,
+            streams: HashMap::new(),
+            order: BTreeMap::new(),
+            sessions: HashMap::new(),
+            bytes: 0,
+            turns: 0,
+        }
+    }
+
+    fn append(&mut self, key: &StreamKey, event: StoredEvent, now: Instant) {
+        self.expire(now);
+        if weight(&event) > self.limits.bytes {
+            // What came before it would not be the end of the stream.
+            return self.forget(key);
+        }
+        let mut stream = self.take(key).unwrap_or_else(|| Stream {
+            events: VecDeque::new(),
+            bytes: 0,
+            turn: 0,
+            last: now,
+        });
+        // One out of order would be replayed out of order.
+        if stream.events.back().is_none_or(|last| last.number < event.number) {
+            stream.push(event, self.limits.stream_bytes);
+        }
+        self.turns += 1;
+        (stream.turn, stream.last) = (self.turns, now);
+        self.put(key.clone(), stream);
+        while self.bytes > self.limits.bytes || self.streams.len() > self.limits.streams {
+            let Some(first) = self.order.values().next().cloned() else { break };
+            self.forget(&first);
+        }
+    }
+
+    fn after(&mut self, key: &StreamKey, number: u64, now: Instant) -> Vec<StoredEvent> {
+        self.expire(now);
+        let Some(Stream { events, .. }) = self.streams.get(key) else { return Vec::new() };
+        let begin = events.partition_point(|event| event.number <= number);
+        events.range(begin..).cloned().collect()
+    }
+
+    fn forget(&mut self, key: &StreamKey) {
+        self.take(key);
+    }
+
+    fn forget_session(&mut self, session: SessionId) {
+        for stream in self.sessions.remove(&session).unwrap_or_default() {
+            self.take(&StreamKey { session, stream });
+        }
+    }
+
+    /// Lets go of the streams whose time is over: they are the first.
+    fn expire(&mut self, now: Instant) {
+        while let Some(first) = self.order.values().next()
+            && let Some(stream) = self.streams.get(first)
+            && now.saturating_duration_since(stream.last) >= self.limits.retention
+        {
+            let first = first.clone();
+            self.forget(&first);
+        }
+    }
+
+    fn put(&mut self, key: StreamKey, stream: Stream) {
+        self.bytes += stream.bytes;
+        self.order.insert(stream.turn, key.clone());
+        self.sessions.entry(key.session).or_default().insert(key.stream);
+        self.streams.insert(key, stream);
+    }
+
+    fn take(&mut self, key: &StreamKey) -> Option<Stream> {
+        let stream = self.streams.remove(key)?;
+        self.bytes -= stream.bytes;
+        self.order.remove(&stream.turn);
+        if let Some(theirs) = self.sessions.get_mut(&key.session) {
+            theirs.remove(&key.stream);
+            if theirs.is_empty() {
+                self.sessions.remove(&key.session);
+            }
+        }
+        Some(stream)
+    }
+}
+
+impl Stream {
+    fn push(&mut self, event: StoredEvent, most: usize) {
+        self.bytes += weight(&event);
+        self.events.push_back(event);
+        while self.bytes > most && self.events.len() > 1 {
+            let Some(oldest) = self.events.pop_front() else { break };
+            self.bytes -= weight(&oldest);
+        }
+    }
+}
+
+fn weight(event: &StoredEvent) -> usize {
+    OVERHEAD + event.data.len()
+}
+
+#[cfg(test)]
+mod tests;

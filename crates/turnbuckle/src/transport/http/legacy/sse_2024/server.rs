@@ -1,0 +1,393 @@
+//! The server's side of HTTP with server-sent events.
+//!
+//! Owns: the service that opens streams and takes what is posted for them. Does not own: the
+//! sessions themselves, nor what is said in them.
+
+mod session;
+mod stream;
+
+use std::{
+    convert::Infallible,
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Buf;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request, uri::PathAndQuery};
+use http_body::Body;
+use turnbuckle_types::{RpcError, jsonrpc};
+
+use crate::{
+    dispatch::{BoxFuture, Serve},
+    error::{Error, Result},
+    limits::Limits,
+    transport::http::{
+        legacy::sessions::Principal,
+        server::{
+            HttpBody,
+            front::{self, Front},
+        },
+    },
+};
+use session::{Full, Session, Sessions};
+
+/// How many sessions are open at once unless someone says otherwise.
+const SESSIONS: usize = 1000;
+/// The parameter of the query that names a session.
+const PARAMETER: &str = "sessionId=";
+
+/// Makes what serves one session.
+pub(crate) type Connect = Arc<dyn Fn() -> Arc<dyn Serve> + Send + Sync>;
+
+/// A server as a service for clients that only know the transport of revision 2024-11-05, HTTP with
+/// server-sent events, to be mounted beside the endpoint that everyone else uses.
+///
+/// A GET opens a stream of events, the first of which names where messages are to be posted: the
+/// path that was stated, with the session. Both are this service, which has to be mounted at that
+/// path, as clients see it. The session ends with its stream.
+///
+/// It serves loopback names only until it is told its [`public_host`](SseService::public_host). A
+/// session answers only to the [`Principal`] that opened it.
+///
+/// ```
+/// use turnbuckle::Server;
+/// let server = Server::new("demo", "1.0");
+/// let app: axum::Router = axum::Router::new()
+///     .nest_service("/mcp", server.into_http())
+///     .route_service("/sse", server.into_sse("/sse"));
+/// # let _ = app;
+/// ```
+///
+/// It needs the tokio runtime with its timers.
+#[derive(Clone)]
+pub struct SseService(Arc<Route>);
+
+#[derive(Clone)]
+struct Route {
+    /// `None` if there is a problem.
+    connect: Option<Connect>,
+    problem: Option<String>,
+    front: Front,
+    path: String,
+    limits: Limits,
+    sessions: Arc<Sessions>,
+    most: usize,
+}
+
+impl SseService {
+    pub(crate) fn new(connect: Result<Connect>, path: String, limits: Limits) -> SseService {
+        SseService::behind(Front::new(&limits), connect, path, limits)
+    }
+
+    /// Serves whom that front lets in.
+    pub(in crate::transport::http) fn behind(
+        front: Front,
+        connect: Result<Connect>,
+        path: String,
+        limits: Limits,
+    ) -> SseService {
+        let (connect, problem) = match connect {
+            Ok(connect) => (Some(connect), path_problem(&path)),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        SseService(Arc::new(Route {
+            connect,
+            problem,
+            front,
+            path,
+            limits,
+            sessions: Arc::default(),
+            most: SESSIONS,
+        }))
+    }
+
+    /// States a name under which clients reach this server; see
+    /// [`HttpService::public_host`](crate::HttpService::public_host).
+    #[must_use]
+    pub fn public_host(self, host: impl Into<String>) -> SseService {
+        self.changed(|route| route.front.allow_host(host.into()))
+    }
+
+    /// Lets requests through that pages of this origin cause; see
+    /// [`HttpService::allow_origin`](crate::HttpService::allow_origin).
+    #[must_use]
+    pub fn allow_origin(self, origin: impl Into<String>) -> SseService {
+        self.changed(|route| route.front.allow_origin(origin.into()))
+    }
+
+    /// Lets pages of these origins call this server from a browser; see
+    /// [`HttpService::cors`](crate::HttpService::cors).
+    #[must_use]
+    pub fn cors<O: Into<String>>(self, origins: impl IntoIterator<Item = O>) -> SseService {
+        let origins = origins.into_iter().map(Into::into);
+        self.changed(|route| route.front.allow_readers(origins))
+    }
+
+    /// How long a stream may be silent before it is sent a comment: 15 s.
+    #[must_use]
+    pub fn keep_alive(self, window: Duration) -> SseService {
+        self.changed(|route| route.front.keep_alive = window)
+    }
+
+    /// How many sessions may be open at once: 1,000. One more is refused with status 503.
+    #[must_use]
+    pub fn sessions(self, most: usize) -> SseService {
+        self.changed(|route| route.most = most)
+    }
+
+    /// Looks whether everything that was said fits together: the server's tools, revisions, hosts,
+    /// origins, the path. A service with a problem answers every request with status 500.
+    pub fn check(&self) -> Result<()> {
+        match self.0.problem() {
+            Some(problem) => Err(Error::refused(problem.to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends every session as soon as nothing runs in it, and lets nobody open another. All clones
+    /// of the service are meant.
+    pub fn shutdown(&self) {
+        self.0.sessions.drain();
+    }
+
+    /// Ends every session now: what runs is answered that the server is shutting down.
+    pub(in crate::transport::http) fn end(&self) {
+        self.0.sessions.end();
+    }
+
+    /// How many calls have ended since the shutdown began, and how many were cut short by its end.
+    pub(in crate::transport::http) fn ended(&self) -> (u64, u64) {
+        self.0.sessions.ended()
+    }
+
+    pub(in crate::transport::http) fn path(&self) -> &str {
+        &self.0.path
+    }
+
+    fn changed(mut self, change: impl FnOnce(&mut Route)) -> SseService {
+        change(Arc::make_mut(&mut self.0));
+        self
+    }
+
+    pub(in crate::transport::http) fn answer<B>(&self, request: Request<B>) -> SseFuture
+    where
+        B: Body + Send + 'static,
+    {
+        let route = &self.0;
+        let connect = match (&route.connect, route.problem()) {
+            (Some(connect), None) => connect,
+            (_, problem) => {
+                tracing::error!(problem, "this server can't serve");
+                let error = RpcError::internal("internal error");
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                return SseFuture::ready(front::refused(status, &error));
+            }
+        };
+        let (head, body) = request.into_parts();
+        let future = if let Some(refused) = route.front.judge(&head) {
+            SseFuture::ready(refused)
+        } else if head.method == Method::GET {
+            SseFuture::ready(route.open(connect, &head))
+        } else {
+            match route.find(&head) {
+                Ok(session) => SseFuture::later(post(
+                    route.front.clone(),
+                    session,
+                    body,
+                    route.limits.json_depth,
+                )),
+                Err((status, why)) => {
+                    let error = RpcError::invalid_request(why);
+                    SseFuture::ready(front::refused(status, &error))
+                }
+            }
+        };
+        SseFuture { sharing: route.front.sharing(&head.headers), ..future }
+    }
+}
+
+impl Route {
+    fn problem(&self) -> Option<&str> {
+        self.problem.as_deref().or_else(|| self.front.problem())
+    }
+
+    /// Opens a session. The answer's body is its stream.
+    fn open(&self, connect: &Connect, head: &request::Parts) -> Response<HttpBody> {
+        let (id, session, inbox) = match self.sessions.open(owner(head), self.most) {
+            Ok(opened) => opened,
+            Err(full) => {
+                let message = match full {
+                    Full::Closed => "server is shutting down".to_owned(),
+                    Full::Most => {
+                        format!("too many sessions are open: the limit is {} (sessions)", self.most)
+                    }
+                };
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                return front::refused(status, &RpcError::internal(message));
+            }
+        };
+        let endpoint = format!("{}?{PARAMETER}{id}", self.path);
+        let place = self.sessions.place(id);
+        let limit = self.limits.http_in_flight;
+        let serve = session::Attended::new(connect(), session, self.sessions.clone(), limit);
+        front::events(stream::open(
+            &endpoint,
+            place,
+            inbox,
+            Arc::new(serve),
+            self.limits.clone(),
+            self.front.keep_alive,
+        ))
+    }
+
+    /// The session that something is posted to. Someone else's is not told from one that is not.
+    fn find(&self, head: &request::Parts) -> Result<Arc<Session>, (StatusCode, &'static str)> {
+        let id = session_of(&head.uri).ok_or((StatusCode::BAD_REQUEST, MISSING))?;
+        self.sessions.find(id, owner(head).as_ref()).ok_or((StatusCode::NOT_FOUND, GONE))
+    }
+}
+
+const MISSING: &str = "the session is missing: open the stream with GET, and post to where its \
+                       first event says";
+const GONE: &str = "there is no such session: it ends with its stream";
+
+/// Takes a message to its session; waits while that has not taken those before.
+async fn post<B: Body>(
+    front: Front,
+    session: Arc<Session>,
+    body: B,
+    depth: usize,
+) -> Response<HttpBody> {
+    let text = match front.receive(body).await {
+        Ok(text) => text,
+        Err(refused) => return refused,
+    };
+    // What names a request is answered on the stream, as everything is that is right.
+    if let Err(fault) = jsonrpc::parse(text.clone(), depth)
+        && fault.id.is_none()
+    {
+        return front::refused(StatusCode::BAD_REQUEST, &fault.error);
+    }
+    match session.take_in(text).await {
+        Ok(()) => front::accepted(),
+        Err(_) => front::refused(StatusCode::NOT_FOUND, &RpcError::invalid_request(GONE)),
+    }
+}
+
+fn owner(head: &request::Parts) -> Option<Principal> {
+    head.extensions.get::<Principal>().cloned()
+}
+
+fn session_of(uri: &Uri) -> Option<&str> {
+    uri.query()?.split('&').find_map(|parameter| parameter.strip_prefix(PARAMETER))
+}
+
+/// What is wrong with a path that clients are told.
+fn path_problem(path: &str) -> Option<String> {
+    let wrong = if !path.starts_with('/') {
+        "it must begin with a slash"
+    } else if path.starts_with("//") {
+        "two slashes would begin with a host"
+    } else if path.contains(['?', '#']) || path.parse::<PathAndQuery>().is_err() {
+        "it must be the path of a URL, and no more"
+    } else {
+        return None;
+    };
+    Some(format!("the path `{path}` of the event stream can't be served: {wrong}"))
+}
+
+impl<B> tower_service::Service<Request<B>> for SseService
+where
+    B: Body + Send + 'static,
+    B::Data: Buf,
+{
+    type Response = Response<HttpBody>;
+    type Error = Infallible;
+    type Future = SseFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> SseFuture {
+        self.answer(request)
+    }
+}
+
+impl fmt::Debug for SseService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SseService").field("path", &self.0.path).finish_non_exhaustive()
+    }
+}
+
+/// The answer to one HTTP request to an [`SseService`]. Dropping it before a message was taken in
+/// drops the message.
+///
+/// ```
+/// fn is_a_future(future: turnbuckle::SseFuture) -> impl Future + Send {
+///     future
+/// }
+/// # let _ = is_a_future;
+/// ```
+#[must_use = "nothing is served until this is polled"]
+pub struct SseFuture {
+    response: BoxFuture<'static, Response<HttpBody>>,
+    /// What the answer gets besides, where pages may read answers.
+    sharing: Option<Box<HeaderMap>>,
+}
+
+impl SseFuture {
+    fn ready(response: Response<HttpBody>) -> SseFuture {
+        SseFuture::later(std::future::ready(response))
+    }
+
+    fn later(response: impl Future<Output = Response<HttpBody>> + Send + 'static) -> SseFuture {
+        SseFuture { response: Box::pin(response), sharing: None }
+    }
+}
+
+impl Future for SseFuture {
+    type Output = Result<Response<HttpBody>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut response = std::task::ready!(self.response.as_mut().poll(context));
+        if let Some(headers) = self.sharing.take() {
+            response.headers_mut().extend(*headers);
+        }
+        Poll::Ready(Ok(response))
+    }
+}
+
+impl fmt::Debug for SseFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SseFuture").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_that_clients_can_be_told() {
+        for good in ["/", "/sse", "/a/b-c", "/with%20space"] {
+            assert_eq!(path_problem(good), None, "{good}");
+        }
+        for bad in ["", "sse", "//evil.example", "/a?b", "/a#b", "/a b", "/a\nb"] {
+            assert!(path_problem(bad).is_some(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_session_is_found_wherever_it_stands_in_the_query() {
+        let of = |uri: &'static str| session_of(&Uri::from_static(uri)).map(str::to_owned);
+        assert_eq!(of("/sse?sessionId=abc").as_deref(), Some("abc"));
+        assert_eq!(of("/sse?a=b&sessionId=abc&c").as_deref(), Some("abc"));
+        assert_eq!(of("http://localhost/sse?sessionId=").as_deref(), Some(""));
+        assert_eq!(of("/sse?xsessionId=abc"), None);
+        assert_eq!(of("/sse"), None);
+    }
+}
