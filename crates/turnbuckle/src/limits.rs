@@ -39,6 +39,10 @@ pub struct Limits {
     /// How many requests may run at once on one HTTP endpoint, whatever their connections:
     /// 16,384. One more is refused with status 503.
     pub http_in_flight: usize,
+    /// How many sessions of the legacy era may be in use at once on one HTTP endpoint: 10,000.
+    /// In use is one in which something runs, or of which a stream is open; one that was merely
+    /// opened costs nothing. One more is refused with status 503.
+    pub sessions: usize,
 }
 
 impl Default for Limits {
@@ -53,6 +57,7 @@ impl Default for Limits {
             listeners: 10_000,
             body_bytes: 4 << 20,
             http_in_flight: 16_384,
+            sessions: 10_000,
         }
     }
 }
@@ -118,6 +123,13 @@ impl Limits {
     #[must_use]
     pub fn http_in_flight(mut self, requests: usize) -> Limits {
         self.http_in_flight = requests;
+        self
+    }
+
+    /// Sets [`sessions`](Limits::sessions).
+    #[must_use]
+    pub fn sessions(mut self, sessions: usize) -> Limits {
+        self.sessions = sessions;
         self
     }
 }

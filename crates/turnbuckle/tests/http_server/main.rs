@@ -3,6 +3,14 @@
 #![cfg(all(feature = "http", feature = "server"))]
 
 mod disconnect;
+mod legacy_batches;
+mod legacy_questions;
+mod legacy_requests;
+mod legacy_resume;
+mod legacy_sessions;
+mod legacy_shutdown;
+mod legacy_stateless;
+mod legacy_support;
 mod mounted;
 mod refusals;
 mod service;

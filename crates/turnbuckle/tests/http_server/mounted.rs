@@ -33,7 +33,8 @@ async fn over_tcp_one_connection_serves_many_requests() {
     let answer = raw.answer().await;
     assert_eq!(answer.status, 404);
     assert!(answer.body.contains("/mcp"));
-    raw.send("GET /mcp HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    let head = "GET /mcp HTTP/1.1\r\nhost: localhost\r\nmcp-protocol-version: 2026-07-28\r\n\r\n";
+    raw.send(head).await;
     let answer = raw.answer().await;
     assert_eq!(answer.status, 405);
     assert!(answer.head.contains("allow: post"));

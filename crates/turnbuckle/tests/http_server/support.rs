@@ -299,7 +299,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     }
 
     pub(crate) async fn head(&mut self) -> String {
-        self.until("\r\n\r\n").await.to_ascii_lowercase()
+        self.raw_head().await.to_ascii_lowercase()
+    }
+
+    /// The head as it came.
+    pub(crate) async fn raw_head(&mut self) -> String {
+        self.until("\r\n\r\n").await
     }
 
     /// The next chunk of a streamed body; `None` for the last.

@@ -19,6 +19,8 @@ use std::{
     time::Duration,
 };
 
+#[cfg(all(feature = "http", feature = "server"))]
+pub(crate) use sending::write_cancel;
 pub(crate) use serving::{Permit, Replies, panicked};
 
 use bytes::Bytes;

@@ -135,7 +135,7 @@ impl Drop for Sending {
     }
 }
 
-pub(super) fn write_cancel(out: &mut Vec<u8>, id: &RequestId, reason: &str) {
+pub(crate) fn write_cancel(out: &mut Vec<u8>, id: &RequestId, reason: &str) {
     out.extend_from_slice(
         br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#,
     );

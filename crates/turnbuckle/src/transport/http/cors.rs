@@ -13,10 +13,21 @@ use super::{
 use crate::envelope::mirror;
 
 /// The headers of a request that pages may set; those of arguments come on top.
-const REQUEST_HEADERS: &[&str] =
-    &["accept", "authorization", "content-type", mirror::METHOD, mirror::NAME, mirror::VERSION];
+const REQUEST_HEADERS: &[&str] = &[
+    "accept",
+    "authorization",
+    "content-type",
+    "last-event-id",
+    mirror::METHOD,
+    mirror::NAME,
+    mirror::VERSION,
+    "mcp-session-id",
+];
 /// The headers of an answer that pages may read, besides those that they always may.
-const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static("retry-after, www-authenticate");
+const RESPONSE_HEADERS: HeaderValue =
+    HeaderValue::from_static("mcp-session-id, retry-after, www-authenticate");
+/// The methods that pages may use: the last two are for sessions.
+const METHODS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
 /// For how many seconds a browser need not ask again. Chromium remembers no longer than this.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 
@@ -48,7 +59,7 @@ impl Cors {
         let origin = self.listed(headers)?.clone();
         let mut answer = HeaderMap::new();
         answer.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        answer.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST"));
+        answer.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
         if let Some(allowed) = allowed_among(headers) {
             answer.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
         }

@@ -25,17 +25,17 @@ const METHOD: (&str, &str) = ("access-control-request-method", "POST");
 #[test]
 fn a_listed_page_may_send_what_the_protocol_needs() {
     let asked = "Content-Type, accept,authorization , MCP-Protocol-Version,mcp-method,mcp-name,\
-                 Mcp-Param-Region, x-evil, mcp-param-, cookie, b\u{7f}d";
+                 Mcp-Param-Region, Mcp-Session-Id, Last-Event-ID, x-evil, mcp-param-, cookie, b\u{7f}d";
     let headers = "access-control-request-headers";
     let asked: String = asked.chars().filter(|letter| *letter != '\u{7f}').collect();
     let answer =
         cors().preflight(&Method::OPTIONS, &map(&[ORIGIN, METHOD, (headers, &asked)])).unwrap();
     assert_eq!(text(&answer, "access-control-allow-origin").unwrap(), ORIGIN.1);
-    assert_eq!(text(&answer, "access-control-allow-methods").unwrap(), "POST");
+    assert_eq!(text(&answer, "access-control-allow-methods").unwrap(), "POST, GET, DELETE");
     assert_eq!(
         text(&answer, "access-control-allow-headers").unwrap(),
         "content-type, accept, authorization, mcp-protocol-version, mcp-method, mcp-name, \
-         mcp-param-region"
+         mcp-param-region, mcp-session-id, last-event-id"
     );
     assert_eq!(text(&answer, "access-control-max-age").unwrap(), "7200");
     assert!(text(&answer, "vary").unwrap().contains("origin"));
@@ -69,7 +69,8 @@ fn what_is_no_preflight_of_a_listed_page_is_left_to_the_guard() {
 fn answers_are_readable_for_listed_pages_only_and_vary_for_all() {
     let answer = cors().headers(&map(&[("origin", "HTTP://localhost:3000")]));
     assert_eq!(text(&answer, "access-control-allow-origin").unwrap(), "HTTP://localhost:3000");
-    assert!(text(&answer, "access-control-expose-headers").unwrap().contains("www-authenticate"));
+    let exposed = text(&answer, "access-control-expose-headers").unwrap();
+    assert!(exposed.contains("www-authenticate") && exposed.contains("mcp-session-id"));
     assert_eq!(text(&answer, "vary").unwrap(), "origin");
     for pairs in [&[][..], &[("origin", "http://localhost")], &[("origin", "null")]] {
         let answer = cors().headers(&map(pairs));

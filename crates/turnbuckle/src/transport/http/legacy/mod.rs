@@ -6,6 +6,8 @@
 #[cfg(feature = "server")]
 pub(crate) mod events;
 #[cfg(feature = "server")]
+pub(in crate::transport::http) mod server;
+#[cfg(feature = "server")]
 pub(crate) mod sessions;
 pub(crate) mod sse_2024;
 #[cfg(feature = "server")]

@@ -94,10 +94,13 @@ impl Accepting {
         sse.iter().for_each(SseService::shutdown);
         // The tasks hold receivers until they end; none left is fine too.
         let _ = close.send(());
-        if timeout(deadline, all(&mut tasks)).await.is_err() {
+        // Calls whose client went away may finish as well: it may come back elsewhere.
+        let live = &service.0.legacy.live;
+        if timeout(deadline, async { tokio::join!(all(&mut tasks), live.quiet()) }).await.is_err() {
             drain.advance(Phase::Over);
             sse.iter().for_each(SseService::end);
-            let _ = timeout(LAST_WORDS, all(&mut tasks)).await;
+            let _ =
+                timeout(LAST_WORDS, async { tokio::join!(all(&mut tasks), live.quiet()) }).await;
             tasks.shutdown().await;
         }
         let mut report = drain.report();

@@ -19,15 +19,25 @@ use crate::{dispatch::Outcome, envelope::status};
 /// A result this long is sent as it is rather than copied next to its envelope.
 const LARGE: usize = 16 * 1024;
 
+/// Which status an answer has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Statuses {
+    /// The one that goes with its error.
+    ByError,
+    /// In the legacy era an error is an answer like any other.
+    AlwaysOk,
+}
+
 /// The answer to a request that had nothing to say before it ended, or said it all at once.
-pub(super) fn done(id: &RequestId, done: Done) -> Response<HttpBody> {
+pub(super) fn done(id: &RequestId, statuses: Statuses, done: Done) -> Response<HttpBody> {
     if !done.said.is_empty() {
         return events(HttpBody::pieces(last_event(id, done)));
     }
     let status = match (&done.outcome, done.ended) {
         // The client may ask another server.
         (_, Ended::Cancelled) => StatusCode::SERVICE_UNAVAILABLE,
-        (outcome, _) => status_of(outcome),
+        (outcome, _) if statuses == Statuses::ByError => status_of(outcome),
+        _ => StatusCode::OK,
     };
     json(status, pieces(Vec::new(), Framing::Plain, id, done.outcome))
 }
@@ -37,8 +47,27 @@ pub(super) fn outcome(id: &RequestId, outcome: Outcome) -> Response<HttpBody> {
     json(status_of(&outcome), pieces(Vec::new(), Framing::Plain, id, outcome))
 }
 
+/// An outcome with a status that does not follow from it.
+pub(in crate::transport::http) fn outcome_as(
+    status: StatusCode,
+    id: &RequestId,
+    outcome: Outcome,
+) -> Response<HttpBody> {
+    json(status, pieces(Vec::new(), Framing::Plain, id, outcome))
+}
+
+/// JSON that is written already.
+pub(in crate::transport::http) fn text(status: StatusCode, text: Vec<u8>) -> Response<HttpBody> {
+    json(status, [text.into(), Bytes::new(), Bytes::new()])
+}
+
+/// An event stream that has ended without an event.
+pub(in crate::transport::http) fn ended_events() -> Response<HttpBody> {
+    events(HttpBody::default())
+}
+
 /// An error that was found before anything ran.
-pub(super) fn error(
+pub(in crate::transport::http) fn error(
     status: StatusCode,
     id: Option<&RequestId>,
     error: &RpcError,
@@ -64,7 +93,7 @@ pub(super) fn refused(refusal: Refusal) -> Response<HttpBody> {
 }
 
 /// An answer without a body.
-pub(super) fn empty(status: StatusCode) -> Response<HttpBody> {
+pub(in crate::transport::http) fn empty(status: StatusCode) -> Response<HttpBody> {
     let mut response = Response::new(HttpBody::default());
     *response.status_mut() = status;
     response
@@ -128,8 +157,8 @@ fn json(status: StatusCode, pieces: Pieces) -> Response<HttpBody> {
     response
 }
 
-/// An answer that is an event stream.
-pub(super) fn events(body: HttpBody) -> Response<HttpBody> {
+/// Events, as they come.
+pub(in crate::transport::http) fn events(body: HttpBody) -> Response<HttpBody> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -22,7 +22,8 @@ pub(super) type Pieces = [Bytes; 3];
 
 /// The body of an answer.
 ///
-/// Of a call that streams it is where the handler runs: dropping it drops the handler.
+/// Of a call that streams it is where the handler runs: dropping it drops the handler. In a session
+/// of the legacy era the handler runs elsewhere, and goes on.
 ///
 /// ```
 /// use http_body::Body;
@@ -58,7 +59,7 @@ impl HttpBody {
         HttpBody(Kind::Stream(Box::new(running)))
     }
 
-    pub(super) fn other(
+    pub(in crate::transport::http) fn other(
         body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
     ) -> HttpBody {
         HttpBody(Kind::Other(Box::pin(body)))

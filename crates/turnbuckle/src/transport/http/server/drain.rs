@@ -1,16 +1,21 @@
 //! Owns the end of an endpoint: which requests run, and what they are told when it closes.
 //! Does not own the connections they came on.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU8, AtomicU64, Ordering},
+use std::{
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
 };
+
+use tokio::sync::Notify;
 
 use super::queue::Queue;
 
 /// How far an endpoint has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::transport::http) enum Phase {
     /// It serves.
     Open,
     /// Streams that would never end are ended; calls may finish.
@@ -21,7 +26,7 @@ pub(super) enum Phase {
 
 /// How a request ended, as far as a report tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(in crate::transport::http) enum Ended {
     Finished,
     /// A stream that was told that this is the end.
     Farewell,
@@ -53,9 +58,11 @@ pub struct HttpReport {
 
 /// The requests that wait, and what they wait under.
 #[derive(Default)]
-pub(super) struct Drain {
+pub(in crate::transport::http) struct Drain {
     phase: AtomicU8,
     waiting: Mutex<Waiting>,
+    /// Wakes tasks of their own, which have no place.
+    advanced: Notify,
     finished: AtomicU64,
     cancelled: AtomicU64,
     listeners: AtomicU64,
@@ -69,7 +76,7 @@ struct Waiting {
 }
 
 impl Drain {
-    pub(super) fn phase(&self) -> Phase {
+    pub(in crate::transport::http) fn phase(&self) -> Phase {
         match self.phase.load(Ordering::Acquire) {
             0 => Phase::Open,
             1 => Phase::Draining,
@@ -78,11 +85,25 @@ impl Drain {
     }
 
     /// Goes on to `phase`, never back, and makes every request that waits look at it.
-    pub(super) fn advance(&self, phase: Phase) {
+    pub(in crate::transport::http) fn advance(&self, phase: Phase) {
         // Before the lock: a request that enters after it sees the new phase.
         self.phase.fetch_max(phase as u8, Ordering::AcqRel);
         let queues: Vec<_> = self.lock().places.iter().flatten().cloned().collect();
         queues.iter().for_each(|queue| queue.wake());
+        self.advanced.notify_waiters();
+    }
+
+    /// Resolves once it has come this far. Dropping the future has no effect.
+    pub(in crate::transport::http) async fn reached(&self, phase: Phase) {
+        loop {
+            let mut advanced = pin!(self.advanced.notified());
+            // Before the look, so that no change falls between the two.
+            advanced.as_mut().enable();
+            if self.phase() >= phase {
+                return;
+            }
+            advanced.await;
+        }
     }
 
     /// Enters a request that is about to wait.
@@ -104,7 +125,7 @@ impl Drain {
     }
 
     /// Counts the end of a request, if it is part of the endpoint's end.
-    pub(super) fn count(&self, ended: Ended) {
+    pub(in crate::transport::http) fn count(&self, ended: Ended) {
         if self.phase() == Phase::Open {
             return;
         }

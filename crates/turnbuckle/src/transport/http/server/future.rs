@@ -15,27 +15,32 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use turnbuckle_types::{
-    RpcError,
-    jsonrpc::{self, Frame, Message, Notification, Request, Role},
+    Era, Method, Revision, RpcError,
+    jsonrpc::{self, Fault, Frame, Message, Notification, Request, Role},
 };
 
 use super::{
+    super::legacy::{server as legacy, sessions::Principal},
     Endpoint, answer,
     body::HttpBody,
     queue::Queue,
     receive::Receiving,
     running::{Polled, Running},
 };
-use crate::dispatch::{
-    Incoming, Note, Reply,
-    duplex::{Permit, Replies, panicked},
+use crate::{
+    dispatch::{
+        BoxFuture, Incoming, Note, Reply,
+        duplex::{Permit, Replies, panicked},
+    },
+    envelope::ladder::is_legacy_message,
 };
 
 pin_project! {
     /// The answer to one HTTP request.
     ///
     /// The handler runs in here, and in the body of the answer once that has begun: dropping
-    /// either drops the handler, which is how a request over HTTP is cancelled.
+    /// either drops the handler, which is how a request over HTTP is cancelled. Requests of
+    /// sessions, which only the legacy era has, go on without either.
     ///
     /// ```
     /// use turnbuckle::{HttpBody, HttpFuture};
@@ -58,28 +63,49 @@ pin_project! {
     enum Stage<B> {
         Reading { #[pin] body: B, receiving: Receiving, asked: Option<Asked> },
         Running { running: Option<Running> },
+        Later { future: BoxFuture<'static, Response<HttpBody>> },
         Answered { response: Option<Response<HttpBody>> },
     }
 }
 
 /// What is known of a request before its body.
-struct Asked {
-    endpoint: Arc<Endpoint>,
-    headers: HeaderMap,
+pub(in crate::transport::http) struct Asked {
+    pub(in crate::transport::http) endpoint: Arc<Endpoint>,
+    pub(in crate::transport::http) headers: HeaderMap,
+    /// Who asks, where that matters.
+    pub(in crate::transport::http) principal: Option<Principal>,
 }
 
 /// What a message has become.
-enum Begun {
+pub(in crate::transport::http) enum Begun {
     Answered(Response<HttpBody>),
     Running(Running),
+    /// Something else finds the answer, and may wait for it.
+    Later(BoxFuture<'static, Response<HttpBody>>),
+}
+
+impl<B> From<Begun> for Stage<B> {
+    fn from(begun: Begun) -> Stage<B> {
+        match begun {
+            Begun::Answered(response) => Stage::Answered { response: Some(response) },
+            Begun::Running(running) => Stage::Running { running: Some(running) },
+            Begun::Later(future) => Stage::Later { future },
+        }
+    }
 }
 
 impl<B> HttpFuture<B> {
     /// Reads the body first.
-    pub(super) fn read(endpoint: Arc<Endpoint>, headers: HeaderMap, body: B) -> HttpFuture<B> {
+    pub(super) fn read(asked: Asked, body: B) -> HttpFuture<B> {
+        let endpoint = &asked.endpoint;
         let receiving = Receiving::new(endpoint.limits.body_bytes, endpoint.held.clone());
-        let asked = Some(Asked { endpoint, headers });
+        let asked = Some(asked);
         HttpFuture { stage: Stage::Reading { body, receiving, asked }, sharing: None }
+    }
+
+    /// Has no body to read.
+    pub(super) fn begun(begun: Begun) -> HttpFuture<B> {
+        HttpFuture { stage: begun.into(), sharing: None }
     }
 
     /// Has its answer already.
@@ -123,14 +149,12 @@ fn poll_stage<B: Body>(
                 }
             }
             Projected::Running { running } => return poll_running(running, context),
+            Projected::Later { future } => return future.as_mut().poll(context),
             Projected::Answered { response } => {
                 return response.take().map_or(Poll::Pending, Poll::Ready);
             }
         };
-        stage.set(match next {
-            Begun::Answered(response) => Stage::Answered { response: Some(response) },
-            Begun::Running(running) => Stage::Running { running: Some(running) },
-        });
+        stage.set(next.into());
     }
 }
 
@@ -141,7 +165,7 @@ fn poll_running(
 ) -> Poll<Response<HttpBody>> {
     let Some(handler) = running else { return Poll::Pending };
     let response = match ready!(handler.poll(context)) {
-        Polled::Done(done) => answer::done(&handler.id, done),
+        Polled::Done(done) => answer::done(&handler.id, handler.statuses, done),
         Polled::Said | Polled::Quiet => match running.take() {
             Some(running) => answer::stream(running),
             None => return Poll::Pending,
@@ -157,7 +181,11 @@ fn begin(asked: Asked, text: Bytes) -> Begun {
     let refused = |message: &'static str| {
         Begun::Answered(answer::fault(None, &RpcError::invalid_request(message)))
     };
-    match jsonrpc::parse(text, depth) {
+    let message = jsonrpc::parse(text, depth);
+    if asked.endpoint.legacy.is_served() && is_legacy(&message, &asked.headers) {
+        return legacy::begin(asked, message);
+    }
+    match message {
         Ok(Message::Single(Frame::Request(request))) => start(asked, request),
         Ok(Message::Single(Frame::Notification(Notification { method, params }))) => {
             // A cancellation cancels nothing here: the request's own stream would be closed.
@@ -175,8 +203,36 @@ fn begin(asked: Asked, text: Bytes) -> Begun {
     }
 }
 
+/// Whether a message belongs to the legacy era. One that can't be read belongs to none, unless it
+/// answers something: only that era asks.
+fn is_legacy(message: &Result<Message, Fault>, headers: &HeaderMap) -> bool {
+    let params = match message {
+        Ok(Message::Single(Frame::Request(request))) => {
+            if !is_legacy_message(Some(&request.params), headers) {
+                return false;
+            }
+            // Outside a session one that only the other era has can't be meant otherwise.
+            return legacy::has_session(headers) || !is_modern_only(&request.method);
+        }
+        Ok(Message::Single(Frame::Notification(note))) => Some(&note.params),
+        Ok(Message::Single(Frame::Response(_)) | Message::Batch(_)) => None,
+        Err(fault) if fault.role == Role::Response => None,
+        Err(_) => return false,
+    };
+    is_legacy_message(params, headers)
+}
+
+fn is_modern_only(method: &str) -> bool {
+    let is_legacy = |method: Method| {
+        let exists =
+            |revision: &Revision| revision.era() == Era::Legacy && method.exists_in(*revision);
+        Revision::ALL.iter().any(exists)
+    };
+    Method::from_name(method).is_some_and(|method| !is_legacy(method))
+}
+
 fn start(asked: Asked, request: Request) -> Begun {
-    let Asked { endpoint, headers } = asked;
+    let Asked { endpoint, headers, .. } = asked;
     let Request { id, method, params } = request;
     let limit = endpoint.limits.http_in_flight;
     let Ok(permit) = Permit::take(&endpoint.in_flight, limit) else {
@@ -206,6 +262,7 @@ impl<B> fmt::Debug for HttpFuture<B> {
         let stage = match &self.stage {
             Stage::Reading { .. } => "reading",
             Stage::Running { .. } => "running",
+            Stage::Later { .. } => "later",
             Stage::Answered { .. } => "answered",
         };
         f.debug_tuple("HttpFuture").field(&stage).finish()

@@ -5,16 +5,16 @@
 
 mod accept;
 mod address;
-mod answer;
+pub(super) mod answer;
 mod body;
-mod drain;
-pub(in crate::transport::http) mod front;
-mod future;
+pub(super) mod drain;
+pub(super) mod front;
+pub(super) mod future;
 mod gate;
-pub(in crate::transport::http) mod idle;
-mod queue;
+pub(super) mod idle;
+pub(super) mod queue;
 mod receive;
-mod running;
+pub(super) mod running;
 mod serving;
 mod sniff;
 
@@ -27,7 +27,7 @@ use std::{
 };
 
 use bytes::Buf;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, request};
 use http_body::Body;
 use turnbuckle_types::{
     Raw, Revision, RpcError,
@@ -40,13 +40,19 @@ pub use drain::HttpReport;
 pub use future::HttpFuture;
 pub use serving::{BoundHttp, ServingHttp};
 
-use super::legacy::{Host, Session, sessions::SessionRecord, token::Handshake};
+use super::legacy::{
+    Host, Session,
+    server::{self as legacy, Legacy, Settings},
+    sessions::{Principal, SessionRecord},
+    token::Handshake,
+};
 use crate::{
     dispatch::{Incoming, Note, Reply, Serve, duplex::Replies},
     error::{Error, Result},
     limits::Limits,
 };
 use drain::{Drain, Phase};
+use future::Asked;
 use gate::Gate;
 
 /// How long an answer may be silent before a comment keeps it alive.
@@ -73,19 +79,21 @@ pub struct HttpService(Arc<Endpoint>);
 
 /// What all requests to one endpoint share.
 #[derive(Clone)]
-struct Endpoint {
-    host: Arc<dyn Host>,
+pub(super) struct Endpoint {
+    pub(super) host: Arc<dyn Host>,
     /// What serves the modern era.
     serve: Arc<dyn Serve>,
     /// Why nothing can be served.
     problem: Option<Arc<str>>,
     gate: Gate,
-    limits: Limits,
-    keep_alive: Duration,
-    in_flight: Arc<AtomicUsize>,
+    pub(super) limits: Limits,
+    pub(super) keep_alive: Duration,
+    pub(super) in_flight: Arc<AtomicUsize>,
     /// Bytes of bodies that are being received.
     held: Arc<AtomicUsize>,
-    drain: Arc<Drain>,
+    pub(super) drain: Arc<Drain>,
+    /// What the other era needs besides.
+    pub(super) legacy: Legacy,
 }
 
 impl HttpService {
@@ -96,6 +104,7 @@ impl HttpService {
         };
         HttpService(Arc::new(Endpoint {
             serve: host.stateless(),
+            legacy: Legacy::new(host.served()),
             host,
             problem,
             gate: Gate::new(limits.body_bytes),
@@ -136,6 +145,14 @@ impl HttpService {
         self.changed(|endpoint| endpoint.keep_alive = window)
     }
 
+    pub(super) fn legacy(self, change: impl FnOnce(&mut Settings)) -> HttpService {
+        self.changed(|endpoint| change(&mut endpoint.legacy.settings))
+    }
+
+    pub(super) fn live_sessions(&self) -> usize {
+        self.0.legacy.live.len()
+    }
+
     /// Looks whether everything that was said fits together: the server's tools, hosts,
     /// origins. A service with a problem answers every request with status 500.
     pub fn check(&self) -> Result<()> {
@@ -171,11 +188,33 @@ impl HttpService {
             return HttpFuture::ready(response);
         }
         let sharing = endpoint.gate.sharing(&head.headers);
-        let future = match endpoint.gate.judge(&head) {
-            Some(response) => HttpFuture::ready(response),
-            None => HttpFuture::read(endpoint.clone(), head.headers, body),
+        let future = if head.method != Method::POST {
+            self.answer_method(head)
+        } else if let Some(response) = endpoint.gate.judge(&head) {
+            HttpFuture::ready(response)
+        } else {
+            HttpFuture::read(self.asked(head), body)
         };
         future.sharing(sharing)
+    }
+
+    /// Answers what is no POST: only sessions know such requests.
+    fn answer_method<B>(&self, head: request::Parts) -> HttpFuture<B> {
+        let endpoint = &self.0;
+        if let Some(refused) = endpoint.gate.judge_caller(&head.uri, &head.headers) {
+            return HttpFuture::ready(refused);
+        }
+        if let Some(refusal) = endpoint.legacy.refuse_method(&head.method, &head.headers) {
+            return HttpFuture::ready(answer::refused(refusal));
+        }
+        let method = head.method.clone();
+        HttpFuture::begun(legacy::begin_method(self.asked(head), &method))
+    }
+
+    fn asked(&self, head: request::Parts) -> Asked {
+        let is_legacy = self.0.legacy.is_served();
+        let principal = is_legacy.then(|| head.extensions.get::<Principal>().cloned()).flatten();
+        Asked { endpoint: self.0.clone(), headers: head.headers, principal }
     }
 }
 

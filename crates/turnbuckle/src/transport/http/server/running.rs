@@ -11,6 +11,7 @@ use turnbuckle_types::{RequestId, RpcError};
 
 use super::{
     Endpoint,
+    answer::Statuses,
     drain::{Ended, Phase},
     idle::Idle,
     queue::{Parked, Queue},
@@ -19,7 +20,7 @@ use crate::dispatch::{BoxFuture, Outcome, duplex::panicked};
 
 /// A request whose handler has not ended. Whoever holds it polls the handler; dropping it
 /// is the cancel.
-pub(super) struct Running {
+pub(in crate::transport::http) struct Running {
     pub(super) id: RequestId,
     /// `None` once it has ended.
     handler: Option<BoxFuture<'static, Outcome>>,
@@ -29,6 +30,7 @@ pub(super) struct Running {
     idle: Idle,
     /// Where the endpoint's end finds this request, once it waits.
     place: Option<usize>,
+    pub(super) statuses: Statuses,
 }
 
 /// What polling a handler has come to.
@@ -51,14 +53,21 @@ pub(super) struct Done {
 }
 
 impl Running {
-    pub(super) fn new(
+    pub(in crate::transport::http) fn new(
         id: RequestId,
         handler: BoxFuture<'static, Outcome>,
         queue: Arc<Queue>,
         endpoint: Arc<Endpoint>,
     ) -> Running {
         let idle = Idle::new(endpoint.keep_alive);
-        Running { id, handler: Some(handler), queue, endpoint, idle, place: None }
+        let statuses = Statuses::ByError;
+        Running { id, handler: Some(handler), queue, endpoint, idle, place: None, statuses }
+    }
+
+    /// An error that it ends with is an answer like any other.
+    pub(in crate::transport::http) fn always_ok(mut self) -> Running {
+        self.statuses = Statuses::AlwaysOk;
+        self
     }
 
     /// Polls the handler. Not to be polled again after `Done`.

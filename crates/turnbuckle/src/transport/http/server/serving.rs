@@ -160,7 +160,10 @@ impl ServingHttp {
         Ok(BoundHttp { listener, service, sse, path, signal, deadline })
     }
 
-    fn changed(mut self, change: impl FnOnce(HttpService) -> HttpService) -> ServingHttp {
+    pub(in crate::transport::http) fn changed(
+        mut self,
+        change: impl FnOnce(HttpService) -> HttpService,
+    ) -> ServingHttp {
         self.service = change(self.service);
         self
     }

@@ -1,0 +1,216 @@
+//! Owns what a program can say about the legacy era over HTTP. Does not own what follows from it.
+
+use std::{sync::Arc, time::Duration};
+
+use super::super::{
+    super::server::{HttpService, ServingHttp},
+    events::{EventStore, MemoryEvents},
+    sessions::{MemorySessions, SessionStore},
+};
+use crate::seal::KeyRing;
+
+/// How long a session is good for.
+const LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// How long clients wait before they come back for a stream.
+const RETRY: Duration = Duration::from_millis(500);
+/// How many records of sessions are kept in memory.
+const RECORDS: usize = 10_000;
+/// How many bytes of events are kept in memory.
+const EVENT_BYTES: usize = 16 << 20;
+
+/// What was said.
+#[derive(Clone)]
+pub(in crate::transport::http) struct Settings {
+    pub(super) keys: KeyRing,
+    pub(super) sessions: Arc<dyn SessionStore>,
+    pub(super) events: Arc<dyn EventStore>,
+    pub(super) lifetime: Duration,
+    pub(super) retry: Duration,
+    answers: Answers,
+    keeping: Keeping,
+}
+
+/// What answers look like.
+#[derive(Clone, Copy, PartialEq)]
+enum Answers {
+    Events,
+    Json,
+}
+
+/// Whether there are sessions.
+#[derive(Clone, Copy, PartialEq)]
+enum Keeping {
+    Sessions,
+    Nothing,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            keys: KeyRing::random(),
+            sessions: Arc::new(MemorySessions::new(RECORDS)),
+            events: Arc::new(MemoryEvents::new(EVENT_BYTES)),
+            lifetime: LIFETIME,
+            retry: RETRY,
+            answers: Answers::Events,
+            keeping: Keeping::Sessions,
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn answers_json(&self) -> bool {
+        self.answers == Answers::Json
+    }
+
+    pub(super) fn keeps_sessions(&self) -> bool {
+        self.keeping == Keeping::Sessions
+    }
+}
+
+/// The legacy era (2024-11-05 to 2025-11-25), which has sessions. The modern one needs none of
+/// this.
+impl HttpService {
+    /// The keys that seal session ids: a random one unless they are set. Replicas that share keys
+    /// and [stores](HttpService::session_store) serve each other's sessions.
+    ///
+    /// ```
+    /// use turnbuckle::{KeyRing, Server};
+    /// // From a secret store, in practice.
+    /// let keys = KeyRing::new([7; 32]).and_accept([3; 32]);
+    /// let service = Server::new("demo", "1.0").into_http().session_keys(keys);
+    /// # let _ = service;
+    /// ```
+    #[must_use]
+    pub fn session_keys(self, keys: KeyRing) -> HttpService {
+        self.legacy(|settings| settings.keys = keys)
+    }
+
+    /// Where the records of sessions are kept: in memory, 10,000 of them, unless it is set.
+    ///
+    /// ```
+    /// use turnbuckle::{MemorySessions, Server};
+    /// let service =
+    ///     Server::new("demo", "1.0").into_http().session_store(MemorySessions::new(100));
+    /// # let _ = service;
+    /// ```
+    #[must_use]
+    pub fn session_store(self, store: impl SessionStore) -> HttpService {
+        self.legacy(|settings| settings.sessions = Arc::new(store))
+    }
+
+    /// Where events are kept for clients that lost their connection: in memory, 16 MiB of them,
+    /// unless it is set.
+    ///
+    /// ```
+    /// use turnbuckle::{MemoryEvents, Server};
+    /// let service =
+    ///     Server::new("demo", "1.0").into_http().event_store(MemoryEvents::new(1 << 20));
+    /// # let _ = service;
+    /// ```
+    #[must_use]
+    pub fn event_store(self, store: impl EventStore) -> HttpService {
+        self.legacy(|settings| settings.events = Arc::new(store))
+    }
+
+    /// How long a session is good for after it was opened: 24 h. Then its client is told to open
+    /// another one.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use turnbuckle::Server;
+    /// let service =
+    ///     Server::new("demo", "1.0").into_http().session_lifetime(Duration::from_secs(3600));
+    /// # let _ = service;
+    /// ```
+    #[must_use]
+    pub fn session_lifetime(self, lifetime: Duration) -> HttpService {
+        self.legacy(|settings| settings.lifetime = lifetime)
+    }
+
+    /// How long clients are told to wait before they come back for a stream that broke off, or
+    /// that a handler [closed](crate::Ctx::close_stream): 500 ms.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use turnbuckle::Server;
+    /// let service = Server::new("demo", "1.0").into_http().retry(Duration::from_secs(2));
+    /// # let _ = service;
+    /// ```
+    #[must_use]
+    pub fn retry(self, wait: Duration) -> HttpService {
+        self.legacy(|settings| settings.retry = wait)
+    }
+
+    /// Answers requests of sessions with JSON, never with a stream. Progress and log messages are
+    /// dropped then, and a handler that asks its client something is refused at once.
+    ///
+    /// ```
+    /// use turnbuckle::Server;
+    /// let service = Server::new("demo", "1.0").into_http().json_only();
+    /// # let _ = service;
+    /// ```
+    #[must_use]
+    pub fn json_only(self) -> HttpService {
+        self.legacy(|settings| settings.answers = Answers::Json)
+    }
+
+    /// Serves legacy clients without sessions: each request for itself, in the revision that its
+    /// header declares, so that any replica can. Nothing is remembered: no log level, no GET
+    /// stream, nothing to resume, no cancellation but by closing the connection; a handler that
+    /// asks its client something is refused at once.
+    ///
+    /// ```
+    /// use turnbuckle::Server;
+    /// let service = Server::new("demo", "1.0").into_http().without_sessions();
+    /// # let _ = service;
+    /// ```
+    #[must_use]
+    pub fn without_sessions(self) -> HttpService {
+        self.legacy(|settings| settings.keeping = Keeping::Nothing)
+    }
+
+    /// How many sessions are in use at the moment: something runs in them, or a stream of theirs is
+    /// open or can still be taken up. One that was merely opened is not.
+    pub fn sessions_in_use(&self) -> usize {
+        self.live_sessions()
+    }
+}
+
+/// The legacy era: each as for [`HttpService`].
+impl ServingHttp {
+    /// See [`HttpService::session_keys`].
+    pub fn session_keys(self, keys: KeyRing) -> ServingHttp {
+        self.changed(|service| service.session_keys(keys))
+    }
+
+    /// See [`HttpService::session_store`].
+    pub fn session_store(self, store: impl SessionStore) -> ServingHttp {
+        self.changed(|service| service.session_store(store))
+    }
+
+    /// See [`HttpService::event_store`].
+    pub fn event_store(self, store: impl EventStore) -> ServingHttp {
+        self.changed(|service| service.event_store(store))
+    }
+
+    /// See [`HttpService::session_lifetime`].
+    pub fn session_lifetime(self, lifetime: Duration) -> ServingHttp {
+        self.changed(|service| service.session_lifetime(lifetime))
+    }
+
+    /// See [`HttpService::retry`].
+    pub fn retry(self, wait: Duration) -> ServingHttp {
+        self.changed(|service| service.retry(wait))
+    }
+
+    /// See [`HttpService::json_only`].
+    pub fn json_only(self) -> ServingHttp {
+        self.changed(HttpService::json_only)
+    }
+
+    /// See [`HttpService::without_sessions`].
+    pub fn without_sessions(self) -> ServingHttp {
+        self.changed(HttpService::without_sessions)
+    }
+}
