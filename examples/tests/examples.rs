@@ -32,6 +32,16 @@ fn progress() {
 }
 
 #[test]
+fn ask() {
+    let expected = concat!(
+        "asked: Write down \"It holds.\"?\n",
+        "asked: for 20 tokens at most\n",
+        "written with {\"sure\":true,\"folder\":\"notes\"}, titled by small-model\n",
+    );
+    assert_eq!(run(env!("CARGO_BIN_EXE_ask"), &[]), expected);
+}
+
+#[test]
 fn socket() {
     assert_eq!(run(env!("CARGO_BIN_EXE_socket"), &[]), "over a socket\n");
 }

@@ -8,10 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use turnbuckle::{
-    Client, ErrorKind, Watch,
-    types::{Era, Raw},
-};
+use turnbuckle::{Client, ErrorKind, Watch, types::Era};
 
 use crate::{
     raw::{Peer, client, client_with, in_both_eras, said},
@@ -307,9 +304,9 @@ async fn a_listen_stream_has_clocks_until_it_is_acknowledged() {
 
 /// A client that takes this long to answer what its server asks.
 fn thoughtful(time: Duration) -> turnbuckle::ClientBuilder {
-    Client::builder().on_request(move |_| async move {
+    Client::builder().on_roots(move || async move {
         pass(time).await;
-        Ok(Raw::from(json!({"roots": []})))
+        Ok(Vec::new())
     })
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use turnbuckle::{
     Client, ErrorKind, Happened, Watch,
-    types::{Era, Raw},
+    types::{ClientCapabilities, Era, Raw, RootsCapability, SamplingCapability},
 };
 use turnbuckle_contract::Count;
 
@@ -39,6 +39,10 @@ contract! { asking unconnected on [memory stdio unix direct] in [legacy]:
     e35_a_question_is_dropped_with_the_call_it_belongs_to,
     e35_a_question_that_the_handler_gives_up_is_dropped,
     e35_a_question_that_fails_is_an_error_of_the_client,
+}
+
+contract! { not_declared on [memory stdio unix direct] in [legacy]:
+    e35_a_question_that_the_client_did_not_declare_is_refused_at_once,
 }
 
 contract! { not_asking on [memory stdio unix direct http] in [modern]:
@@ -165,7 +169,7 @@ struct Asked {
 async fn asked(wire: Wire, era: Era) -> Asked {
     let ours = turnbuckle_contract::Fixture::default();
     let methods = Arc::new(Mutex::new(Vec::new()));
-    let builder = Client::builder().on_request({
+    let builder = Client::builder().capabilities(able()).on_request({
         let (ours, methods) = (ours.clone(), methods.clone());
         move |question| {
             methods.lock().unwrap().push(question.method.to_string());
@@ -182,6 +186,14 @@ async fn asked(wire: Wire, era: Era) -> Asked {
         }
     });
     Asked { rig: Rig::with(wire, era, builder, &[]).await, fixture: ours, methods }
+}
+
+/// A server asks only for what the client has said it has.
+fn able() -> ClientCapabilities {
+    let mut able = ClientCapabilities::new();
+    able.roots = Some(RootsCapability::new());
+    able.sampling = Some(SamplingCapability::new());
+    able
 }
 
 impl Asked {
@@ -226,6 +238,21 @@ async fn e35_a_question_that_fails_is_an_error_of_the_client(wire: Wire, era: Er
     let told = flight.outcome().await.unwrap();
     assert_eq!(told.is_error, Some(true));
     assert!(told.to_text().contains("-32601"), "{}", told.to_text());
+}
+
+async fn e35_a_question_that_the_client_did_not_declare_is_refused_at_once(rig: &Rig) {
+    for (method, capability) in [
+        ("roots/list", "`roots`"),
+        ("sampling/createMessage", "`sampling`"),
+        ("elicitation/create", "`elicitation.form`"),
+        ("tools/list", "no such request"),
+    ] {
+        let told = rig.tool("ask", json!({"key": "k", "method": method})).await.unwrap();
+        assert_eq!(told.is_error, Some(true));
+        assert!(told.to_text().contains(capability), "{}", told.to_text());
+    }
+    // A ping needs nothing.
+    assert_eq!(rig.text("ask", json!({"key": "k", "method": "ping"})).await, "{}");
 }
 
 async fn e35_a_modern_server_can_not_ask(rig: &Rig) {

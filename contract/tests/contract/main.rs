@@ -10,9 +10,10 @@
 //! |---|---|---|
 //! | `a_dispatch`, `b_abandon`, `e_server`, `laws` | client and fixture, over memory, stdio, a Unix socket, in process, HTTP | A, B, E, laws |
 //! | `memory`, `stress` | the same, in great numbers and on many threads | 34, 16, law 1 |
-//! | `client_sends`, `client_hears`, `negotiate`, `calls` | a client; its server is a script | A, B, 35 |
+//! | `client_sends`, `client_hears`, `negotiate`, `calls`, `questions` | a client; its server is a script | A, B, 35 |
 //! | `server_hears`, `server_stops`, `server_leaves`, `server_eras`, `server_pressure` | a fixture; its client is a script | A, B, E, laws |
 //! | `listening` | both, then a client; its server is a script | 22, 35 |
+//! | `words` | both, and what the legacy era must not hear | |
 //! | `child` | a client; its server is a process | laws 6 and 9 |
 //! | `c_client`, `c_client_ids`, `http_answers`, `http_sends`, `http_ways`, `http_negotiate` | a client; its server is a script that speaks HTTP/1.1 and records bytes | C, A over HTTP, 35 |
 //! | `c_http2` | a client; its server is a script that speaks HTTP/2 | C |
@@ -43,6 +44,7 @@ mod laws;
 mod listening;
 mod memory;
 mod negotiate;
+mod questions;
 mod raw;
 mod rig;
 mod secure;
@@ -53,3 +55,4 @@ mod server_pressure;
 mod server_stops;
 mod stress;
 mod web;
+mod words;

@@ -232,7 +232,9 @@ impl Served {
 /// What opens a legacy connection.
 pub(crate) fn initialize(version: &str) -> Value {
     let info = json!({"name": "script", "version": "1"});
-    let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": info});
+    // A server asks only for what its client has.
+    let able = json!({"roots": {}, "sampling": {}});
+    let params = json!({"protocolVersion": version, "capabilities": able, "clientInfo": info});
     json!({"jsonrpc": "2.0", "id": "open", "method": "initialize", "params": params})
 }
 

@@ -77,6 +77,15 @@ impl Revision {
         matches!(self, Self::V2025_11_25)
     }
 
+    /// What the structured output of a tool may be in this revision.
+    pub const fn structured_output(self) -> StructuredOutput {
+        match self {
+            Self::V2024_11_05 | Self::V2025_03_26 => StructuredOutput::None,
+            Self::V2025_06_18 | Self::V2025_11_25 => StructuredOutput::Objects,
+            Self::V2026_07_28 => StructuredOutput::Anything,
+        }
+    }
+
     /// Whether JSON-RPC batches exist in this revision.
     pub const fn has_batches(self) -> bool {
         matches!(self, Self::V2025_03_26)
@@ -87,6 +96,22 @@ impl fmt::Display for Revision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// What the structured output of a tool may be.
+///
+/// ```
+/// use turnbuckle_types::{Revision, StructuredOutput};
+/// assert_eq!(Revision::V2025_06_18.structured_output(), StructuredOutput::Objects);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StructuredOutput {
+    /// There is none.
+    None,
+    /// An object, and nothing else.
+    Objects,
+    /// Any JSON.
+    Anything,
 }
 
 /// A string that names no published revision.

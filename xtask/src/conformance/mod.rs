@@ -19,10 +19,11 @@ use self::verdict::{Row, judge};
 use crate::workspace;
 
 const USAGE: &str = "\
-usage: cargo xtask conformance [--server|--client] [--scenario NAME] [--all] [--write]
+usage: cargo xtask conformance [--server|--client] [--scenario NAME] [--repeat COUNT] [--all] [--write]
 
   --server, --client   only scenarios of this role
   --scenario NAME      only this one, whether or not it is expected to pass
+  --repeat COUNT       each run of that scenario so often; says how many passed
   --all                also what is not expected to pass yet; an error if it does
   --write              put the table into docs/conformance.md; needs --all and both roles";
 
@@ -54,19 +55,26 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         false => None,
     };
     let mut rows = Vec::new();
-    for (index, run) in chosen.iter().enumerate() {
-        eprint!("[{}/{}] {run}: ", index + 1, chosen.len());
+    let attempts: Vec<(&Run, u32)> = chosen
+        .iter()
+        .flat_map(|run| (1..=options.repeat.unwrap_or(1)).map(move |attempt| (*run, attempt)))
+        .collect();
+    for (index, (run, attempt)) in attempts.iter().enumerate() {
+        eprint!("[{}/{}] {run}: ", index + 1, attempts.len());
         let target = suite::Target {
             client: &fixtures.client,
             url: server.as_ref().map_or("", |server| server.url.as_str()),
         };
-        let outcome = suite.run(run, target, deadline)?;
+        let outcome = suite.run(run, *attempt, target, deadline)?;
         let verdict = judge(run, expectations.of(run), &outcome);
         eprintln!("{}", report::word(&verdict));
         rows.push(Row { run: (*run).clone(), verdict, outcome });
     }
     drop(server);
-    print!("{}", report::table(&rows));
+    match options.repeat {
+        Some(_) => print!("{}", report::tally(&rows)),
+        None => print!("{}", report::table(&rows)),
+    }
     surprises.extend(report::surprises(&rows));
     if options.write {
         report::write_page(&root.join("docs/conformance.md"), &rows)?;
@@ -81,6 +89,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 struct Options {
     role: Option<Role>,
     scenario: Option<String>,
+    repeat: Option<u32>,
     all: bool,
     write: bool,
 }
@@ -96,13 +105,18 @@ impl Options {
                 "--scenario" => {
                     options.scenario = Some(words.next().ok_or(USAGE)?.to_owned());
                 }
+                "--repeat" => {
+                    let count = words.next().and_then(|word| word.parse().ok());
+                    options.repeat = Some(count.filter(|count| *count > 0).ok_or(USAGE)?);
+                }
                 "--all" => options.all = true,
                 "--write" => options.write = true,
                 _ => return Err(USAGE.to_owned()),
             }
         }
         let whole = options.all && options.role.is_none() && options.scenario.is_none();
-        if options.write && !whole {
+        let repeats_all = options.repeat.is_some() && options.scenario.is_none();
+        if (options.write && !whole) || repeats_all {
             return Err(USAGE.to_owned());
         }
         Ok(options)
@@ -152,6 +166,10 @@ mod tests {
         for line in ["--scenario", "--server --client", "--write", "--write --all --client", "-x"] {
             assert!(options(line).is_err(), "{line}");
         }
+        for line in ["--repeat 3", "--scenario a --repeat", "--scenario a --repeat 0"] {
+            assert!(options(line).is_err(), "{line}");
+        }
+        assert_eq!(options("--scenario a --repeat 50").unwrap().repeat, Some(50));
         assert!(options("--all --write").is_ok());
     }
 }

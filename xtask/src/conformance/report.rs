@@ -27,6 +27,17 @@ pub(crate) fn table(rows: &[Row]) -> String {
     text
 }
 
+/// A line for each run that was repeated: how often it passed.
+pub(crate) fn tally(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for rows in rows.chunk_by(|one, next| one.run == next.run) {
+        let passed = rows.iter().filter(|row| is_pass(&row.verdict)).count();
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{}: {passed} of {} passed", rows[0].run, rows.len());
+    }
+    text
+}
+
 fn is_pass(verdict: &Verdict) -> bool {
     !matches!(verdict, Verdict::NotYet(_) | Verdict::Failed(_))
 }
@@ -114,6 +125,15 @@ mod tests {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         assert_eq!(cells[1..10], ["server", "`s`", "r", "3", "2", "1", "1", "1", "FAIL"]);
         assert!(table.ends_with("\n0 of 1 pass.\n"));
+    }
+
+    #[test]
+    fn repeated_runs_are_counted() {
+        let bad = || Verdict::Failed(Vec::new());
+        let verdicts = [Verdict::Passed, bad(), Verdict::PassedAlready];
+        let mut rows: Vec<Row> = verdicts.map(|verdict| row("a", &[], verdict)).into();
+        rows.push(row("b", &[], bad()));
+        assert_eq!(tally(&rows), "server a r: 2 of 3 passed\nserver b r: 0 of 1 passed\n");
     }
 
     #[test]

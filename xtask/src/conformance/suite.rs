@@ -129,15 +129,17 @@ impl Suite {
         if runs.is_empty() { Err("the suite lists no scenarios".to_owned()) } else { Ok(runs) }
     }
 
-    /// Runs one scenario alone: only then does the suite mind how the client ended.
+    /// Runs one scenario alone: only then does the suite mind how the client ended. No two
+    /// attempts leave their results in one folder.
     pub(crate) fn run(
         &self,
         run: &Run,
+        attempt: u32,
         target: Target<'_>,
         deadline: Instant,
     ) -> Result<Outcome, String> {
         let deadline = deadline.min(Instant::now() + ONE);
-        let folder = self.results().join(run.to_string().replace(['/', ' '], "."));
+        let folder = self.results().join(folder_name(run, attempt));
         create(&folder)?;
         let mut command = process::command(&self.0.node);
         command.arg(&self.0.program).env("NO_COLOR", "1");
@@ -160,6 +162,11 @@ impl Suite {
         let client_complaint = complaint(&read(&log)?);
         Ok(Outcome { checks, exit: status.and_then(|status| status.code()), client_complaint })
     }
+}
+
+fn folder_name(run: &Run, attempt: u32) -> String {
+    let name = run.to_string().replace(['/', ' '], ".");
+    if attempt == 1 { name } else { format!("{name}.{attempt}") }
 }
 
 fn file_name(path: &Path) -> String {
@@ -232,6 +239,14 @@ mod tests {
         assert_eq!(wires(Role::Client, "2025-03-26"), [STATEFUL]);
         assert_eq!(wires(Role::Server, "extension"), [STATELESS]);
         assert_eq!(wires(Role::Client, "extension"), both);
+    }
+
+    #[test]
+    fn each_attempt_has_a_folder() {
+        let run =
+            Run { role: Role::Client, scenario: "auth/x".to_owned(), revision: "r".to_owned() };
+        assert_eq!(folder_name(&run, 1), "client.auth.x.r");
+        assert_eq!(folder_name(&run, 12), "client.auth.x.r.12");
     }
 
     #[test]

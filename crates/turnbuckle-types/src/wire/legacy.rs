@@ -12,7 +12,7 @@
 //! | a choice with titles, or of several | 2025-11-25 | a choice of one, with `enumNames` |
 //! | `elicitation` without forms | 2025-11-25 | nothing |
 //! | `elicitationId`, if absent | (2025-11-25 only) | the URL |
-//! | structured content, output schema that is no object | 2026-07-28 | nothing |
+//! | structured content, output schema that is no object | 2026-07-28 | nothing: a server that has some wraps it first |
 
 use serde::Deserialize;
 

@@ -13,6 +13,7 @@ use turnbuckle_types::{
     jsonrpc::{Fault, Text},
 };
 
+use super::callbacks::Callbacks;
 use crate::dispatch::{BoxFuture, Incoming, Note, Outcome, Reply, Serve, duplex::Replies};
 
 /// A question that a legacy server asks its client.
@@ -31,6 +32,7 @@ pub(super) type OnStrayError = Arc<dyn Fn(&RpcError) + Send + Sync>;
 
 /// The client's side of a connection that serves.
 pub(super) struct Answers {
+    pub(super) callbacks: Callbacks,
     pub(super) on_request: Option<OnRequest>,
     pub(super) on_notification: Option<OnNotification>,
     pub(super) on_stray_error: Option<OnStrayError>,
@@ -43,6 +45,14 @@ impl Answers {
     fn era(&self) -> Option<Era> {
         self.revision.get().map(|revision| revision.era())
     }
+
+    /// What the user's own function says, if there is one. It does not run before it is polled.
+    fn untyped(&self, request: &Incoming) -> Option<BoxFuture<'static, Outcome>> {
+        let on_request = self.on_request.clone()?;
+        let method = request.method.clone();
+        let question = ServerRequest { method, params: request.params.raw.clone() };
+        Some(Box::pin(async move { on_request(question).await }))
+    }
 }
 
 impl Serve for Answers {
@@ -52,19 +62,21 @@ impl Serve for Answers {
         if self.era() == Some(Era::Modern) {
             return Reply::Never;
         }
-        if Method::from_name(&request.method) == Some(Method::Ping) {
+        let method = Method::from_name(&request.method);
+        if method == Some(Method::Ping) {
             return Reply::Now(Ok(Raw::empty_object()));
         }
-        let Some(on_request) = &self.on_request else {
+        let typed = method.zip(self.revision.get().copied()).and_then(|(method, revision)| {
+            self.callbacks.answer(method, &request.params, revision)
+        });
+        let Some(answer) = typed.or_else(|| self.untyped(&request)) else {
             return Reply::Now(Err(RpcError::method_not_found(&request.method)));
         };
-        let question = ServerRequest { method: request.method, params: request.params.raw };
-        let (on_request, answering) = (on_request.clone(), self.answering.clone());
-        let permit = request.permit;
+        let (answering, permit) = (self.answering.clone(), request.permit);
         Reply::Later(Box::pin(async move {
             // Calls in flight don't run out of time because of us.
             let _paused = answering.pause();
-            let outcome = on_request(question).await;
+            let outcome = answer.await;
             drop(permit);
             outcome
         }))

@@ -16,6 +16,7 @@ use turnbuckle_types::{
 use super::{
     Client, Inner, ServerFacts, Timeouts,
     answer::{Answering, Answers, OnNotification, OnRequest, OnStrayError, ServerRequest},
+    callbacks::Callbacks,
     failure::{obituary, with_junk, with_probe},
     negotiate::{Attempt, Observation, Verdict, agreed, judge},
 };
@@ -50,7 +51,7 @@ use super::failure::legacy_http;
 #[must_use = "a builder does nothing until a connection is made with it"]
 pub struct ClientBuilder {
     info: Implementation,
-    capabilities: ClientCapabilities,
+    pub(super) callbacks: Callbacks,
     pub(super) pinned: Option<Revision>,
     probe_timeout: Duration,
     connect_timeout: Duration,
@@ -67,7 +68,7 @@ impl Default for ClientBuilder {
     fn default() -> ClientBuilder {
         ClientBuilder {
             info: Implementation::new("turnbuckle", env!("CARGO_PKG_VERSION")),
-            capabilities: ClientCapabilities::new(),
+            callbacks: Callbacks::default(),
             pinned: None,
             probe_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(60),
@@ -139,9 +140,10 @@ impl ClientBuilder {
         self
     }
 
-    /// What this client says it can do.
+    /// What this client says it can do, besides what follows from its callbacks. A capability
+    /// that is given here is declared as it stands here.
     pub fn capabilities(mut self, capabilities: ClientCapabilities) -> ClientBuilder {
-        self.capabilities = capabilities;
+        self.callbacks.explicit = capabilities;
         self
     }
 
@@ -190,9 +192,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Answers what a legacy server asks, other than `ping`. The future is dropped when
-    /// the server gives the question up; while it runs, no call of this client runs out of
-    /// time.
+    /// Answers what a legacy server asks, other than `ping` and what a typed callback is for
+    /// (`on_sampling`, `on_elicitation`, `roots`). The future is dropped when the server gives
+    /// the question up; while it runs, no call of this client runs out of time.
     pub fn on_request<F, Fut>(mut self, answer: F) -> ClientBuilder
     where
         F: Fn(ServerRequest) -> Fut + Send + Sync + 'static,
@@ -296,6 +298,7 @@ impl ClientBuilder {
 
     pub(super) fn answers(&self) -> Arc<Answers> {
         Arc::new(Answers {
+            callbacks: self.callbacks.clone(),
             on_request: self.on_request.clone(),
             on_notification: self.on_notification.clone(),
             on_stray_error: self.on_stray_error.clone(),
@@ -349,7 +352,7 @@ impl ClientBuilder {
     }
 
     fn stamp(&self, revision: Revision) -> Stamp {
-        Stamp::new(revision, &self.info, &self.capabilities)
+        Stamp::new(revision, &self.info, &self.callbacks.declared(revision))
     }
 
     async fn negotiate(
@@ -490,8 +493,8 @@ impl ClientBuilder {
         offered: Revision,
         mut probe: Option<Exchange>,
     ) -> Result<(Stamp, ServerFacts)> {
-        let params =
-            Initialize::new(offered.as_str(), self.capabilities.clone(), self.info.clone());
+        let declared = self.callbacks.declared(offered);
+        let params = Initialize::new(offered.as_str(), declared, self.info.clone());
         let mut initialize = transport.open(opening(Method::Initialize, text(&params, offered)));
         let deadline = tokio::time::Instant::now() + self.connect_timeout;
         loop {

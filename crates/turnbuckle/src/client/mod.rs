@@ -5,9 +5,11 @@
 
 mod answer;
 mod call;
+mod callbacks;
 mod clock;
 mod connect;
 mod failure;
+mod form;
 #[cfg(feature = "http")]
 mod http;
 mod listen;

@@ -2,8 +2,9 @@
 //!
 //! Owns: the `_meta` envelope of the modern era, written by `stamp` and checked by
 //! `classify`; over HTTP also what is repeated in headers (`mirror`, `annotations`), in which
-//! order it is checked (`ladder`), and the status of an error. Does not own: any I/O, or which
-//! era a connection speaks.
+//! order it is checked (`ladder`), and the status of an error; how params are decoded (`params`)
+//! and what a question to a client needs of it (`question`). Does not own: any I/O, or which era
+//! a connection speaks.
 
 #[cfg(feature = "http")]
 pub(crate) mod annotations;
@@ -13,6 +14,8 @@ pub(crate) mod classify;
 pub(crate) mod ladder;
 #[cfg(feature = "http")]
 pub(crate) mod mirror;
+pub(crate) mod params;
+pub(crate) mod question;
 #[cfg(feature = "client")]
 pub(crate) mod stamp;
 #[cfg(all(feature = "http", feature = "server"))]

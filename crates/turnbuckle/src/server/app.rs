@@ -14,7 +14,9 @@ use turnbuckle_types::{
 #[cfg(feature = "http")]
 use crate::envelope::annotations::Annotations;
 
-use super::{Server, changes::Changes, extract::States, tool::Tool};
+use super::{
+    Server, changes::Changes, extract::States, listing::listed, structured::Structured, tool::Tool,
+};
 
 /// A server that was found sound.
 pub(super) struct App {
@@ -22,7 +24,7 @@ pub(super) struct App {
     instructions: Option<String>,
     pub(super) tools: HashMap<String, Arc<Tool>>,
     /// The same tools, as they were registered.
-    listing: Vec<turnbuckle_types::Tool>,
+    listing: Vec<Arc<Tool>>,
     pub(super) states: Arc<States>,
     pub(super) changes: Changes,
     /// What is advertised, and so what a client may listen to.
@@ -39,7 +41,7 @@ impl App {
     /// Checks everything; the error is one sentence a problem.
     pub(super) fn new(server: &Server) -> Result<App, String> {
         let mut problems = Vec::new();
-        let mut tools = HashMap::new();
+        let (mut tools, mut listing) = (HashMap::new(), Vec::new());
         for tool in &server.tools {
             let name = tool.name();
             problems
@@ -49,7 +51,8 @@ impl App {
                     problems.push(format!("tool `{name}` takes State<{state}>, which the server was not given: call .state(…)"));
                 }
             }
-            let checked = tool.clone();
+            let structured = Structured::of(tool.spec.output_schema.as_ref());
+            let checked = Tool { structured, ..tool.clone() };
             #[cfg(feature = "http")]
             let checked = Tool {
                 repeated: Annotations::of(tool.spec.input_schema.as_str()).unwrap_or_else(|why| {
@@ -58,7 +61,9 @@ impl App {
                 }),
                 ..checked
             };
-            if tools.insert(name.to_owned(), Arc::new(checked)).is_some() {
+            let checked = Arc::new(checked);
+            listing.push(checked.clone());
+            if tools.insert(name.to_owned(), checked).is_some() {
                 problems.push(format!("there are two tools named `{name}`"));
             }
         }
@@ -69,7 +74,7 @@ impl App {
             info: server.info.clone(),
             instructions: server.instructions.clone(),
             tools,
-            listing: server.tools.iter().map(|tool| tool.spec.clone()).collect(),
+            listing,
             states: Arc::new(server.states.clone()),
             changes: server.changes.clone(),
             capabilities: capabilities(server),
@@ -96,7 +101,10 @@ impl App {
 
     pub(super) fn list_tools(&self, revision: Revision) -> Raw {
         let index = Revision::ALL.iter().position(|known| *known == revision).unwrap_or_default();
-        let list = || self.finish(&ListToolsResult::new(self.listing.clone()), revision);
+        let list = || {
+            let tools = self.listing.iter().map(|tool| listed(tool, revision));
+            self.finish(&ListToolsResult::new(tools.collect::<Vec<_>>()), revision)
+        };
         self.lists[index].get_or_init(list).clone()
     }
 

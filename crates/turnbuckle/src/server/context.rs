@@ -11,12 +11,13 @@ use std::{
 use serde::Serialize;
 use tokio::sync::Notify;
 use turnbuckle_types::{
-    ClientCapabilities, Implementation, LogLevel, Meta, Raw, RequestId, Revision,
+    ClientCapabilities, Implementation, LogLevel, Meta, Method, Raw, RequestId, Revision,
 };
 
 use super::{legacy::Opened, say};
 use crate::{
     dispatch::{Outgoing, duplex::Replies},
+    envelope::question::{lacking, written_at},
     error::{Error, ErrorKind, Result},
 };
 
@@ -118,20 +119,57 @@ impl Ctx {
     }
 
     /// Asks a legacy client something: `roots/list`, `sampling/createMessage` and so on.
-    /// The modern era has no such requests: there it fails at once. Dropping the future
+    ///
+    /// It fails at once where nobody could answer: the client did not declare what the
+    /// question needs, or the revision has no such request, as the modern era has none at all.
+    /// Params of a known method are written as the revision wants them. Dropping the future
     /// cancels the question on the client.
+    ///
+    /// ```
+    /// use turnbuckle::{
+    ///     Ctx, Server, ToolError, tool,
+    ///     types::{BooleanSchema, ElicitAction, ElicitForm, ElicitResult, ElicitSchema},
+    /// };
+    /// async fn delete(ctx: Ctx) -> Result<&'static str, ToolError> {
+    ///     let form = ElicitForm::new("Really?", ElicitSchema::new([("sure", BooleanSchema::new())]));
+    ///     let answer = ctx.request("elicitation/create", form).await;
+    ///     let answer = answer.map_err(|error| ToolError::new(error.to_string()))?;
+    ///     match answer.decode::<ElicitResult>() {
+    ///         Ok(answer) if answer.action == ElicitAction::Accept => Ok("deleted"),
+    ///         _ => Ok("kept"),
+    ///     }
+    /// }
+    /// let server = Server::new("files", "1.0").tool(tool("delete", delete));
+    /// # let _ = server;
+    /// ```
     pub async fn request(&self, method: &str, params: impl Serialize) -> Result<Raw> {
-        if self.0.opened.is_none() {
-            return Err(Error::refused(format!(
-                "`{method}` can't be sent: in revision {} a server does not send requests",
-                self.0.revision
-            )));
-        }
         let params = Raw::new(&params).map_err(|error| {
             Error::new(ErrorKind::Codec, format!("the value can't be encoded: {error}"))
         })?;
+        let params = self
+            .question(method, params)
+            .map_err(|why| Error::refused(format!("`{method}` can't be sent: {why}")))?;
         let params = if params == Raw::null() { String::new() } else { params.as_str().to_owned() };
         self.0.replies.ask(Outgoing::new(method.to_owned(), params)).done().await
+    }
+
+    /// The params of a question as they are sent, or why it can't be put to this client.
+    fn question(&self, method: &str, params: Raw) -> Result<Raw, String> {
+        let revision = self.0.revision;
+        let Some(opened) = &self.0.opened else {
+            return Err(format!("in revision {revision} a server does not send requests"));
+        };
+        // What the protocol does not know is between this server and its client.
+        let Some(known) = Method::from_name(method) else { return Ok(params) };
+        if !known.sent_by_server(revision) {
+            return Err(format!("revision {revision} has no such request to a client"));
+        }
+        match lacking(known, params.as_str(), &opened.client.capabilities) {
+            Some(capability) => {
+                Err(format!("the client did not declare the capability `{capability}`"))
+            }
+            None => Ok(written_at(known, params, revision)),
+        }
     }
 
     /// Lets the client's connection go while the work goes on: it comes back for the rest when it

@@ -7,11 +7,12 @@ use turnbuckle_types::{Era, Initialize, Raw, Revision, RpcError, jsonrpc::Params
 use super::{
     Server,
     app::App,
-    kernel::{Kernel, decode},
+    kernel::Kernel,
     legacy::{self, Opened},
 };
 use crate::{
     dispatch::Serve,
+    envelope::params::decode,
     error::{Error, Result},
     transport::http::{
         legacy::{

@@ -3,11 +3,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use serde::de::DeserializeOwned;
 use turnbuckle_types::{
     EmptyResult, Initialize, ListTools, Listen, LogLevel, Meta, Method, Raw, Revision, RpcError,
-    SetLevel, Subscribe, Unsubscribe,
-    jsonrpc::{Fault, Params},
+    SetLevel, Subscribe, Unsubscribe, jsonrpc::Fault,
 };
 
 use super::{
@@ -19,7 +17,10 @@ use super::{
 };
 use crate::{
     dispatch::{Incoming, Note, Outcome, Peer, Reply, Serve, duplex::Replies},
-    envelope::classify::{Envelope, Route, classify, classify_opened, invalid},
+    envelope::{
+        classify::{Envelope, Route, classify, classify_opened, invalid},
+        params::decode,
+    },
 };
 
 #[cfg(feature = "http")]
@@ -262,22 +263,6 @@ impl Serve for Kernel {
     fn batches(&self) -> bool {
         self.handshake.opened().is_some_and(|opened| opened.revision.has_batches())
     }
-}
-
-/// Decodes params; the error names the member that is wrong.
-pub(super) fn decode<T: DeserializeOwned>(params: &Params) -> Result<T, RpcError> {
-    serde_json::from_str(params.text()).map_err(|_| {
-        // Only a failure is worth the bookkeeping that finds its place.
-        let mut again = serde_json::Deserializer::from_str(params.text());
-        match serde_path_to_error::deserialize::<_, T>(&mut again) {
-            Ok(_) => RpcError::invalid_params("`params` are not valid"),
-            Err(error) => {
-                let path = error.path().to_string();
-                let at = if path == "." { "params".to_owned() } else { format!("params.{path}") };
-                RpcError::invalid_params(format!("`{at}`: {}", error.inner()))
-            }
-        }
-    })
 }
 
 /// The text of a JSON string.

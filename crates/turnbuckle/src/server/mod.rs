@@ -14,12 +14,14 @@ mod kernel;
 mod legacy;
 mod listen;
 mod listeners;
+mod listing;
 mod reply;
 mod run;
 mod say;
 pub mod schema;
 mod serves;
 mod serving;
+mod structured;
 mod subscriptions;
 mod tool;
 

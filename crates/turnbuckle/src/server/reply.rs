@@ -149,6 +149,9 @@ fn text(text: impl Into<Cow<'static, str>>) -> CallToolResult {
 /// Structured output: the value, its schema in the tool's description, and its JSON as
 /// text for clients that look only there.
 ///
+/// It may be anything. Revisions before 2026-07-28 know only objects: for those, a list or a
+/// number is the one member, `result`, of an object, and the schema says so.
+///
 /// ```
 /// use turnbuckle::{Json, Server, tool};
 /// #[derive(serde::Serialize, schemars::JsonSchema)]

@@ -37,7 +37,8 @@ pub(super) async fn run(
         },
     };
     armed.disarm();
-    let result = shape(tool.name(), replied)?;
+    let mut result = shape(tool.name(), replied)?;
+    tool.structured.fit(&mut result, ctx.revision());
     Ok(encode(&app, &ctx, result))
 }
 

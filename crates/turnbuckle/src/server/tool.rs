@@ -9,6 +9,7 @@ use super::{
     extract::{Call, Description, FromCall},
     reply::{Failure, IntoReply},
     schema::{Checks, SchemaError},
+    structured::Structured,
 };
 use crate::dispatch::BoxFuture;
 #[cfg(feature = "http")]
@@ -24,6 +25,8 @@ pub struct Tool {
     pub(super) needs: Vec<(TypeId, &'static str)>,
     /// What is wrong with it: told when the server starts.
     pub(super) problems: Vec<String>,
+    /// What its structured output is where only objects are known; found when the server starts.
+    pub(super) structured: Structured,
     /// Arguments that HTTP repeats in headers; read when the server starts.
     #[cfg(feature = "http")]
     pub(super) repeated: Annotations,
@@ -139,6 +142,7 @@ impl Tool {
             check,
             needs: description.needs,
             problems,
+            structured: Structured::default(),
             #[cfg(feature = "http")]
             repeated: Annotations::default(),
         }
@@ -183,7 +187,8 @@ impl Tool {
         self
     }
 
-    /// Sets the schema of the structured output by hand.
+    /// Sets the schema of the structured output by hand. Revisions that know only objects see
+    /// output of any other schema as the member `result` of one.
     #[must_use]
     pub fn output_schema(mut self, schema: impl Into<Raw>) -> Tool {
         self.spec.output_schema = Some(schema.into());

@@ -16,9 +16,11 @@ mod keywords;
 mod number;
 mod portable;
 mod problem;
+mod rewrite;
 mod shape;
 mod text;
 mod walk;
+mod wrap;
 
 #[cfg(test)]
 mod tests;
@@ -27,7 +29,6 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use turnbuckle_types::Raw;
 
 pub use self::checks::Checks;
@@ -36,6 +37,8 @@ pub use self::decode::decode_arguments;
 pub use self::handwritten::HandWritten;
 pub use self::keywords::lint;
 pub use self::problem::{ArgumentError, Problem};
+pub(in crate::server) use self::rewrite::without_keyword;
+pub(in crate::server) use self::wrap::wrap;
 
 /// The schema of a tool's arguments, and what must be checked beside decoding them.
 ///
@@ -95,7 +98,7 @@ pub fn input_schema_of<T: JsonSchema + DeserializeOwned>() -> Result<InputSchema
 /// assert_eq!(sums.schema.as_str(), r#"{"type":"array","items":{"type":"integer"}}"#);
 /// assert!(!sums.is_object);
 /// assert_eq!(
-///     sums.wrapped("result")?.as_str(),
+///     sums.wrapped("result").as_str(),
 ///     r#"{"type":"object","properties":{"result":{"type":"array","items":{"type":"integer"}}},"required":["result"]}"#
 /// );
 /// # Ok::<(), turnbuckle::schema::SchemaError>(())
@@ -107,14 +110,13 @@ pub struct OutputSchema {
     pub schema: Raw,
     /// Whether every value of the type is an object, and the root says so.
     pub is_object: bool,
-    tree: Value,
 }
 
 impl OutputSchema {
     /// The schema of an object whose one member, `property`, is this value: what a revision needs
     /// that knows only objects. References keep working, which pasting one schema into another breaks.
-    pub fn wrapped(&self, property: &str) -> Result<Raw, SchemaError> {
-        text::write(&portable::wrap(self.tree.clone(), property), &shape::Shape::default())
+    pub fn wrapped(&self, property: &str) -> Raw {
+        wrap(&self.schema, property)
     }
 }
 
@@ -126,7 +128,7 @@ pub fn output_schema_of<T: JsonSchema>() -> Result<OutputSchema, SchemaError> {
     let tree = portable::output_tree::<T>();
     let is_object = tree.get("type").is_some_and(|kind| kind == "object");
     let schema = text::write(&tree, &shape::Shape::default())?;
-    Ok(OutputSchema { schema, is_object, tree })
+    Ok(OutputSchema { schema, is_object })
 }
 
 /// A schema that cannot be used for a tool: one sentence that says what to write instead.

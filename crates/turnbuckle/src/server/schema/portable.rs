@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::SchemaError;
 use super::inline;
-use super::keywords::{self, each_inner, each_inner_mut};
+use super::keywords::{self, each_inner_mut};
 use super::shape::Shape;
 
 /// Whose view of a type a schema is.
@@ -35,49 +35,6 @@ pub(super) fn output_tree<T: JsonSchema>() -> Value {
         tree["type"] = "object".into();
     }
     tree
-}
-
-/// The schema of an object that has a value of this schema as its one member.
-pub(super) fn wrap(mut tree: Value, property: &str) -> Value {
-    let mut definitions = match tree.as_object_mut().and_then(|root| root.remove("$defs")) {
-        Some(Value::Object(definitions)) => definitions,
-        _ => Map::new(),
-    };
-    if refers_to_root(&tree) || definitions.values().any(refers_to_root) {
-        let mut name = "Root".to_owned();
-        while definitions.contains_key(&name) {
-            name.push('_');
-        }
-        let reference = format!("#/$defs/{name}");
-        let root = std::mem::replace(&mut tree, json!({"$ref": reference}));
-        definitions.insert(name, root);
-        definitions.values_mut().for_each(|schema| repoint_root(schema, &reference));
-    }
-    let mut wrapper =
-        json!({"type": "object", "properties": {property: tree}, "required": [property]});
-    if !definitions.is_empty() {
-        wrapper["$defs"] = definitions.into();
-    }
-    wrapper
-}
-
-fn refers_to_root(schema: &Value) -> bool {
-    let Value::Object(members) = schema else {
-        return false;
-    };
-    let mut found = members.get("$ref").is_some_and(|reference| reference == "#");
-    each_inner(members, |inner| found = found || refers_to_root(inner));
-    found
-}
-
-fn repoint_root(schema: &mut Value, reference: &str) {
-    let Value::Object(members) = schema else {
-        return;
-    };
-    if members.get("$ref").is_some_and(|target| target == "#") {
-        members.insert("$ref".to_owned(), reference.into());
-    }
-    each_inner_mut(members, |inner| repoint_root(inner, reference));
 }
 
 fn tree_of<T: JsonSchema>(side: Side, shape: &Shape) -> Value {

@@ -1,0 +1,120 @@
+//! Owns the tools that answer with content of each kind. Does not own when they are called.
+
+use serde_json::json;
+use turnbuckle::{
+    RawArgs, Server, ToolError, tool,
+    types::{
+        AudioContent, ContentBlock, EmbeddedResource, ImageContent, Raw, TextResourceContents,
+    },
+};
+
+/// Adds them.
+pub(super) fn offer(server: Server) -> Server {
+    server
+        // The first tool is the one that the suite calls when any will do.
+        .tool(test_simple_text)
+        .tool(test_image_content)
+        .tool(test_audio_content)
+        .tool(test_embedded_resource)
+        .tool(test_multiple_content_types)
+        .tool(test_error_handling)
+        .tool(test_custom_header)
+        .tool(
+            tool("json_schema_2020_12_tool", echo)
+                .description("Take what a hand-written schema describes.")
+                .input_schema(contact()),
+        )
+}
+
+/// A red pixel.
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+/// No sound at all.
+const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
+
+/// Reply with text.
+#[tool]
+async fn test_simple_text() -> &'static str {
+    "This is a simple text response for testing."
+}
+
+/// Reply with an image.
+#[tool]
+async fn test_image_content() -> ContentBlock {
+    ImageContent::new(PNG, "image/png").into()
+}
+
+/// Reply with sound.
+#[tool]
+async fn test_audio_content() -> ContentBlock {
+    AudioContent::new(WAV, "audio/wav").into()
+}
+
+/// Reply with a resource.
+#[tool]
+async fn test_embedded_resource() -> ContentBlock {
+    embedded("test://embedded-resource", "text/plain", "This is an embedded resource content.")
+}
+
+/// Reply with text, an image and a resource.
+#[tool]
+async fn test_multiple_content_types() -> Vec<ContentBlock> {
+    vec![
+        ContentBlock::text("Multiple content types test:"),
+        ImageContent::new(PNG, "image/png").into(),
+        embedded("test://mixed-content-resource", "application/json", r#"{"test":"data"}"#),
+    ]
+}
+
+fn embedded(uri: &str, mime_type: &str, text: &str) -> ContentBlock {
+    let mut contents = TextResourceContents::new(uri, text);
+    contents.mime_type = Some(mime_type.to_owned());
+    EmbeddedResource::new(contents).into()
+}
+
+/// Fail.
+#[tool]
+async fn test_error_handling() -> Result<(), ToolError> {
+    Err(ToolError::new("This tool intentionally returns an error for testing"))
+}
+
+/// Repeat a value that also travels in a header.
+#[tool]
+async fn test_custom_header(
+    /// What to repeat.
+    #[schemars(extend("x-mcp-header" = "Value"))]
+    value: String,
+) -> String {
+    value
+}
+
+/// Repeats arguments whose schema is written by hand.
+async fn echo(RawArgs(arguments): RawArgs) -> String {
+    arguments.to_string()
+}
+
+fn contact() -> Raw {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": {
+            "address": {
+                "$anchor": "addressDef",
+                "type": "object",
+                "properties": { "street": { "type": "string" }, "city": { "type": "string" } },
+            },
+        },
+        "properties": {
+            "name": { "type": "string" },
+            "address": { "$ref": "#/$defs/address" },
+            "contactMethod": { "type": "string", "enum": ["phone", "email"] },
+            "phone": { "type": "string" },
+            "email": { "type": "string" },
+        },
+        "allOf": [{ "anyOf": [{ "required": ["phone"] }, { "required": ["email"] }] }],
+        "if": { "properties": { "contactMethod": { "const": "phone" } }, "required": ["contactMethod"] },
+        "then": { "required": ["phone"] },
+        "else": { "required": ["email"] },
+        "additionalProperties": false,
+    })
+    .into()
+}

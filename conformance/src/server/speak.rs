@@ -1,0 +1,88 @@
+//! Owns the tools that say something before they answer, or to someone else. Does not own the
+//! tools that want to be told something: those are in `ask`.
+
+use std::time::Duration;
+
+use serde_json::json;
+use turnbuckle::{
+    Changes, Ctx, RpcError, Server, State, tool,
+    types::{CallToolResult, LogLevel, ResultType, code},
+};
+
+/// Adds them.
+pub(super) fn offer(server: Server) -> Server {
+    let changes = server.changes();
+    server
+        .state(changes)
+        .tool(test_tool_with_progress)
+        .tool(test_tool_with_logging)
+        .tool(test_logging_tool)
+        .tool(test_missing_capability)
+        .tool(test_streaming_elicitation)
+        .tool(test_trigger_tool_change)
+        .tool(test_reconnection)
+}
+
+/// Report progress three times.
+#[tool]
+async fn test_tool_with_progress(ctx: Ctx) -> &'static str {
+    for done in [0, 50, 100] {
+        ctx.progress(done).total(100).await;
+    }
+    "Progress was reported."
+}
+
+/// Log three messages.
+#[tool]
+async fn test_tool_with_logging(ctx: Ctx) -> &'static str {
+    for message in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
+        ctx.log(LogLevel::Info, message).await;
+    }
+    "Messages were logged."
+}
+
+/// Log one message, for those who asked for messages.
+#[tool]
+async fn test_logging_tool(ctx: Ctx) -> &'static str {
+    ctx.log(LogLevel::Info, "This is heard only by those who asked.").await;
+    "A message was logged."
+}
+
+/// Need a client that has a model.
+#[tool]
+async fn test_missing_capability(ctx: Ctx) -> Result<&'static str, RpcError> {
+    if ctx.client_capabilities().sampling.is_some() {
+        return Ok("The client has a model.");
+    }
+    Err(RpcError::new(code::MISSING_CLIENT_CAPABILITY, "this tool needs a client with a model")
+        .with_data(&json!({"requiredCapabilities": {"sampling": {}}})))
+}
+
+/// Ask the user something before going on.
+#[tool]
+async fn test_streaming_elicitation() -> CallToolResult {
+    let mut result = CallToolResult::new([]);
+    result.result_type = Some(ResultType::InputRequired);
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let ask = json!({"method": "elicitation/create", "params": {
+        "mode": "form", "message": "What is your name?", "requestedSchema": schema,
+    }});
+    result.extra.insert("inputRequests", json!({"name": ask}));
+    result
+}
+
+/// Tell everyone who listens that the tools have changed.
+#[tool]
+async fn test_trigger_tool_change(State(changes): State<Changes>) -> &'static str {
+    changes.tools();
+    "The tools have changed."
+}
+
+/// Let the connection go, and answer to whoever comes back for the rest.
+#[tool]
+async fn test_reconnection(ctx: Ctx) -> &'static str {
+    ctx.close_stream();
+    // As long as a client may well be away.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    "The client came back for this."
+}

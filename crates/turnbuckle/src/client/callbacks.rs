@@ -1,0 +1,228 @@
+//! Owns the functions that answer a server's typed questions, and what a client declares because
+//! it has them. Does not own how a question arrives, nor what a form makes of an answer.
+
+use std::{fmt, sync::Arc};
+
+use serde::Deserialize;
+use turnbuckle_types::{
+    ClientCapabilities, CreateMessage, CreateMessageResult, Elicit, ElicitResult,
+    ElicitationCapability, Era, ListRoots, ListRootsResult, Method, Raw, Revision, Root,
+    RootsCapability, RpcError, SamplingCapability, jsonrpc::Params,
+};
+
+use super::{ClientBuilder, form};
+use crate::{
+    dispatch::{BoxFuture, Outcome},
+    envelope::{params::decode, question::lacking},
+};
+
+type Callback<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<'static, Result<A, RpcError>> + Send + Sync>;
+
+/// What a client can be asked, and what it says about that.
+#[derive(Clone, Default)]
+pub(super) struct Callbacks {
+    sampling: Option<Callback<CreateMessage, CreateMessageResult>>,
+    elicitation: Option<Callback<Elicit, ElicitResult>>,
+    roots: Option<Callback<(), Vec<Root>>>,
+    /// What the user wants declared; each of its members goes before what a callback implies.
+    pub(super) explicit: ClientCapabilities,
+}
+
+impl Callbacks {
+    /// What is declared to a server of this revision.
+    pub(super) fn declared(&self, revision: Revision) -> ClientCapabilities {
+        let mut declared = self.explicit.clone();
+        // There the questions are part of a result, and nothing answers those yet.
+        if revision.era() == Era::Modern {
+            return declared;
+        }
+        if self.sampling.is_some() {
+            declared.sampling.get_or_insert_with(SamplingCapability::new);
+        }
+        if self.roots.is_some() {
+            declared.roots.get_or_insert_with(RootsCapability::new);
+        }
+        if self.elicitation.is_some() {
+            declared.elicitation.get_or_insert_with(|| {
+                let mut both = ElicitationCapability::new();
+                both.form = Some(Raw::empty_object());
+                both.url = Some(Raw::empty_object());
+                both
+            });
+        }
+        declared
+    }
+
+    /// Answers a question, written for `revision`; `None` where no callback is for it. No user
+    /// code runs before the future is polled, and dropping the future drops the callback's.
+    pub(super) fn answer(
+        &self,
+        method: Method,
+        params: &Params,
+        revision: Revision,
+    ) -> Option<BoxFuture<'static, Outcome>> {
+        let row = method.row();
+        if ![row.server, row.input].iter().flatten().any(|span| span.contains(revision)) {
+            return None;
+        }
+        let asked = || Asked {
+            method,
+            params: params.clone(),
+            revision,
+            declared: self.declared(revision),
+        };
+        Some(match method {
+            Method::CreateMessage => Box::pin(asked().sampling(self.sampling.clone()?)),
+            Method::Elicit => Box::pin(asked().elicitation(self.elicitation.clone()?)),
+            Method::ListRoots => Box::pin(asked().roots(self.roots.clone()?)),
+            _ => return None,
+        })
+    }
+}
+
+/// One question.
+struct Asked {
+    method: Method,
+    params: Params,
+    revision: Revision,
+    declared: ClientCapabilities,
+}
+
+impl Asked {
+    async fn sampling(self, callback: Callback<CreateMessage, CreateMessageResult>) -> Outcome {
+        self.is_allowed()?;
+        let result = callback(decode(&self.params)?).await?;
+        Ok(Raw::at(&result, self.revision))
+    }
+
+    async fn elicitation(self, callback: Callback<Elicit, ElicitResult>) -> Outcome {
+        self.is_allowed()?;
+        let question = self.elicit()?;
+        let form = match &question {
+            Elicit::Form(form) => Some(form.requested_schema.clone()),
+            _ => None,
+        };
+        let answer = form::completed(form.as_ref(), callback(question).await?)?;
+        Ok(Raw::at(&answer, self.revision))
+    }
+
+    async fn roots(self, callback: Callback<(), Vec<Root>>) -> Outcome {
+        let _: ListRoots = decode(&self.params)?;
+        let roots = ListRootsResult::new(callback(()).await?);
+        Ok(Raw::at(&roots, self.revision))
+    }
+
+    /// 2025-11-25 client/elicitation §Error Handling, client/sampling §Tools in Sampling: what was
+    /// not declared is refused.
+    fn is_allowed(&self) -> Result<(), RpcError> {
+        // An older revision has no word for some of what is declared: then it was not.
+        let declared = Raw::at(&self.declared, self.revision).decode().unwrap_or_default();
+        match lacking(self.method, self.params.text(), &declared) {
+            Some(capability) => Err(RpcError::invalid_params(format!(
+                "this client did not declare the capability `{capability}`"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Decodes by the mode, so that an error can name the member that is wrong.
+    fn elicit(&self) -> Result<Elicit, RpcError> {
+        #[derive(Deserialize)]
+        struct Mode {
+            mode: Option<String>,
+        }
+        match decode::<Mode>(&self.params)?.mode.as_deref() {
+            None | Some("form") => decode(&self.params).map(Elicit::Form),
+            Some("url") => decode(&self.params).map(Elicit::Url),
+            Some(other) => Err(RpcError::invalid_params(format!(
+                "`params.mode`: `{other}` is neither `form` nor `url`"
+            ))),
+        }
+    }
+}
+
+impl ClientBuilder {
+    /// Lets servers use this client's model, and declares so: `sampling/createMessage`.
+    ///
+    /// A server may offer the model tools only if [`capabilities`](ClientBuilder::capabilities)
+    /// say so (`sampling.tools`). An error goes to the server as it is. The future is dropped
+    /// when the server gives its question up; while it runs, no call of this client runs out of
+    /// time. This goes before [`on_request`](ClientBuilder::on_request).
+    ///
+    /// ```
+    /// use turnbuckle::{Client, types::{CreateMessageResult, Role, TextContent}};
+    /// let builder = Client::builder().on_sampling(async |question| {
+    ///     let text = format!("{} messages, and all I say is this.", question.messages.len());
+    ///     Ok(CreateMessageResult::new(Role::Assistant, TextContent::new(text), "parrot-1"))
+    /// });
+    /// # let _ = builder;
+    /// ```
+    pub fn on_sampling<F, Fut>(mut self, answer: F) -> ClientBuilder
+    where
+        F: Fn(CreateMessage) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<CreateMessageResult, RpcError>> + Send + 'static,
+    {
+        self.callbacks.sampling = Some(Arc::new(move |question| Box::pin(answer(question))));
+        self
+    }
+
+    /// Lets servers ask the user, by a form or by a page to visit, and declares so:
+    /// `elicitation/create`.
+    ///
+    /// Of a form that was accepted, fields that the answer leaves out get the form's defaults,
+    /// and what does not fit the form is not sent. A client that has only one of the two ways
+    /// says which in its [`capabilities`](ClientBuilder::capabilities); the other is then
+    /// refused. Errors, cancellation and time are as for
+    /// [`on_sampling`](ClientBuilder::on_sampling).
+    ///
+    /// ```
+    /// use turnbuckle::{Client, types::{Elicit, ElicitAction, ElicitResult}};
+    /// let builder = Client::builder().on_elicitation(async |question| {
+    ///     Ok(ElicitResult::new(match question {
+    ///         // What the form starts with is fine.
+    ///         Elicit::Form(_) => ElicitAction::Accept,
+    ///         _ => ElicitAction::Decline,
+    ///     }))
+    /// });
+    /// # let _ = builder;
+    /// ```
+    pub fn on_elicitation<F, Fut>(mut self, answer: F) -> ClientBuilder
+    where
+        F: Fn(Elicit) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ElicitResult, RpcError>> + Send + 'static,
+    {
+        self.callbacks.elicitation = Some(Arc::new(move |question| Box::pin(answer(question))));
+        self
+    }
+
+    /// Tells servers where they may work, and declares so: `roots/list`.
+    ///
+    /// ```
+    /// use turnbuckle::{Client, types::Root};
+    /// let builder = Client::builder().roots([Root::new("file:///home/ada/project")]);
+    /// # let _ = builder;
+    /// ```
+    pub fn roots(self, roots: impl IntoIterator<Item = Root>) -> ClientBuilder {
+        let roots: Vec<Root> = roots.into_iter().collect();
+        self.on_roots(move || std::future::ready(Ok(roots.clone())))
+    }
+
+    /// As [`roots`](ClientBuilder::roots), for places that are found out when a server asks.
+    pub fn on_roots<F, Fut>(mut self, answer: F) -> ClientBuilder
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<Root>, RpcError>> + Send + 'static,
+    {
+        self.callbacks.roots = Some(Arc::new(move |()| Box::pin(answer())));
+        self
+    }
+}
+
+impl fmt::Debug for Callbacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Callbacks").field("explicit", &self.explicit).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! Owns how a tool is described to clients of each revision. Does not own the description.
+
+use turnbuckle_types::{Era, Raw, Revision};
+
+use super::{schema::without_keyword, tool::Tool};
+
+/// 2026-07-28 basic/transports/streamable-http: which arguments travel in headers too.
+const HEADER: &str = "x-mcp-header";
+
+/// The tool as a client of this revision sees it.
+pub(super) fn listed(tool: &Tool, revision: Revision) -> turnbuckle_types::Tool {
+    let mut listed = tool.spec.clone();
+    if let Some(schema) = tool.structured.schema_at(revision) {
+        listed.output_schema = Some(schema.clone());
+    }
+    if revision.era() == Era::Legacy {
+        listed.input_schema = without_header(&listed.input_schema);
+    }
+    listed
+}
+
+/// Most schemas never heard of headers: those stay the text that they are.
+fn without_header(schema: &Raw) -> Raw {
+    match schema.as_str().contains(HEADER) {
+        true => without_keyword(schema, HEADER),
+        false => schema.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn only_the_modern_era_hears_of_headers() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "region": {"type": "string", "x-mcp-header": "Region"},
+                "x-mcp-header": {"type": "string", "default": {"x-mcp-header": 1}},
+            },
+        });
+        let tool = crate::tool("t", async || ()).input_schema(&schema);
+        let seen = |revision| listed(&tool, revision).input_schema.decode::<Value>().unwrap();
+        assert_eq!(seen(Revision::LATEST), schema);
+        let mut plain = schema;
+        plain["properties"]["region"] = json!({"type": "string"});
+        for revision in Revision::ALL.into_iter().filter(|known| known.era() == Era::Legacy) {
+            assert_eq!(seen(revision), plain, "an argument may have any name");
+        }
+    }
+}
