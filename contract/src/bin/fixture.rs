@@ -1,29 +1,65 @@
 //! The fixture over the standard streams.
 //!
 //! Owns: the process. Does not own: the tools. `--in-flight N`, `--line-bytes N` and
-//! `--listeners N` set limits.
+//! `--listeners N` set limits; `--serves modern` or `legacy` leaves the other era out; `--http 1`
+//! serves over HTTP instead, and prints the address.
 
-use turnbuckle::{Limits, Result};
+use std::future::IntoFuture;
+
+use turnbuckle::{Limits, Result, Server, Serves};
 use turnbuckle_contract::{Fixture, server};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let fixture = Fixture::default();
-    server(&fixture, limits()).serve_stdio().with_shutdown(fixture.leaving()).await
+    let options = options();
+    let server = server(&fixture, options.limits).serves(options.serves);
+    match options.wire {
+        Wire::Stdio => server.serve_stdio().with_shutdown(fixture.leaving()).await,
+        Wire::Http => serve_http(&server, &fixture).await,
+    }
 }
 
-fn limits() -> Limits {
+async fn serve_http(server: &Server, fixture: &Fixture) -> Result<()> {
+    let serving = server.serve_http("127.0.0.1:0").with_shutdown(fixture.leaving());
+    let bound = serving.bind().await?;
+    println!("{}", bound.url());
+    bound.into_future().await.map(drop)
+}
+
+struct Options {
+    limits: Limits,
+    serves: Serves,
+    wire: Wire,
+}
+
+enum Wire {
+    Stdio,
+    Http,
+}
+
+fn options() -> Options {
     let mut limits = Limits::default();
+    let (mut serves, mut wire) = (Serves::Everything, Wire::Stdio);
     let mut words = std::env::args().skip(1);
     while let (Some(name), Some(value)) = (words.next(), words.next()) {
-        // Only the suite starts this program: a value that is no number is a mistake in it.
-        let value = value.parse().expect("a limit is a number");
-        limits = match name.as_str() {
-            "--in-flight" => limits.in_flight(value),
-            "--line-bytes" => limits.line_bytes(value),
-            "--listeners" => limits.listeners(value),
-            _ => panic!("no such option: {name}"),
-        };
+        match (name.as_str(), value.as_str()) {
+            ("--serves", "modern") => serves = Serves::Modern,
+            ("--serves", "legacy") => serves = Serves::Legacy,
+            ("--http", _) => wire = Wire::Http,
+            _ => limits = limited(limits, &name, &value),
+        }
     }
-    limits
+    Options { limits, serves, wire }
+}
+
+fn limited(limits: Limits, name: &str, value: &str) -> Limits {
+    // Only the suite starts this program: a value that is no number is a mistake in it.
+    let value = value.parse().expect("a limit is a number");
+    match name {
+        "--in-flight" => limits.in_flight(value),
+        "--line-bytes" => limits.line_bytes(value),
+        "--listeners" => limits.listeners(value),
+        _ => panic!("no such option: {name}"),
+    }
 }

@@ -30,13 +30,14 @@ pub(crate) enum Wire {
     Unix,
     /// No wire at all.
     Direct,
-    /// Streamable HTTP over a TCP socket; modern only.
+    /// Streamable HTTP over a TCP socket.
     Http,
 }
 
 /// A client that is connected to a fixture of its own.
 pub(crate) struct Rig {
     pub(crate) client: Client,
+    pub(crate) wire: Wire,
     pub(crate) era: Era,
     /// The fixture's memory, where it is ours too: everywhere but in a child.
     pub(crate) fixture: Option<Fixture>,
@@ -87,7 +88,7 @@ impl Rig {
             Wire::Stdio => builder.spawn(child(limits)).await,
         };
         let fixture = (wire != Wire::Stdio).then_some(fixture);
-        Rig { client: client.unwrap(), era, fixture }
+        Rig { client: client.unwrap(), wire, era, fixture }
     }
 
     /// A call of a tool, not yet made, and with no clock that could end it.
@@ -201,11 +202,15 @@ fn limited(limits: &[(&str, usize)]) -> Limits {
 
 /// The fixture as a program.
 pub(crate) fn child(limits: &[(&str, usize)]) -> Spawn {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fixture"));
+    let mut command = program();
     for (name, value) in limits {
         command.arg(name).arg(value.to_string());
     }
     Spawn::new(command)
+}
+
+pub(crate) fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_fixture"))
 }
 
 /// A test in real time: one that hangs fails, by name.
@@ -288,9 +293,8 @@ macro_rules! contract {
     (@wire $kind:ident unix $eras:tt $tests:tt) => {
         mod unix { $crate::rig::contract!(@eras $kind Unix $eras $tests); }
     };
-    // Sessions and with them the legacy era are not on this wire yet.
     (@wire $kind:ident http $eras:tt $tests:tt) => {
-        mod http { $crate::rig::contract!(@eras $kind Http [modern] $tests); }
+        mod http { $crate::rig::contract!(@eras $kind Http $eras $tests); }
     };
     (@wire $kind:ident direct $eras:tt $tests:tt) => {
         mod direct { $crate::rig::contract!(@eras $kind Direct $eras $tests); }
