@@ -9,6 +9,7 @@ use turnbuckle::{Client, ClientBuilder, Error, ErrorKind, Prior, Result, Revisio
 use crate::{
     raw::said,
     rig::within,
+    session::{Listens, shake},
     web::{Post, Web, launch},
 };
 
@@ -120,7 +121,7 @@ async fn any_other_modern_error_means_modern() {
 }
 
 #[tokio::test]
-async fn any_other_refusal_means_legacy_and_is_told_plainly() {
+async fn any_other_refusal_means_legacy() {
     within(async {
         let scripts: [Script; 11] = [
             Status(404, "text/plain", ""),
@@ -136,11 +137,30 @@ async fn any_other_refusal_means_legacy_and_is_told_plainly() {
             Script::Result(discovered(&["2025-06-18"])),
         ];
         for (which, script) in scripts.into_iter().enumerate() {
-            let error = negotiated(&[script]).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Connect, "{which}: {error}");
-            let text = error.to_string();
-            assert!(text.contains("server/discover") && text.contains("2026-07-28"), "{text}");
+            let mut web = Web::new().await;
+            let connecting = tokio::spawn(asking().connect(web.url()));
+            script.answer(&web.post().await).await;
+            let (initialize, ..) = shake(&mut web, "s", Listens::No).await;
+            let offered = &initialize.body["params"]["protocolVersion"];
+            // The newest that both speak, where the server said what it speaks.
+            let expected = if which == 10 { "2025-06-18" } else { "2025-11-25" };
+            assert_eq!(offered, expected, "{which}");
+            let client = connecting.await.unwrap().unwrap();
+            assert_eq!(client.revision().as_str(), expected, "{which}");
+            assert_eq!(web.requests(), 4, "{which}");
         }
+        // If that fails, both failures are told.
+        let mut web = Web::new().await;
+        let connecting = tokio::spawn(asking().connect(web.url()));
+        web.post().await.error(200, -32601, Value::Null).await;
+        web.post().await.error(200, -32602, Value::Null).await;
+        let error = connecting.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
+        let text = error.to_string();
+        for part in ["server/discover", "-32601", "`initialize` failed", "-32602"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(web.requests(), 2);
     })
     .await;
 }
@@ -270,10 +290,15 @@ async fn a_failure_is_not_remembered() {
         for status in [404, 503] {
             let connecting = tokio::spawn(through().connect("http://failing.test/mcp"));
             web.post().await.answer(status, "text/plain", "").await;
+            if status == 404 {
+                // The handshake, and the older wire.
+                web.post().await.answer(404, "text/plain", "").await;
+                web.post().await.answer(404, "text/plain", "").await;
+            }
             connecting.await.unwrap().unwrap_err();
         }
         probed(&mut web, through(), "http://failing.test/mcp").await;
-        assert_eq!(web.requests(), 3);
+        assert_eq!(web.requests(), 5);
     })
     .await;
 }
@@ -281,12 +306,15 @@ async fn a_failure_is_not_remembered() {
 #[tokio::test]
 async fn a_pinned_revision_asks_nothing() {
     within(async {
-        let web = Web::new().await;
+        let mut web = Web::new().await;
         let client = asking().revision(Revision::V2026_07_28).connect(web.url()).await.unwrap();
         assert_eq!(client.revision(), Revision::V2026_07_28);
-        let error = asking().revision(Revision::V2025_11_25).connect(web.url()).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
         assert_eq!((web.requests(), web.connections()), (0, 0));
+        let legacy = asking().revision(Revision::V2025_06_18);
+        let connecting = tokio::spawn(legacy.connect(web.url()));
+        shake(&mut web, "s", Listens::No).await;
+        assert_eq!(connecting.await.unwrap().unwrap().revision(), Revision::V2025_06_18);
+        assert_eq!(web.requests(), 3);
     })
     .await;
 }

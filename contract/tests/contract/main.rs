@@ -16,14 +16,14 @@
 //! | `words` | both, and what the legacy era must not hear | |
 //! | `child` | a client; its server is a process | laws 6 and 9 |
 //! | `c_client`, `c_client_ids`, `http_answers`, `http_sends`, `http_ways`, `http_negotiate` | a client; its server is a script that speaks HTTP/1.1 and records bytes | C, A over HTTP, 35 |
+//! | `d_client`, `legacy_client`, `legacy_hears`, `sse_2024_client` | a client; its server is a script of the legacy era | D, 24 to 28 |
 //! | `c_http2` | a client; its server is a script that speaks HTTP/2 | C |
 //! | `c_server` | a fixture; its client is a socket that speaks HTTP/1.1 or HTTP/2 | C, 11, 12, 35 |
 //!
-//! `rig`, `raw`, `web` and `secure` are what the others stand on.
+//! `rig`, `raw`, `web`, `session` and `secure` are what the others stand on.
 //!
-//! Not here: D and resumption hints (2, 15), because the legacy
-//! wire over HTTP does not exist yet, so that 25 and 28 show the modern half only; a call that
-//! became a task (36), because there are no tasks yet.
+//! Not here: resumption hints (2, 15), because streams are taken up again without any; a call
+//! that became a task (36), because there are no tasks yet.
 
 mod a_dispatch;
 mod b_abandon;
@@ -35,6 +35,7 @@ mod calls;
 mod child;
 mod client_hears;
 mod client_sends;
+mod d_client;
 mod d_server;
 mod e_server;
 mod faults;
@@ -43,6 +44,8 @@ mod http_negotiate;
 mod http_sends;
 mod http_ways;
 mod laws;
+mod legacy_client;
+mod legacy_hears;
 mod listening;
 mod matrix;
 mod memory;
@@ -56,6 +59,8 @@ mod server_hears;
 mod server_leaves;
 mod server_pressure;
 mod server_stops;
+mod session;
+mod sse_2024_client;
 mod stress;
 mod web;
 mod words;

@@ -119,6 +119,11 @@ impl Web {
         self.hub.book.reads_on.send_replace(true);
     }
 
+    /// Whether a request came that nobody has looked at.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.posts.is_empty()
+    }
+
     /// How many requests came so far.
     pub(crate) fn requests(&self) -> usize {
         self.hub.book.ledger.lock().unwrap().requests
@@ -263,6 +268,27 @@ impl Post {
     /// The method of the message.
     pub(crate) fn method(&self) -> &str {
         self.body["method"].as_str().unwrap_or_default()
+    }
+
+    /// The verb of HTTP.
+    pub(crate) fn verb(&self) -> &str {
+        self.head.split(' ').next().unwrap_or_default()
+    }
+
+    /// Accepts what is not answered.
+    pub(crate) async fn accept(&self) {
+        self.say("HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").await;
+    }
+
+    /// Answers with a result that opens a session.
+    pub(crate) async fn result_in(&self, session: &str, result: Value) {
+        let body = json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result}).to_string();
+        self.say(format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: {session}\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+        .await;
     }
 
     /// Writes these bytes. A client that is gone does not mind.

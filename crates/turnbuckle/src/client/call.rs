@@ -176,12 +176,12 @@ impl<T> Call<T> {
 
     #[cfg(feature = "http")]
     fn mirror(&self, params: &str) -> crate::dispatch::Mirror {
-        let Some(repeated) = &self.client.repeated else { return Default::default() };
         let tool = self.about.tool.as_deref();
+        let repeated = self.client.repeated.as_ref().zip(tool);
         crate::dispatch::Mirror {
             revision: Some(self.client.stamp.revision()),
             name: self.about.tool.clone(),
-            params: tool.map(|tool| repeated.headers(tool, params)).unwrap_or_default(),
+            params: repeated.map(|(all, tool)| all.headers(tool, params)).unwrap_or_default(),
             extra: self.about.headers.clone(),
         }
     }

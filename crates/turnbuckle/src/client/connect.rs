@@ -17,7 +17,7 @@ use super::{
     Client, Inner, ServerFacts, Timeouts,
     answer::{Answering, Answers, OnNotification, OnRequest, OnStrayError, ServerRequest},
     callbacks::Callbacks,
-    failure::{obituary, with_junk, with_probe},
+    failure::{obituary, with_first_wire, with_junk, with_probe},
     negotiate::{Attempt, Observation, Verdict, agreed, judge},
 };
 use crate::{
@@ -30,9 +30,6 @@ use crate::{
         stream,
     },
 };
-
-#[cfg(feature = "http")]
-use super::failure::legacy_http;
 
 /// Settings for a connection, then the connection itself.
 ///
@@ -233,7 +230,7 @@ impl ClientBuilder {
         // A process that is given up on the way hears the end of its input first.
         let guard = CloseOnDrop(Some(transport.clone()));
         let revision = match self.negotiate(&transport, &answers, Kind::Process).await? {
-            Opened::Ready(opened) => {
+            Opened::Ready(opened, _) => {
                 guard.keep();
                 return Ok(self.client(transport, *opened, answers, Some(child), Kind::Process));
             }
@@ -275,10 +272,14 @@ impl ClientBuilder {
         kind: Kind,
     ) -> Result<Client> {
         let guard = CloseOnDrop(Some(transport.clone()));
-        let opened = self.negotiate(&transport, &answers, kind).await?;
-        guard.keep();
-        match opened {
-            Opened::Ready(opened) => Ok(self.client(transport, *opened, answers, None, kind)),
+        match self.negotiate(&transport, &answers, kind).await? {
+            Opened::Ready(opened, None) => {
+                guard.keep();
+                Ok(self.client(transport, *opened, answers, None, kind))
+            }
+            Opened::Ready(opened, Some(other)) => {
+                Ok(self.client(other, *opened, answers, None, Kind::Stream))
+            }
             Opened::Respawn(_) => {
                 Err(Error::new(ErrorKind::Connect, "the server ended the connection"))
             }
@@ -335,6 +336,8 @@ impl ClientBuilder {
         kind: Kind,
     ) -> Client {
         let answering = answers.answering.clone();
+        #[cfg(feature = "http")]
+        let era = stamp.revision().era();
         #[cfg(not(feature = "http"))]
         let _ = kind;
         Client(Arc::new(Inner {
@@ -345,7 +348,7 @@ impl ClientBuilder {
             answering,
             child,
             #[cfg(feature = "http")]
-            repeated: (kind == Kind::Http).then(Default::default),
+            repeated: (kind == Kind::Http && era == Era::Modern).then(Default::default),
             #[cfg(feature = "http")]
             remembered: Default::default(),
         }))
@@ -361,23 +364,28 @@ impl ClientBuilder {
         answers: &Arc<Answers>,
         kind: Kind,
     ) -> Result<Opened> {
-        #[cfg(feature = "http")]
-        if let (None, Some(prior)) = (self.pinned, &self.http.prior)
-            && prior.revision.era() == Era::Modern
-        {
-            let opened = self.modern(prior.revision, answers, prior.discovered());
-            return Ok(Opened::Ready(Box::new(opened)));
-        }
         if let Some(pinned) = self.pinned {
             return match pinned.era() {
-                #[cfg(feature = "http")]
-                Era::Legacy if kind == Kind::Http => Err(legacy_http(None)),
-                Era::Modern => Ok(Opened::Ready(Box::new(self.modern(pinned, answers, None)))),
-                Era::Legacy => {
-                    let opened = self.handshake(transport, answers, pinned, None).await?;
-                    Ok(Opened::Ready(Box::new(opened)))
-                }
+                Era::Modern => Ok(Opened::ready(self.modern(pinned, answers, None))),
+                Era::Legacy => self.open_legacy(transport, answers, pinned, None).await,
             };
+        }
+        #[cfg(feature = "http")]
+        if let Some(prior) = &self.http.prior {
+            let revision = prior.revision;
+            let opened = match revision.era() {
+                Era::Modern => {
+                    Ok(Opened::ready(self.modern(revision, answers, prior.discovered())))
+                }
+                Era::Legacy => self.open_legacy(transport, answers, revision, None).await,
+            };
+            match opened {
+                // A server may have become another one since.
+                Err(error) if !error.is_closed() && !error.is_timeout() => {
+                    tracing::debug!(%error, "what was known of the server does not hold");
+                }
+                opened => return opened,
+            }
         }
         let opened = self.find_out(transport, answers, kind).await;
         opened.map_err(|error| with_junk(error, transport.junk()))
@@ -407,24 +415,19 @@ impl ClientBuilder {
             }
             match judge(&observation, revision, &Revision::ALL, attempt) {
                 Verdict::Modern(revision, found) => {
-                    return Ok(Opened::Ready(Box::new(self.modern(revision, answers, *found))));
+                    return Ok(Opened::ready(self.modern(revision, answers, *found)));
                 }
                 Verdict::Probe(common) => (revision, attempt) = (common, Attempt::Second),
-                #[cfg(feature = "http")]
-                Verdict::Legacy(_) if kind == Kind::Http => {
-                    return Err(legacy_http(Some(&observation)));
-                }
                 Verdict::None => {
                     return Err(failure.unwrap_or_else(|| self.silent(&observation)));
                 }
                 Verdict::Legacy(offered) => {
                     // After silence the probe stays open: a slow answer may still win.
                     let open = matches!(observation, Observation::Silence).then_some(probe);
-                    let opened = self
-                        .handshake(transport, answers, offered, open)
+                    return self
+                        .open_legacy(transport, answers, offered, open)
                         .await
-                        .map_err(|error| with_probe(error, &observation))?;
-                    return Ok(Opened::Ready(Box::new(opened)));
+                        .map_err(|error| with_probe(error, &observation));
                 }
                 Verdict::Respawn(offered) => return Ok(Opened::Respawn(offered)),
                 Verdict::Fail(why) => return Err(Error::new(ErrorKind::Connect, why)),
@@ -485,6 +488,36 @@ impl ClientBuilder {
         (self.stamp(revision), facts)
     }
 
+    /// Opens with `initialize`, on whichever wire of the server takes it.
+    async fn open_legacy(
+        &self,
+        transport: &Arc<dyn Transport>,
+        answers: &Arc<Answers>,
+        offered: Revision,
+        probe: Option<Exchange>,
+    ) -> Result<Opened> {
+        let refused = match self.handshake(transport, answers, offered, probe).await {
+            Ok(opened) => return Ok(Opened::ready(opened)),
+            Err(error) => error,
+        };
+        // 2025-11-25 transports §Backwards Compatibility: what may be an older server.
+        let old = matches!(refused.status(), Some(400 | 404 | 405));
+        let Some(other) = old.then(|| transport.fall_back()).flatten() else {
+            return Err(refused);
+        };
+        let other = match other.await {
+            Ok(other) => other,
+            Err(error) => return Err(with_first_wire(error, &refused)),
+        };
+        let guard = CloseOnDrop(Some(other.clone()));
+        let opened = self
+            .handshake(&other, answers, offered, None)
+            .await
+            .map_err(|error| with_first_wire(error, &refused))?;
+        guard.keep();
+        Ok(Opened::Ready(Box::new(opened), Some(other)))
+    }
+
     /// Opens with `initialize`. A probe that is still open wins if its answer comes first.
     async fn handshake(
         &self,
@@ -537,7 +570,9 @@ impl ClientBuilder {
         let revision = agreed(&result, offered, self.pinned, &Revision::ALL)
             .map_err(|why| Error::new(ErrorKind::Connect, why))?;
         let _ = answers.revision.set(revision);
+        transport.agreed(revision);
         transport.notify(Note::new(Method::Initialized.as_str(), None)).await;
+        transport.established().await;
         let facts = ServerFacts {
             info: Some(result.server_info),
             capabilities: Some(result.capabilities),
@@ -578,8 +613,15 @@ pub(super) enum Kind {
 
 /// How far the opening words got.
 enum Opened {
-    Ready(Box<(Stamp, ServerFacts)>),
+    /// On this wire, or on another one to the same server.
+    Ready(Box<(Stamp, ServerFacts)>, Option<Arc<dyn Transport>>),
     Respawn(Revision),
+}
+
+impl Opened {
+    fn ready(opened: (Stamp, ServerFacts)) -> Opened {
+        Opened::Ready(Box::new(opened), None)
+    }
 }
 
 /// A connection that is given up while it is being made is closed.

@@ -23,15 +23,17 @@ pub(super) fn with_probe(error: Error, observation: &Observation) -> Error {
         .with_source(error)
 }
 
-/// A server of the other era, on the wire that does not speak it.
-#[cfg(feature = "http")]
-pub(super) fn legacy_http(observation: Option<&Observation>) -> Error {
-    let what = "over HTTP this client speaks 2026-07-28, and not yet the revisions before it";
-    let message = match observation {
-        Some(observation) => format!("the server {}; {what}", words(observation)),
-        None => what.to_owned(),
+/// Both failures, of a server that refused the handshake on one wire and on another.
+pub(super) fn with_first_wire(error: Error, refused: &Error) -> Error {
+    let message = format!("{refused}; as a server of HTTP+SSE (2024-11-05) it failed too: {error}");
+    let kind = if error.is_timeout() { error.kind() } else { ErrorKind::Connect };
+    let told = Error::new(kind, message).with_source(error);
+    #[cfg(feature = "http")]
+    let told = match refused.status() {
+        Some(status) => told.with_status(status),
+        None => told,
     };
-    Error::new(ErrorKind::Connect, message)
+    told
 }
 
 /// What the server did when it was asked what it speaks.

@@ -180,7 +180,7 @@ impl ClientBuilder {
         if self.http.prior.is_none() {
             self.http.prior = known;
         }
-        let was_known = self.http.prior.is_some();
+        let was_known = self.http.prior.as_ref().map(|prior| prior.revision);
         let settled = self.pinned.or(self.http.prior.as_ref().map(|prior| prior.revision));
         let stack = self.stack(&address)?;
         let answers = self.answers();
@@ -195,7 +195,7 @@ impl ClientBuilder {
         ));
         let client = self.open(transport, answers, Kind::Http).await?;
         if let Some(key) = memory {
-            if !was_known {
+            if was_known != Some(client.revision()) {
                 prior::remember(key.clone(), client.prior());
             }
             let _ = client.0.remembered.set(key);
@@ -219,7 +219,7 @@ impl ClientBuilder {
     fn stack(&mut self, address: &Uri) -> Result<Stack> {
         let settings = &mut self.http;
         if let Some(service) = settings.service.take() {
-            return Ok(Stack::Own(service));
+            return Ok(Stack::Own(service.into()));
         }
         let via = match &settings.unix_socket {
             Some(path) => Via::Unix(Arc::new(path.clone())),

@@ -45,6 +45,21 @@ pub(crate) trait Transport: Send + Sync + 'static {
     /// Sends a notification; waits while the peer does not read. Dropped silently after a
     /// close.
     fn notify(&self, note: Note) -> BoxFuture<'_, ()>;
+    /// The handshake of the legacy era has agreed on this revision.
+    #[cfg(feature = "client")]
+    fn agreed(&self, revision: turnbuckle_types::Revision) {
+        let _ = revision;
+    }
+    /// The handshake is over: returns when the peer can speak unasked, or never will.
+    #[cfg(feature = "client")]
+    fn established(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+    /// Another wire to the same peer, for when the handshake was refused on this one.
+    #[cfg(feature = "client")]
+    fn fall_back(&self) -> Option<BoxFuture<'_, Result<Arc<dyn Transport>, Error>>> {
+        None
+    }
     /// Ends the connection: what waits is flushed within a bound, callers are told.
     fn close(&self) -> BoxFuture<'_, ()>;
     /// Ends the connection without waiting for anything.

@@ -135,6 +135,9 @@ enum Way {
     Direct(Arc<direct::Notes>),
     #[cfg(all(feature = "http", feature = "server"))]
     Own(Arc<dyn Replying>),
+    /// Of a client over HTTP, which says nothing but its answer.
+    #[cfg(all(feature = "http", feature = "client"))]
+    Nowhere,
 }
 
 impl Replies {
@@ -150,6 +153,12 @@ impl Replies {
     #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn own(queue: Arc<dyn Replying>) -> Replies {
         Replies(Way::Own(queue))
+    }
+
+    /// For a side that says nothing but its answer.
+    #[cfg(all(feature = "http", feature = "client"))]
+    pub(crate) fn nowhere() -> Replies {
+        Replies(Way::Nowhere)
     }
 
     /// Queues a notification whose params `render` appends. Pending while the request has
@@ -183,6 +192,8 @@ impl Replies {
             Way::Direct(notes) => notes.poll_push(context, method, render),
             #[cfg(all(feature = "http", feature = "server"))]
             Way::Own(queue) => queue.poll_note(context, method, render),
+            #[cfg(all(feature = "http", feature = "client"))]
+            Way::Nowhere => Poll::Ready(()),
         }
     }
 
@@ -202,6 +213,8 @@ impl Replies {
             Way::Direct(notes) => notes.poll_clear(context),
             #[cfg(all(feature = "http", feature = "server"))]
             Way::Own(queue) => queue.poll_clear(context),
+            #[cfg(all(feature = "http", feature = "client"))]
+            Way::Nowhere => Poll::Ready(()),
         }
     }
 
@@ -216,6 +229,8 @@ impl Replies {
             Way::Direct(_) => {}
             #[cfg(all(feature = "http", feature = "server"))]
             Way::Own(queue) => queue.at_shutdown(farewell),
+            #[cfg(all(feature = "http", feature = "client"))]
+            Way::Nowhere => {}
         }
     }
 
@@ -225,6 +240,8 @@ impl Replies {
             Way::Stream { .. } | Way::Direct(_) => {}
             #[cfg(all(feature = "http", feature = "server"))]
             Way::Own(queue) => queue.release(),
+            #[cfg(all(feature = "http", feature = "client"))]
+            Way::Nowhere => {}
         }
     }
 
@@ -237,6 +254,10 @@ impl Replies {
             Way::Direct(notes) => notes.ask(request),
             #[cfg(all(feature = "http", feature = "server"))]
             Way::Own(queue) => queue.ask(request),
+            #[cfg(all(feature = "http", feature = "client"))]
+            Way::Nowhere => {
+                Exchange::failed(crate::error::Error::refused("nothing can be asked here"))
+            }
         }
     }
 }

@@ -58,10 +58,20 @@ pub(crate) struct Reader {
     /// with the lines of `block` it is no longer than `max_event`.
     line: Vec<u8>,
     block: Block,
+    marks: Marks,
     /// The block at hand is too long: its rest is thrown away.
     skipping: bool,
     #[cfg(test)]
     searched: usize,
+}
+
+/// Where a stream can be taken up again, and when: what the last whole block with an `id` or a
+/// `retry` said. A block that breaks off says nothing, because its event was not delivered.
+#[cfg(feature = "client")]
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Marks {
+    pub(crate) id: Option<Bytes>,
+    pub(crate) retry: Option<Duration>,
 }
 
 /// Where in the stream the reader stands.
@@ -113,6 +123,7 @@ impl Reader {
             after_return: false,
             line: Vec::new(),
             block: Block::default(),
+            marks: Marks::default(),
             skipping: false,
             #[cfg(test)]
             searched: 0,
@@ -140,6 +151,11 @@ impl Reader {
         }
         self.block.data.unshare();
         None
+    }
+
+    /// The marks up to the last event that was taken out, or to the last whole block.
+    pub(crate) fn marks(&self) -> &Marks {
+        &self.marks
     }
 
     /// Whether part of an event waits for its end: a stream that ends now was cut off.
@@ -250,6 +266,10 @@ impl Reader {
         if std::mem::take(&mut self.skipping) {
             return None;
         }
+        if self.block.id.is_some() {
+            self.marks.id.clone_from(&self.block.id);
+        }
+        self.marks.retry = self.block.retry.or(self.marks.retry);
         self.block.end()
     }
 

@@ -3,16 +3,14 @@
 
 use std::{
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use tokio::sync::mpsc;
 use turnbuckle_types::RequestId;
 
-use super::{Wire, post::Post};
 use crate::{
-    dispatch::{Event, Exchange, Outgoing, exchange::Drive},
+    dispatch::{Event, Exchange, exchange::Drive},
     error::Error,
 };
 
@@ -20,21 +18,20 @@ use crate::{
 const WAITING: usize = 64;
 
 pub(super) enum Detached {
-    New(Arc<Wire>, Option<Outgoing>),
+    New(Option<Exchange>),
     Running(mpsc::Receiver<Event>),
 }
 
 impl Detached {
-    pub(super) fn new(wire: Arc<Wire>, request: Outgoing) -> Detached {
-        Detached::New(wire, Some(request))
+    pub(super) fn new(post: Exchange) -> Detached {
+        Detached::New(Some(post))
     }
 }
 
 impl Drive for Detached {
     fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
-        if let Detached::New(wire, request) = &mut *self {
-            let Some(request) = request.take() else { return Poll::Pending };
-            let post = Exchange::new(Post::new(wire.clone(), request));
+        if let Detached::New(post) = &mut *self {
+            let Some(post) = post.take() else { return Poll::Pending };
             let (events, receiver) = mpsc::channel(WAITING);
             tokio::spawn(hold(post, events));
             *self = Detached::Running(receiver);

@@ -2,16 +2,18 @@
 //!
 //! Owns: the requests in flight, their headers, and what abandoning one looks like here, which
 //! is that its own POST is closed. Does not own: connections (`stack` and `dial`), what an
-//! answer means, or which era is spoken.
+//! answer means, which era is spoken, or how the legacy one does any of this (`legacy`).
 
 mod detached;
 mod dial;
 mod events;
+pub(super) mod flight;
 mod post;
-mod redirect;
-mod stack;
-mod stop;
-mod whole;
+pub(super) mod progress;
+pub(super) mod redirect;
+pub(super) mod stack;
+pub(super) mod stop;
+pub(super) mod whole;
 
 use std::{
     borrow::Cow,
@@ -22,7 +24,6 @@ use std::{
     },
 };
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use serde_json::value::RawValue;
 use turnbuckle_types::{Era, Method, Revision, RpcError, jsonrpc};
@@ -39,9 +40,11 @@ use crate::{
         table::Table,
     },
     envelope::mirror,
-    error::Closed,
+    error::{Closed, Result},
     limits::Limits,
+    transport::http::legacy::{client as legacy, sse_2024},
 };
+use legacy::Legacy;
 use stop::{Stop, Stopped};
 
 /// How long a server may take to accept a notification.
@@ -51,27 +54,30 @@ const NOTE: std::time::Duration = std::time::Duration::from_secs(30);
 pub(crate) struct Http(Arc<Wire>);
 
 /// What all requests to one server share.
-struct Wire {
-    stack: Stack,
-    address: Uri,
+pub(super) struct Wire {
+    pub(super) stack: Stack,
+    pub(super) address: Uri,
     /// Headers that the user added to every request.
     own: HeaderMap,
-    redirects: Redirects,
-    serve: Arc<dyn Serve>,
-    limits: Limits,
+    pub(super) redirects: Redirects,
+    pub(super) serve: Arc<dyn Serve>,
+    pub(super) limits: Limits,
     table: Mutex<Table<Arc<Stop>, ()>>,
     /// The version of the last request that was sent, for messages that carry none.
     version: Mutex<Option<Revision>>,
-    closed: OnceLock<Closed>,
-    counts: Counts,
+    pub(super) closed: OnceLock<Closed>,
+    pub(super) counts: Counts,
+    /// Used once a legacy revision is spoken.
+    pub(super) legacy: Legacy,
 }
 
 #[derive(Default)]
-struct Counts {
-    late_answers: AtomicU64,
+pub(super) struct Counts {
+    pub(super) late_answers: AtomicU64,
     stray_errors: AtomicU64,
-    dropped_requests: AtomicU64,
-    unreadable: AtomicU64,
+    pub(super) dropped_requests: AtomicU64,
+    pub(super) unreadable: AtomicU64,
+    pub(super) overflowed: AtomicU64,
 }
 
 impl Http {
@@ -96,22 +102,23 @@ impl Http {
             version: Mutex::new(version),
             closed: OnceLock::new(),
             counts: Counts::default(),
+            legacy: Legacy::default(),
         }))
     }
 }
 
 impl Wire {
-    fn table(&self) -> MutexGuard<'_, Table<Arc<Stop>, ()>> {
+    pub(super) fn table(&self) -> MutexGuard<'_, Table<Arc<Stop>, ()>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn version(&self) -> MutexGuard<'_, Option<Revision>> {
+    pub(super) fn version(&self) -> MutexGuard<'_, Option<Revision>> {
         self.version.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers what a request was sent under. A handshake starts from nothing, so that the
     /// version of a probe before it never leaks onto it.
-    fn sends(&self, method: &str, revision: Option<Revision>) {
+    pub(super) fn sends(&self, method: &str, revision: Option<Revision>) {
         if Method::from_name(method) == Some(Method::Initialize) {
             *self.version() = None;
         } else if revision.is_some() {
@@ -157,16 +164,17 @@ impl Wire {
         headers
     }
 
-    /// A POST to `to`, with the headers that go there.
-    fn request(
+    /// A request to `to`, with the headers that go there.
+    pub(super) fn request(
         &self,
+        method: http::Method,
         to: &Uri,
         headers: HeaderMap,
         own: redirect::OwnHeaders,
-        message: Bytes,
+        body: PostBody,
     ) -> http::Request<PostBody> {
-        let mut request = http::Request::new(PostBody::new(message));
-        *request.method_mut() = http::Method::POST;
+        let mut request = http::Request::new(body);
+        *request.method_mut() = method;
         *request.uri_mut() = to.clone();
         *request.headers_mut() = headers;
         if own == redirect::OwnHeaders::Kept {
@@ -181,12 +189,12 @@ impl Wire {
     }
 
     /// The address, for people.
-    fn place(&self) -> String {
+    pub(super) fn place(&self) -> String {
         place(&self.address)
     }
 
     /// Leaves out what the caller added to one request. Our own headers are of one kind each.
-    fn drop_extra(&self, headers: &mut HeaderMap) {
+    pub(super) fn drop_extra(&self, headers: &mut HeaderMap) {
         let ours = |name: &HeaderName| {
             name == header::CONTENT_TYPE
                 || name == header::ACCEPT
@@ -199,7 +207,7 @@ impl Wire {
     }
 
     /// An error that names no request.
-    fn stray(&self, error: RpcError) {
+    pub(super) fn stray(&self, error: RpcError) {
         self.counts.stray_errors.fetch_add(1, Relaxed);
         self.serve.stray(error);
     }
@@ -210,8 +218,9 @@ impl Wire {
         let headers = self.headers(&note.method, params, &facts);
         let mut message = Vec::with_capacity(params.len() + note.method.len() + 48);
         jsonrpc::write_notification(&mut message, &note.method, params);
-        let kept = redirect::OwnHeaders::Kept;
-        let sending = self.stack.send(self.request(&self.address, headers, kept, message.into()));
+        let (post, kept) = (http::Method::POST, redirect::OwnHeaders::Kept);
+        let body = PostBody::new(message.into());
+        let sending = self.stack.send(self.request(post, &self.address, headers, kept, body));
         match tokio::time::timeout(NOTE, sending).await {
             Ok(Ok(response)) if response.status().is_success() => {}
             Ok(Ok(response)) => {
@@ -227,6 +236,8 @@ impl Wire {
     /// What an outgoing `notifications/cancelled` does here: it closes the POST that it names
     /// and is itself not sent. One that names none is swallowed too, so that a late one never
     /// reaches the wire; only before a modern version is known could it be meant for the peer.
+    /// One that names a call of the legacy era ends it too, and then it is posted by whoever
+    /// sees to calls that were given up.
     fn cancels(&self, note: &Note) -> Cancels {
         if Method::from_name(&note.method) != Some(Method::Cancelled) {
             return Cancels::Other;
@@ -236,8 +247,10 @@ impl Wire {
         let spelt = note.params.subject.as_ref().map(|raw| raw.as_str());
         if let Some(stop) = named
             && Some(&*stop.id.to_string()) == spelt
-            && stop.era != Some(Era::Legacy)
         {
+            if let Some(call) = &stop.call {
+                call.says(note.params.text());
+            }
             stop.stop(Stopped::Cancelled);
             return Cancels::Done;
         }
@@ -253,6 +266,19 @@ impl Wire {
         }
         let (sent, _) = self.table().close();
         sent.into_iter().for_each(|stop| stop.stop(Stopped::Closed));
+        self.legacy.end();
+    }
+
+    /// Whether this is said in the words of the modern era.
+    fn is_modern(revision: Option<Revision>) -> bool {
+        revision.is_some_and(|revision| revision.era() == Era::Modern)
+    }
+}
+
+/// Whoever forgets to close it leaves no task behind.
+impl Drop for Http {
+    fn drop(&mut self) {
+        self.close_now();
     }
 }
 
@@ -274,11 +300,14 @@ impl Transport for Http {
     fn open(&self, request: Outgoing) -> Exchange {
         let abandonable =
             Method::from_name(&request.method).is_none_or(|method| method.row().abandonable);
-        // Closing is cancelling here, so a call that must run on needs someone else to hold it.
-        if request.abandon == Abandon::Silence && abandonable {
-            return Exchange::new(detached::Detached::new(self.0.clone(), request));
-        }
-        Exchange::new(post::Post::new(self.0.clone(), request))
+        // A call that must run on even if it is dropped needs someone else to hold it.
+        let keep_running = request.abandon == Abandon::Silence && abandonable;
+        let exchange = if legacy::is_legacy(&request) {
+            Exchange::new(legacy::Asking::new(self.0.clone(), request))
+        } else {
+            Exchange::new(post::Post::new(self.0.clone(), request))
+        };
+        if keep_running { Exchange::new(detached::Detached::new(exchange)) } else { exchange }
     }
 
     fn notify(&self, note: Note) -> BoxFuture<'_, ()> {
@@ -289,13 +318,28 @@ impl Transport for Http {
             if self.0.closed.get().is_some() {
                 return tracing::debug!(method = %note.method, "a notification after the close is dropped");
             }
-            self.0.post(note).await;
+            if Wire::is_modern(*self.0.version()) {
+                return self.0.post(note).await;
+            }
+            legacy::notify(&self.0, note).await;
         })
+    }
+
+    fn agreed(&self, revision: Revision) {
+        legacy::agreed(&self.0, revision);
+    }
+
+    fn established(&self) -> BoxFuture<'_, ()> {
+        Box::pin(legacy::listen(&self.0))
+    }
+
+    fn fall_back(&self) -> Option<BoxFuture<'_, Result<Arc<dyn Transport>>>> {
+        Some(Box::pin(sse_2024::client::connect(&self.0)))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         self.close_now();
-        Box::pin(async {})
+        Box::pin(self.0.legacy.ended())
     }
 
     fn close_now(&self) {
@@ -309,7 +353,7 @@ impl Transport for Http {
             stray_errors: counts.stray_errors.load(Relaxed),
             dropped_requests: counts.dropped_requests.load(Relaxed),
             unreadable: counts.unreadable.load(Relaxed),
-            ..Counters::default()
+            overflowed: counts.overflowed.load(Relaxed),
         }
     }
 }

@@ -14,13 +14,14 @@ use turnbuckle_types::{Method, RequestId};
 use super::{
     Wire,
     events::Events,
+    flight::Flight,
     redirect::{self, OwnHeaders, place},
-    stack::{Body, Sending},
+    stack::{Body, PostBody, Sending},
     stop::{Stop, Stopped},
     whole::{Kind, Whole},
 };
 use crate::{
-    dispatch::{Event, Outgoing, exchange::Drive, table::Serial},
+    dispatch::{Event, Outgoing, exchange::Drive},
     error::{Closed, Error, Executed, Result},
 };
 
@@ -52,20 +53,6 @@ struct Sent {
     hops: usize,
     /// How many bytes a stream may bring; a listen stream may last for ever.
     most: Option<usize>,
-}
-
-/// A place in the table, given back when it ends.
-struct Flight {
-    wire: Arc<Wire>,
-    stop: Arc<Stop>,
-    serial: Serial,
-}
-
-impl Drop for Flight {
-    fn drop(&mut self) {
-        // By its serial: the id may be a successor's by now.
-        self.wire.table().abandon(&self.stop.id, self.serial);
-    }
 }
 
 impl Post {
@@ -124,22 +111,9 @@ impl Post {
             let message = "over HTTP a method's name has only printable ASCII and no spaces";
             return Err(Error::refused(message));
         }
-        let era = request.mirror.revision.map(|revision| revision.era());
-        let mut entered = None;
-        let (_, serial) = wire
-            .table()
-            .send_with(request.id.clone(), |id| {
-                entered.insert(Arc::new(Stop::new(id.clone(), era))).clone()
-            })
-            .map_err(|collision| Error::id_in_flight(&collision.0))?;
-        let Some(stop) = entered else { return Ok(()) };
-        // A close that came in between did not find it.
-        if let Some(closed) = wire.closed.get() {
-            wire.table().abandon(&stop.id, serial);
-            return Err(closed.error(Executed::No));
-        }
-        let message = message(&stop.id, &request);
-        self.flight = Some(Flight { wire: wire.clone(), stop, serial });
+        let flight = Flight::enter(wire, request.id.clone(), |id| Stop::new(id.clone()))?;
+        let message = message(&flight.stop.id, &request);
+        self.flight = Some(flight);
         wire.sends(&request.method, request.mirror.revision);
         let long_lived =
             Method::from_name(&request.method).is_some_and(|method| method.row().long_lived);
@@ -156,8 +130,8 @@ impl Post {
     }
 
     fn send(&mut self, sent: Sent) {
-        let (headers, message) = (sent.headers.clone(), sent.message.clone());
-        let request = self.wire.request(&sent.to, headers, sent.own, message);
+        let (post, body) = (http::Method::POST, PostBody::new(sent.message.clone()));
+        let request = self.wire.request(post, &sent.to, sent.headers.clone(), sent.own, body);
         self.stage = Stage::Sending(self.wire.stack.send(request), Box::new(sent));
     }
 

@@ -33,20 +33,20 @@ pub enum Redirects {
 
 /// A redirect that is followed.
 #[derive(Debug, PartialEq)]
-pub(super) struct Hop {
-    pub(super) to: Uri,
-    pub(super) own_headers: OwnHeaders,
+pub(in crate::transport::http) struct Hop {
+    pub(in crate::transport::http) to: Uri,
+    pub(in crate::transport::http) own_headers: OwnHeaders,
 }
 
 /// What becomes of the headers that the user added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OwnHeaders {
+pub(in crate::transport::http) enum OwnHeaders {
     Kept,
     Dropped,
 }
 
 /// Judges a redirect; the error says in one sentence why it is not followed.
-pub(super) fn judge(
+pub(in crate::transport::http) fn judge(
     policy: Redirects,
     from: &Uri,
     status: StatusCode,
@@ -97,7 +97,7 @@ pub(crate) fn place(address: &Uri) -> String {
 }
 
 /// RFC 3986 §5.2, for what a server may put into `Location`.
-fn resolve(base: &Uri, location: &str) -> Option<Uri> {
+pub(in crate::transport::http) fn resolve(base: &Uri, location: &str) -> Option<Uri> {
     let location = location.split('#').next()?;
     let absolute = location.split_once(':').is_some_and(|(scheme, _)| {
         !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())

@@ -5,6 +5,7 @@ use std::{
     error::Error as StdError,
     fmt,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -17,7 +18,10 @@ use hyper_util::{
 };
 use tower_service::Service;
 
-use super::dial::{Connector, Dialing};
+use super::{
+    dial::{Connector, Dialing},
+    progress::Progress,
+};
 use crate::{
     dispatch::BoxFuture,
     error::{Error, ErrorKind, Executed},
@@ -34,27 +38,47 @@ const PIECE: usize = 16 << 10;
 
 /// What sends requests.
 pub(crate) enum Stack {
-    Pooled(Box<legacy::Client<Connector, PostBody>>),
+    Pooled(Box<Pool>),
     /// A service of the user's.
-    Own(Box<dyn Own>),
+    Own(Arc<dyn Own>),
+}
+
+/// Connections of our own, and what makes more of them.
+pub(crate) struct Pool {
+    client: legacy::Client<Connector, PostBody>,
+    connector: Connector,
+}
+
+impl Pool {
+    fn new(connector: Connector) -> Box<Pool> {
+        let client = legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .build(connector.clone());
+        Box::new(Pool { client, connector })
+    }
 }
 
 impl Stack {
     /// A pool of connections of our own. HTTP/2 where the server offers it.
     pub(crate) fn pooled(dialing: Dialing) -> crate::error::Result<Stack> {
-        let connector = Connector::new(dialing)?;
-        let client = legacy::Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .build(connector);
-        Ok(Stack::Pooled(Box::new(client)))
+        Ok(Stack::Pooled(Pool::new(Connector::new(dialing)?)))
+    }
+
+    /// The same way with connections of its own, so that nothing on the one waits for the
+    /// other. A service of the user's is shared: its connections are its business.
+    pub(crate) fn apart(&self) -> Stack {
+        match self {
+            Stack::Pooled(pool) => Stack::Pooled(Pool::new(pool.connector.clone())),
+            Stack::Own(service) => Stack::Own(service.clone()),
+        }
     }
 
     /// Nothing is sent before the first poll of what this returns; dropping that closes it.
     pub(crate) fn send(&self, request: http::Request<PostBody>) -> Sending {
         match self {
-            Stack::Pooled(client) => Sending::Pooled(client.request(request)),
+            Stack::Pooled(pool) => Sending::Pooled(pool.client.request(request)),
             Stack::Own(service) => Sending::Own(service.send(request)),
         }
     }
@@ -161,20 +185,40 @@ fn root(error: &(dyn StdError + 'static)) -> String {
     innermost.to_string()
 }
 
-/// The body of a request: one message, whole.
+/// The body of a request: one message, whole, or nothing.
 ///
 /// What a service of one's own is given to send.
 #[derive(Clone)]
-pub struct PostBody(Option<Bytes>);
+pub struct PostBody {
+    rest: Option<Bytes>,
+    /// Told how far it has come, where someone wants to know.
+    progress: Option<Arc<Progress>>,
+}
 
 impl PostBody {
     pub(crate) fn new(message: Bytes) -> PostBody {
-        PostBody(Some(message))
+        PostBody { rest: Some(message), progress: None }
+    }
+
+    /// For a request that has none.
+    pub(crate) fn empty() -> PostBody {
+        PostBody { rest: None, progress: None }
+    }
+
+    /// Tells `progress` how far it has come.
+    pub(crate) fn telling(self, progress: Arc<Progress>) -> PostBody {
+        PostBody { progress: Some(progress), ..self }
     }
 
     /// The message.
     pub fn into_bytes(self) -> Bytes {
-        self.0.unwrap_or_default()
+        if let Some(progress) = &self.progress {
+            if !progress.begin() {
+                return Bytes::new();
+            }
+            progress.finish();
+        }
+        self.rest.unwrap_or_default()
     }
 }
 
@@ -186,19 +230,28 @@ impl http_body::Body for PostBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let piece = match &mut self.0 {
+        if let Some(progress) = &self.progress
+            && !progress.begin()
+        {
+            // Nobody waits for it any more. Whoever sends it is being dropped.
+            return Poll::Pending;
+        }
+        let piece = match &mut self.rest {
             Some(rest) if rest.len() > PIECE => Some(rest.split_to(PIECE)),
             rest => rest.take(),
         };
+        if let (Some(progress), None) = (&self.progress, &self.rest) {
+            progress.finish();
+        }
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_none()
+        self.rest.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.as_ref().map_or(0, |message| message.len() as u64))
+        SizeHint::with_exact(self.rest.as_ref().map_or(0, |message| message.len() as u64))
     }
 }
 

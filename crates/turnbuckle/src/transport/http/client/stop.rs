@@ -2,19 +2,21 @@
 //! Does not own the POST: its call holds that, and drops it.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Waker},
 };
 
-use turnbuckle_types::{Era, RequestId};
+use turnbuckle_types::RequestId;
+
+use crate::transport::http::legacy::client::Call;
 
 /// What the table keeps of a POST in flight. It is there before the POST starts, so that a
 /// cancel that follows at once finds it.
-pub(super) struct Stop {
+pub(in crate::transport::http) struct Stop {
     /// As it is spelt on the wire.
-    pub(super) id: RequestId,
-    /// Of the revision under which this very request is sent.
-    pub(super) era: Option<Era>,
+    pub(in crate::transport::http) id: RequestId,
+    /// What a call has that is sent under a legacy revision; for any other, a cancel closes it.
+    pub(in crate::transport::http) call: Option<Arc<Call>>,
     state: Mutex<State>,
 }
 
@@ -26,21 +28,25 @@ struct State {
 
 /// Why a POST is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stopped {
+pub(in crate::transport::http) enum Stopped {
     Cancelled,
     Closed,
 }
 
 impl Stop {
-    pub(super) fn new(id: RequestId, era: Option<Era>) -> Stop {
-        Stop { id, era, state: Mutex::default() }
+    pub(in crate::transport::http) fn new(id: RequestId) -> Stop {
+        Stop { id, call: None, state: Mutex::default() }
+    }
+
+    pub(in crate::transport::http) fn legacy(id: RequestId, call: Arc<Call>) -> Stop {
+        Stop { call: Some(call), ..Stop::new(id) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn stop(&self, stopped: Stopped) {
+    pub(in crate::transport::http) fn stop(&self, stopped: Stopped) {
         let mut state = self.lock();
         state.stopped.get_or_insert(stopped);
         let call = state.call.take();
@@ -51,7 +57,7 @@ impl Stop {
     }
 
     /// Whether it was stopped; whoever asks is woken if it is later.
-    pub(super) fn poll(&self, context: &mut Context<'_>) -> Option<Stopped> {
+    pub(in crate::transport::http) fn poll(&self, context: &mut Context<'_>) -> Option<Stopped> {
         let mut state = self.lock();
         if state.stopped.is_none()
             && !state.call.as_ref().is_some_and(|waker| waker.will_wake(context.waker()))

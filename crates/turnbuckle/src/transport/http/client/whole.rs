@@ -26,14 +26,14 @@ const QUOTE: usize = 200;
 
 /// What a body says it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::transport::http) enum Kind {
     Json,
     Events,
     Other(Option<String>),
 }
 
 impl Kind {
-    pub(super) fn of(headers: &HeaderMap) -> Kind {
+    pub(in crate::transport::http) fn of(headers: &HeaderMap) -> Kind {
         let Some(value) = headers.get(header::CONTENT_TYPE) else { return Kind::Other(None) };
         if media::is(value.as_bytes(), media::JSON) {
             Kind::Json
@@ -47,7 +47,7 @@ impl Kind {
 }
 
 /// A body on its way.
-pub(super) struct Whole {
+pub(in crate::transport::http) struct Whole {
     body: Body,
     status: StatusCode,
     kind: Kind,
@@ -57,7 +57,12 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    pub(super) fn new(body: Body, status: StatusCode, kind: Kind, limit: usize) -> Whole {
+    pub(in crate::transport::http) fn new(
+        body: Body,
+        status: StatusCode,
+        kind: Kind,
+        limit: usize,
+    ) -> Whole {
         let limit = if status.is_success() { limit } else { limit.min(REFUSAL) };
         Whole { body, status, kind, first: None, rest: BytesMut::new(), limit }
     }
@@ -68,6 +73,16 @@ impl Whole {
         id: Option<&RequestId>,
         context: &mut Context<'_>,
     ) -> Poll<Result<Raw>> {
+        let text = ready!(self.poll_text(wire, context));
+        Poll::Ready(text.and_then(|text| self.judge(wire, id, text)))
+    }
+
+    /// Reads the body to its end.
+    pub(in crate::transport::http) fn poll_text(
+        &mut self,
+        wire: &Wire,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Bytes>> {
         loop {
             match ready!(self.body.poll_chunk(context)) {
                 Some(Ok(chunk)) => {
@@ -80,8 +95,7 @@ impl Whole {
                 None => break,
             }
         }
-        let text = self.take();
-        Poll::Ready(self.judge(wire, id, text))
+        Poll::Ready(Ok(self.take()))
     }
 
     fn length(&self) -> usize {
@@ -124,7 +138,13 @@ impl Whole {
         Failure::in_body(error).into_error(&wire.place())
     }
 
-    fn judge(&self, wire: &Wire, id: Option<&RequestId>, text: Bytes) -> Result<Raw> {
+    /// What the whole text says to the request `id`.
+    pub(in crate::transport::http) fn judge(
+        &self,
+        wire: &Wire,
+        id: Option<&RequestId>,
+        text: Bytes,
+    ) -> Result<Raw> {
         let depth = wire.limits.json_depth;
         let response = match self.kind {
             Kind::Json => match jsonrpc::parse(text.clone(), depth) {

@@ -3,6 +3,8 @@
 //! Owns: sessions, the GET stream, resumption, and the transport of 2024-11-05. Does not own: what
 //! a request means, and nothing of the modern era, which knows no sessions.
 
+#[cfg(feature = "client")]
+pub(crate) mod client;
 #[cfg(feature = "server")]
 pub(crate) mod events;
 #[cfg(feature = "server")]

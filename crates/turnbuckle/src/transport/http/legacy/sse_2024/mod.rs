@@ -3,5 +3,7 @@
 //! Owns: one stream of events down, one POST a message up, and what joins the two. Does not own:
 //! what is said; it is a stream wire like any other.
 
+#[cfg(feature = "client")]
+pub(crate) mod client;
 #[cfg(feature = "server")]
 pub(crate) mod server;

@@ -1,0 +1,152 @@
+//! A client and a server that speaks the HTTP+SSE of 2024-11-05.
+
+use serde_json::{Value, json};
+use turnbuckle::{Client, ErrorKind, Revision};
+
+use crate::{
+    raw::said,
+    rig::within,
+    session::{cancel, legacy, result},
+    web::{Post, Web, abandon, launch, settle},
+};
+
+/// Connects with a server that refuses the POST and has a stream instead; returns that stream.
+async fn open(web: &mut Web, status: u16, endpoint: &str) -> (Client, Post) {
+    let connecting = tokio::spawn(legacy().header("x-own", "1").connect(web.url()));
+    let refused = web.post().await;
+    assert_eq!(refused.method(), "initialize");
+    refused.answer(status, "text/plain", "").await;
+    let stream = web.post().await;
+    assert_eq!(stream.verb(), "GET");
+    assert!(stream.head.starts_with("GET /mcp "), "{}", stream.head);
+    assert_eq!(stream.header("accept"), Some("text/event-stream"));
+    assert_eq!(stream.header("x-own"), Some("1"));
+    stream.stream().await;
+    stream.chunk(format!("event: endpoint\ndata: {endpoint}\n\n")).await;
+    let initialize = web.post().await;
+    assert!(initialize.head.starts_with("POST /messages?id=7 "), "{}", initialize.head);
+    assert_eq!(initialize.method(), "initialize");
+    assert_eq!(initialize.header("x-own"), Some("1"));
+    assert_eq!(initialize.header("mcp-method"), None);
+    initialize.accept().await;
+    message(&stream, &initialize, result("2025-11-25")).await;
+    let initialized = web.post().await;
+    assert_eq!(initialized.method(), "notifications/initialized");
+    initialized.accept().await;
+    (connecting.await.unwrap().unwrap(), stream)
+}
+
+/// Answers a request on the stream.
+async fn message(stream: &Post, to: &Post, result: Value) {
+    let answer = json!({"jsonrpc": "2.0", "id": to.body["id"], "result": result});
+    stream.chunk(format!("event: message\ndata: {answer}\n\n")).await;
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_the_handshake_is_tried_the_older_way() {
+    within(async {
+        for (status, absolute) in [(405, false), (404, true), (400, false)] {
+            let mut web = Web::new().await;
+            let origin = if absolute { format!("http://{}", web.address()) } else { String::new() };
+            let (client, stream) = open(&mut web, status, &format!("{origin}/messages?id=7")).await;
+            assert_eq!(client.revision(), Revision::V2025_11_25);
+            let call = launch(client.call_tool("t", ()));
+            let post = web.post().await;
+            assert!(post.head.starts_with("POST /messages?id=7 "), "{}", post.head);
+            post.accept().await;
+            message(&stream, &post, said("ok")).await;
+            assert_eq!(call.await.unwrap().unwrap().to_text(), "ok");
+            client.close().await;
+            stream.closed().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn b13_a_call_that_is_dropped_is_cancelled() {
+    within(async {
+        let mut web = Web::new().await;
+        let (client, stream) = open(&mut web, 405, "/messages?id=7").await;
+        let call = launch(client.call_tool("t", ()).request_id("x"));
+        web.post().await.accept().await;
+        abandon(call).await;
+        let (post, params) = cancel(&mut web).await;
+        assert_eq!(params, json!({"requestId": "x", "reason": "caller cancelled"}));
+        post.accept().await;
+        // A question of the server is answered by a POST.
+        let ping = json!({"jsonrpc": "2.0", "id": 5, "method": "ping"});
+        stream.chunk(format!("data: {ping}\n\n")).await;
+        let pong = web.post().await;
+        assert_eq!(pong.body, json!({"jsonrpc": "2.0", "id": 5, "result": {}}));
+        pong.accept().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_slow_post_holds_nobody_up_and_a_failed_one_costs_its_call() {
+    within(async {
+        let mut web = Web::new().await;
+        let (client, stream) = open(&mut web, 405, "/messages?id=7").await;
+        let slow = launch(client.call_tool("slow", ()));
+        let slow_post = web.post().await;
+        let failed = launch(client.call_tool("failed", ()));
+        web.post().await.answer(500, "text/plain", "").await;
+        let error = failed.await.unwrap().unwrap_err();
+        assert!(error.to_string().contains("500"), "{error}");
+        assert!(error.maybe_executed());
+        message(&stream, &slow_post, said("slow")).await;
+        assert_eq!(slow.await.unwrap().unwrap().to_text(), "slow");
+        slow_post.accept().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_end_of_the_stream_is_the_end_of_the_connection() {
+    within(async {
+        let mut web = Web::new().await;
+        let (client, stream) = open(&mut web, 405, "/messages?id=7").await;
+        let call = launch(client.call_tool("t", ()));
+        web.post().await.accept().await;
+        stream.end().await;
+        let error = call.await.unwrap().unwrap_err();
+        assert!(error.is_closed() && error.maybe_executed(), "{error}");
+        assert!(error.to_string().contains("event stream"), "{error}");
+        let error = client.call_tool("t", ()).await.unwrap_err();
+        assert!(error.is_closed() && !error.maybe_executed(), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn all_attempts_are_told() {
+    within(async {
+        let mut web = Web::new().await;
+        let connecting = tokio::spawn(Client::builder().no_proxy().connect(web.url()));
+        web.post().await.answer(404, "text/plain", "").await;
+        web.post().await.answer(405, "text/plain", "").await;
+        web.post().await.answer(406, "text/plain", "").await;
+        let error = connecting.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
+        let text = error.to_string();
+        for part in ["server/discover", "404", "`initialize` failed", "405", "HTTP+SSE", "406"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(web.requests(), 3);
+        // Another origin is not posted to.
+        let mut web = Web::new().await;
+        let connecting = tokio::spawn(legacy().connect(web.url()));
+        web.post().await.answer(405, "text/plain", "").await;
+        let stream = web.post().await;
+        stream.stream().await;
+        stream.chunk("event: endpoint\ndata: http://elsewhere.test/m\n\n").await;
+        let error = connecting.await.unwrap().unwrap_err();
+        assert!(error.to_string().contains("another origin"), "{error}");
+        stream.closed().await;
+        settle().await;
+        assert_eq!(web.requests(), 2);
+    })
+    .await;
+}

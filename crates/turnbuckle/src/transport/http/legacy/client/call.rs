@@ -1,0 +1,229 @@
+//! Owns what a call, its POST and whoever reaches it from elsewhere share: what came for it, how
+//! far its request is, and whether anyone still waits.
+//! Does not own the POST, nor the table that finds it.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard},
+    task::{Context, Poll, Waker},
+};
+
+use turnbuckle_types::Raw;
+
+use super::lock;
+use crate::{
+    dispatch::{Event, Note},
+    error::Result,
+    transport::http::client::progress::Progress,
+};
+
+/// One call of the legacy era.
+#[derive(Default)]
+pub(in crate::transport::http) struct Call(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    notes: VecDeque<Note>,
+    /// An end that came on another stream than its own.
+    end: Option<Result<Raw>>,
+    waker: Option<Waker>,
+    request: Request,
+    /// Nobody waits any more.
+    given_up: bool,
+    /// The params of a cancel that the user worded.
+    said: Option<String>,
+}
+
+/// How far its request is.
+#[derive(Default)]
+enum Request {
+    /// Nothing is on its way that the server could run.
+    #[default]
+    Unsent,
+    Sending(Arc<Progress>),
+    /// The head of the answer is here.
+    Answered,
+}
+
+/// What the server may have of a call that is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    Nothing,
+    Perhaps,
+}
+
+impl Call {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.0)
+    }
+
+    /// Words the cancel that giving this call up will post.
+    pub(in crate::transport::http) fn says(&self, params: &str) {
+        self.lock().said = Some(params.to_owned());
+    }
+
+    pub(super) fn said(&self) -> Option<String> {
+        self.lock().said.take()
+    }
+
+    /// What came next, notifications first. Whoever asks is woken by what comes later from
+    /// elsewhere.
+    pub(super) fn take(&self, context: &mut Context<'_>) -> Option<Event> {
+        let mut state = self.lock();
+        if let Some(note) = state.notes.pop_front() {
+            return Some(Event::Note(note));
+        }
+        if let Some(end) = state.end.take() {
+            return Some(Event::Done(end));
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        None
+    }
+
+    /// A notification on the call's own stream. Wait for [`drained`](Call::drained) then.
+    pub(super) fn own_note(&self, note: Note) {
+        let mut state = self.lock();
+        if !state.given_up {
+            state.notes.push_back(note);
+        }
+    }
+
+    /// Waits until what came on its own stream was taken. It needs no waker: whoever takes the
+    /// last one goes on with the POST, which waits here.
+    pub(super) async fn drained(&self) {
+        std::future::poll_fn(|_| {
+            if self.lock().notes.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    /// A notification from another stream; past `limit` the oldest gives way. Tells whether one
+    /// did.
+    pub(super) fn note(&self, note: Note, limit: usize) -> bool {
+        let mut state = self.lock();
+        if state.given_up {
+            return false;
+        }
+        let full = state.notes.len() >= limit;
+        if full {
+            state.notes.pop_front();
+        }
+        state.notes.push_back(note);
+        wake(state);
+        full
+    }
+
+    /// The end, from another stream.
+    pub(super) fn end(&self, end: Result<Raw>) {
+        let mut state = self.lock();
+        if !state.given_up {
+            state.end.get_or_insert(end);
+        }
+        wake(state);
+    }
+
+    pub(super) fn sending(&self, progress: Arc<Progress>) {
+        self.lock().request = Request::Sending(progress);
+    }
+
+    pub(super) fn answered(&self) {
+        self.lock().request = Request::Answered;
+    }
+
+    /// The server refused it without running it.
+    pub(super) fn unsent(&self) {
+        self.lock().request = Request::Unsent;
+    }
+
+    pub(super) fn is_answered(&self) -> bool {
+        matches!(self.lock().request, Request::Answered)
+    }
+
+    pub(super) fn progress(&self) -> Option<Arc<Progress>> {
+        match &self.lock().request {
+            Request::Sending(progress) => Some(progress.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_given_up(&self) -> bool {
+        self.lock().given_up
+    }
+
+    /// Nobody waits any more. A request of which nobody has sent a byte is taken back.
+    pub(super) fn give_up(&self) -> Seen {
+        let mut state = self.lock();
+        state.given_up = true;
+        let notes = std::mem::take(&mut state.notes);
+        let seen = match &state.request {
+            Request::Unsent => Seen::Nothing,
+            Request::Sending(progress) if progress.withdraw() => Seen::Nothing,
+            Request::Sending(_) | Request::Answered => Seen::Perhaps,
+        };
+        drop(state);
+        drop(notes);
+        seen
+    }
+}
+
+fn wake(mut state: MutexGuard<'_, State>) {
+    let waker = state.waker.take();
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(call: &Call) -> Option<Event> {
+        call.take(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn what_comes_from_elsewhere_is_bounded_and_in_order() {
+        let call = Call::default();
+        for (name, full) in [("a", false), ("b", false), ("c", true)] {
+            assert_eq!(call.note(Note::new(name, None), 2), full);
+        }
+        call.end(Ok(Raw::null()));
+        for name in ["b", "c"] {
+            assert!(matches!(taken(&call), Some(Event::Note(note)) if &*note.method == name));
+        }
+        assert!(matches!(taken(&call), Some(Event::Done(Ok(_)))));
+        assert!(taken(&call).is_none());
+    }
+
+    #[test]
+    fn a_request_is_taken_back_while_nobody_has_begun_to_send_it() {
+        let seen = |prepare: &dyn Fn(&Call, &Arc<Progress>)| {
+            let (call, progress) = (Call::default(), Arc::new(Progress::default()));
+            prepare(&call, &progress);
+            call.give_up()
+        };
+        assert_eq!(seen(&|_, _| ()), Seen::Nothing);
+        assert_eq!(seen(&|call, progress| call.sending(progress.clone())), Seen::Nothing);
+        let begun = |call: &Call, progress: &Arc<Progress>| {
+            call.sending(progress.clone());
+            assert!(progress.begin());
+        };
+        assert_eq!(seen(&begun), Seen::Perhaps);
+        assert_eq!(seen(&|call, _| call.answered()), Seen::Perhaps);
+    }
+
+    #[test]
+    fn nothing_is_kept_for_a_call_that_was_given_up() {
+        let call = Call::default();
+        call.own_note(Note::new("a", None));
+        call.give_up();
+        call.own_note(Note::new("b", None));
+        call.note(Note::new("c", None), 1);
+        call.end(Ok(Raw::null()));
+        assert!(taken(&call).is_none());
+    }
+}

@@ -1,0 +1,188 @@
+//! The client's end of legacy Streamable HTTP.
+//!
+//! Owns: the session, the calls and what abandoning one looks like here, which is a cancel that
+//! is posted; the stream on which the server speaks unasked; taking up broken streams; a new
+//! session when the old one is gone. Does not own: connections, and which revision is spoken.
+
+mod asked;
+mod asking;
+mod call;
+mod control;
+mod listen;
+mod receive;
+mod reconnect;
+mod restart;
+mod resume;
+mod run;
+mod send;
+mod source;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use http::HeaderValue;
+use tokio::{
+    sync::{mpsc, watch},
+    task::AbortHandle,
+};
+use turnbuckle_types::{Era, Key, Method, RequestId, Revision, jsonrpc};
+
+pub(in crate::transport::http) use asking::Asking;
+pub(in crate::transport::http) use call::Call;
+pub(in crate::transport::http) use send::{Shot, finish, send, send_to};
+
+use super::super::client::{Wire, stack::Stack};
+use crate::dispatch::{Note, Outgoing};
+use asked::Asked;
+use control::Abandoned;
+use resume::Budget;
+
+/// How long a close may take in all.
+const CLOSING: Duration = Duration::from_secs(4);
+
+/// What the legacy era keeps of a connection.
+#[derive(Default)]
+pub(in crate::transport::http) struct Legacy {
+    session: Mutex<Session>,
+    /// What the answer to `initialize` brought, until a revision is agreed on.
+    offered: Mutex<Option<HeaderValue>>,
+    /// The params of `initialize`, in case the session has to be opened anew.
+    opening: Mutex<Option<String>>,
+    /// Held by whoever opens it anew.
+    restarting: tokio::sync::Mutex<()>,
+    control: OnceLock<Control>,
+    /// Ids of calls that were given up and whose cancel is still to be posted.
+    leaving: Mutex<HashMap<Key, watch::Receiver<()>>>,
+    /// What the server asks.
+    asked: Asked,
+    /// What all reconnects together may spend.
+    budget: Mutex<Budget>,
+    /// The stream on which the server speaks unasked.
+    listening: Mutex<Option<AbortHandle>>,
+    phase: watch::Sender<Phase>,
+}
+
+/// The task that sees to calls that were given up, and to the end.
+struct Control {
+    jobs: mpsc::Sender<Abandoned>,
+    /// Never the calls' connections: those may all be busy.
+    stack: Stack,
+}
+
+/// How far the end of the connection has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Open,
+    Closing,
+    Over,
+}
+
+/// Under which a message is sent.
+#[derive(Clone, Debug, Default)]
+struct Session {
+    /// A server may do without.
+    id: Option<HeaderValue>,
+    /// `None` until the handshake.
+    revision: Option<Revision>,
+    /// How many sessions there have been.
+    generation: u64,
+}
+
+/// Whether a request is sent in the way of this era.
+pub(in crate::transport::http) fn is_legacy(request: &Outgoing) -> bool {
+    match request.mirror.revision {
+        Some(revision) => revision.era() == Era::Legacy,
+        None => is_opening(request),
+    }
+}
+
+/// Whether a request opens the session.
+fn is_opening(request: &Outgoing) -> bool {
+    request.mirror.revision.is_none()
+        && Method::from_name(&request.method) == Some(Method::Initialize)
+}
+
+/// The handshake has agreed on a revision: from now on everything is sent under it.
+pub(in crate::transport::http) fn agreed(wire: &Arc<Wire>, revision: Revision) {
+    let legacy = &wire.legacy;
+    let id = lock(&legacy.offered).take();
+    let generation = legacy.session().generation + 1;
+    legacy.begin(wire, Session { id, revision: Some(revision), generation });
+    legacy.control.get_or_init(|| control::start(wire));
+}
+
+/// Posts a notification. A failure is logged.
+pub(in crate::transport::http) async fn notify(wire: &Wire, note: Note) {
+    let params = note.params.raw.as_ref().map_or("", |raw| raw.as_str());
+    let mut message = Vec::with_capacity(params.len() + note.method.len() + 48);
+    jsonrpc::write_notification(&mut message, &note.method, params);
+    let shot = Shot::post(&wire.legacy.session(), message.into());
+    send::say(wire, &wire.stack, shot, &note.method).await;
+}
+
+/// Opens the stream on which the server speaks unasked; returns when that is open, or known
+/// not to be there, or takes too long to wait for.
+pub(in crate::transport::http) async fn listen(wire: &Arc<Wire>) {
+    listen::open(wire).await;
+}
+
+impl Legacy {
+    fn session(&self) -> Session {
+        lock(&self.session).clone()
+    }
+
+    fn begin(&self, wire: &Wire, session: Session) {
+        *wire.version() = session.revision;
+        *lock(&self.session) = session;
+    }
+
+    /// Waits until the cancel of an earlier call with this id was posted.
+    async fn freed(&self, id: &RequestId) {
+        loop {
+            let gate = lock(&self.leaving).get(&id.key()).cloned();
+            let Some(mut gate) = gate else { return };
+            // It is never sent anything: it is dropped.
+            let _ = gate.changed().await;
+        }
+    }
+
+    /// Begins the end: nothing more is heard or answered. The control task does the rest.
+    pub(in crate::transport::http) fn end(&self) {
+        let listening = lock(&self.listening).take();
+        if let Some(listening) = listening {
+            listening.abort();
+        }
+        self.asked.end();
+        self.phase.send_if_modified(|phase| {
+            let begins = *phase == Phase::Open;
+            if begins {
+                *phase = Phase::Closing;
+            }
+            begins
+        });
+    }
+
+    /// Waits for the end, within a bound.
+    pub(in crate::transport::http) async fn ended(&self) {
+        if self.control.get().is_none() {
+            return;
+        }
+        let mut phase = self.phase.subscribe();
+        let over = phase.wait_for(|phase| *phase == Phase::Over);
+        let _ = tokio::time::timeout(CLOSING, over).await;
+    }
+
+    /// Resolves once the end has begun.
+    async fn closing(&self) {
+        let _ = self.phase.subscribe().wait_for(|phase| *phase != Phase::Open).await;
+    }
+}
+
+/// Nothing that can panic runs under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,185 @@
+//! Owns when a stream may be taken up again and how often. Pure: the time is given.
+//! Does not own the taking up.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long to wait where the server asks for nothing.
+const USUAL: Duration = Duration::from_secs(1);
+/// The longest that failures alone make us wait. What the server asks for always counts.
+const LONGEST: Duration = Duration::from_secs(30);
+/// A server that asks for at least this long a pause and ends the connection itself is polled as
+/// it wishes: that spends nothing.
+const POLITE: Duration = Duration::from_millis(100);
+/// How many connections in a row may bring nothing.
+const FRUITLESS: u32 = 8;
+
+const TOKENS: u32 = 8;
+const REFILL: Duration = Duration::from_secs(15);
+
+/// What all reconnects of a client spend from: 8 at once, one more every 15 seconds.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    spent: u32,
+    /// Since when a token has been on its way back.
+    since: Option<Instant>,
+}
+
+impl Budget {
+    /// Spends one, if there is one.
+    pub(super) fn spend(&mut self, now: Instant) -> bool {
+        self.refill(now);
+        if self.spent >= TOKENS {
+            return false;
+        }
+        self.spent += 1;
+        self.since.get_or_insert(now);
+        true
+    }
+
+    fn refill(&mut self, now: Instant) {
+        while let Some(since) = self.since {
+            if now.saturating_duration_since(since) < REFILL {
+                return;
+            }
+            self.spent -= 1;
+            self.since = (self.spent > 0).then(|| since + REFILL);
+        }
+    }
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Clean,
+    Broken,
+}
+
+/// What a reconnect takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) wait: Duration,
+    pub(super) cost: Cost,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cost {
+    Free,
+    One,
+}
+
+/// What the server asked to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Retry {
+    #[default]
+    Never,
+    /// On an earlier connection.
+    Before(Duration),
+    /// On this very connection.
+    Now(Duration),
+}
+
+impl Retry {
+    pub(super) fn time(self) -> Option<Duration> {
+        match self {
+            Retry::Never => None,
+            Retry::Before(time) | Retry::Now(time) => Some(time),
+        }
+    }
+}
+
+/// What the next attempt takes; `None` if there were enough. `fruitless` is how many attempts in
+/// a row brought nothing, `chance` any number.
+pub(super) fn plan(ended: Ended, retry: Retry, fruitless: u32, chance: u64) -> Option<Plan> {
+    if fruitless >= FRUITLESS {
+        return None;
+    }
+    let usual = match (ended, retry.time()) {
+        // Whoever can't be reached at all is better known at once.
+        (Ended::Broken, None) if fruitless == 0 => Duration::ZERO,
+        (_, retry) => retry.unwrap_or(USUAL),
+    };
+    let wait = match fruitless {
+        0 => usual,
+        _ => {
+            let longer = usual.saturating_mul(1 << fruitless.min(16)).min(LONGEST);
+            // Many clients that lost one server must not come back as one.
+            let spread = longer / 4 * u32::from(chance.to_le_bytes()[0]) / 255;
+            usual.max(longer + spread)
+        }
+    };
+    let polled = ended == Ended::Clean && matches!(retry, Retry::Now(time) if time >= POLITE);
+    let cost = if polled && fruitless == 0 { Cost::Free } else { Cost::One };
+    Some(Plan { wait, cost })
+}
+
+/// A number that differs from time to time, without a generator of our own.
+pub(super) fn chance() -> u64 {
+    use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+    RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_budget_lasts_for_eight_and_grows_back_one_by_one() {
+        let (mut budget, start) = (Budget::default(), Instant::now());
+        assert_eq!((0..20).filter(|_| budget.spend(start)).count(), 8);
+        assert!(!budget.spend(start + 14 * SECOND));
+        assert!(budget.spend(start + 15 * SECOND));
+        assert!(!budget.spend(start + 15 * SECOND));
+        let later = start + 60 * SECOND;
+        assert_eq!((0..20).filter(|_| budget.spend(later)).count(), 3);
+        let much_later = start + 100_000 * SECOND;
+        assert_eq!((0..20).filter(|_| budget.spend(much_later)).count(), 8);
+        // Time that does not run forwards is no gain.
+        assert!(!budget.spend(start));
+    }
+
+    #[test]
+    fn the_server_is_never_asked_earlier_than_it_wished() {
+        for ended in [Ended::Clean, Ended::Broken] {
+            for retry in [Duration::ZERO, SECOND / 2, 100 * SECOND] {
+                for fruitless in 0..FRUITLESS {
+                    for chance in [0, 255] {
+                        let plan = plan(ended, Retry::Now(retry), fruitless, chance).unwrap();
+                        assert!(plan.wait >= retry, "{plan:?}");
+                    }
+                }
+            }
+        }
+        assert_eq!(plan(Ended::Clean, Retry::Never, 0, 0).unwrap().wait, SECOND);
+    }
+
+    #[test]
+    fn only_a_broken_connection_is_tried_at_once_and_only_once() {
+        let wait = |ended, fruitless| plan(ended, Retry::Never, fruitless, 0).unwrap().wait;
+        assert_eq!(wait(Ended::Broken, 0), Duration::ZERO);
+        assert_eq!(wait(Ended::Broken, 1), 2 * SECOND);
+        assert_eq!(wait(Ended::Clean, 2), 4 * SECOND);
+        assert_eq!(wait(Ended::Clean, 7), LONGEST);
+    }
+
+    #[test]
+    fn a_server_that_wants_to_be_polled_is() {
+        let cost = |ended, retry, fruitless| plan(ended, retry, fruitless, 0).unwrap().cost;
+        assert_eq!(cost(Ended::Clean, Retry::Now(SECOND), 0), Cost::Free);
+        assert_eq!(cost(Ended::Clean, Retry::Before(SECOND), 0), Cost::One);
+        assert_eq!(cost(Ended::Clean, Retry::Now(SECOND), 1), Cost::One);
+        assert_eq!(cost(Ended::Broken, Retry::Now(SECOND), 0), Cost::One);
+        assert_eq!(cost(Ended::Clean, Retry::Now(Duration::ZERO), 0), Cost::One);
+    }
+
+    #[test]
+    fn there_is_an_end() {
+        assert_eq!(plan(Ended::Clean, Retry::Never, FRUITLESS, 0), None);
+        let spread = plan(Ended::Clean, Retry::Never, 3, 255).unwrap().wait;
+        assert_eq!(spread, 10 * SECOND);
+        assert!(plan(Ended::Clean, Retry::Now(Duration::MAX), 3, 255).is_some());
+    }
+}

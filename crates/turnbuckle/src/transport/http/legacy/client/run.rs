@@ -1,0 +1,164 @@
+//! Owns the course of one POST: sent, answered by one body or a stream, taken up again where
+//! that broke off, and sent once more where the session was gone.
+//! Does not own who waits for it: a caller polls it, or the control task.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use turnbuckle_types::{Raw, RequestId};
+
+use super::{
+    Call, Session, Wire, lock,
+    receive::{self, Own},
+    reconnect::{self, Whose},
+    restart,
+    send::{Shot, send, session_of},
+    source::{Next, Source, too_long, too_much},
+};
+use crate::{
+    dispatch::Outgoing,
+    error::{Error, Executed, Result},
+    transport::http::client::{
+        stack::Body,
+        whole::{self, Whole},
+    },
+};
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It opens the session.
+    Opening,
+    Call,
+}
+
+/// How a POST came out.
+enum Came {
+    Ended(Result<Raw>),
+    /// The server does not know the session, and so ran nothing.
+    Gone(Error),
+}
+
+/// Runs one request to its end. Dropping the future closes what is open.
+pub(super) async fn run(
+    wire: Arc<Wire>,
+    call: Arc<Call>,
+    id: RequestId,
+    request: Outgoing,
+    kind: Kind,
+) -> Result<Raw> {
+    wire.legacy.freed(&id).await;
+    let mut message = Vec::with_capacity(request.params.len() + request.method.len() + 96);
+    request.write(&id, &mut message);
+    if kind == Kind::Opening {
+        *lock(&wire.legacy.opening) = Some(request.params);
+    }
+    let extra = request.mirror.extra;
+    let post = Post { wire: &wire, call: &call, id: &id, extra: &extra, kind };
+    let message = Bytes::from(message);
+    let session = wire.legacy.session();
+    let refused = match post.once(&session, message.clone()).await {
+        Came::Ended(result) => return result,
+        Came::Gone(refused) => refused,
+    };
+    call.unsent();
+    if call.is_given_up() {
+        return Err(refused);
+    }
+    restart::restart(&wire, session.generation).await.map_err(|error| {
+        let message = format!("{refused}, and a new session could not be opened: {error}");
+        Error::new(error.kind(), message).with_status(404).with_source(error)
+    })?;
+    match post.once(&wire.legacy.session(), message).await {
+        Came::Ended(result) => result,
+        Came::Gone(error) => Err(error),
+    }
+}
+
+struct Post<'a> {
+    wire: &'a Arc<Wire>,
+    call: &'a Call,
+    id: &'a RequestId,
+    /// Headers of this one call.
+    extra: &'a [(HeaderName, HeaderValue)],
+    kind: Kind,
+}
+
+impl Post<'_> {
+    async fn once(&self, session: &Session, message: Bytes) -> Came {
+        let wire = self.wire;
+        let none = Session::default();
+        let session = if self.kind == Kind::Opening { &none } else { session };
+        let shot = Shot::post(session, message).with(self.extra);
+        let response = match send(wire, &wire.stack, shot, Some(self.call)).await {
+            Ok(response) => response,
+            Err(error) => return Came::Ended(Err(error)),
+        };
+        self.call.answered();
+        let (head, body) = response.into_parts();
+        if self.kind == Kind::Opening && head.status.is_success() {
+            match session_of(&head.headers) {
+                Ok(id) => *lock(&wire.legacy.offered) = id,
+                Err(error) => return Came::Ended(Err(error)),
+            }
+        }
+        if whole::Kind::of(&head.headers) == whole::Kind::Events && head.status.is_success() {
+            return Came::Ended(self.stream(session, body).await);
+        }
+        match self.whole(head.status, &head.headers, body).await {
+            // 2025-11-25 transports §Session Management: MUST start a new session.
+            Err(error) if head.status == StatusCode::NOT_FOUND && session.id.is_some() => {
+                let message = format!("the session is gone: {error}");
+                Came::Gone(Error::http(404, message).with_executed(Executed::No))
+            }
+            result => Came::Ended(result),
+        }
+    }
+
+    /// Reads one body.
+    async fn whole(&self, status: StatusCode, headers: &HeaderMap, body: Body) -> Result<Raw> {
+        let wire = self.wire;
+        let kind = whole::Kind::of(headers);
+        let batches = kind == whole::Kind::Json && status.is_success() && wire.serve.batches();
+        let mut whole = Whole::new(body, status, kind, wire.limits.line_bytes);
+        let text = std::future::poll_fn(|context| whole.poll_text(wire, context)).await?;
+        if batches && text.trim_ascii_start().starts_with(b"[") {
+            let own = Own { call: self.call, id: self.id };
+            return receive::receive(wire, Some(own), text).unwrap_or_else(|| {
+                Err(Error::protocol("the server's batch has no answer to this request"))
+            });
+        }
+        whole.judge(wire, Some(self.id), text)
+    }
+
+    /// Reads a stream to the answer, on as many connections as that takes.
+    async fn stream(&self, session: &Session, body: Body) -> Result<Raw> {
+        let wire = self.wire;
+        let most = Some(wire.limits.stream_bytes);
+        let mut source = Source::new(body, wire.limits.line_bytes, most);
+        loop {
+            match source.next().await {
+                Next::Message(data) => {
+                    let own = Own { call: self.call, id: self.id };
+                    if let Some(result) = receive::receive(wire, Some(own), data) {
+                        source.finish().await;
+                        return result;
+                    }
+                    self.call.drained().await;
+                }
+                Next::TooLong => return Err(too_long(wire)),
+                Next::TooMuch => return Err(too_much(wire)),
+                Next::Ended(ending) => {
+                    let for_good = !source.is_resumable()
+                        || self.kind == Kind::Opening
+                        || self.call.is_given_up();
+                    if for_good {
+                        return Err(source.lost(wire, ending));
+                    }
+                    reconnect::reconnect(wire, session, &mut source, ending, Whose::Call).await?;
+                }
+            }
+        }
+    }
+}

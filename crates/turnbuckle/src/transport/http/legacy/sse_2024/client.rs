@@ -1,0 +1,301 @@
+//! The client's end of HTTP+SSE: a stream wire to whoever speaks on it.
+//!
+//! Owns: one task that moves events in as lines and lines out as POSTs.
+//! Does not own: what the lines say, beyond whom to tell that one did not arrive.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::Uri;
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt},
+    sync::mpsc,
+    task::JoinSet,
+};
+use turnbuckle_types::{
+    Method, RequestId, RpcError,
+    jsonrpc::{self, Frame, Message},
+};
+
+use crate::{
+    dispatch::{Line, Lines, Transport},
+    error::{Closed, Error, ErrorKind, Executed, Result},
+    transport::{
+        http::{
+            client::{
+                Wire, origin, place,
+                redirect::resolve,
+                stack::{Body, BoxError},
+                whole::Kind,
+            },
+            legacy::client::{Shot, finish, send, send_to},
+            sse,
+        },
+        line::LineReader,
+        stream,
+    },
+};
+
+/// How long the server may take to say where to post.
+const OPENING: Duration = Duration::from_secs(10);
+/// How long one message may take to be accepted.
+const ACCEPTING: Duration = Duration::from_secs(30);
+/// How long the next message waits for it, so that the order is kept where the server is quick
+/// and nobody waits for one that is slow.
+const IN_ORDER: Duration = Duration::from_millis(20);
+/// How many messages may be on their way at once.
+const AT_ONCE: usize = 64;
+/// How long they may take once the connection is closed on this side.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How much may wait between the two sides.
+const PIPE: usize = 64 << 10;
+
+/// Connects to a server whose stream is at the wire's address. Dropping the future gives it up.
+pub(in crate::transport::http) async fn connect(wire: &Arc<Wire>) -> Result<Arc<dyn Transport>> {
+    let opening = tokio::time::timeout(OPENING, open(wire)).await;
+    let (events, to) = opening.unwrap_or_else(|_| {
+        Err(failed(format!("{} did not say where to post to within {OPENING:?}", wire.place())))
+    })?;
+    let (ours, theirs) = tokio::io::duplex(PIPE);
+    let (read, write) = tokio::io::split(ours);
+    let place = wire.place();
+    let obituary = Box::pin(async move {
+        Closed::of(ErrorKind::Closed, format!("the event stream of {place} ended"), Vec::new())
+    });
+    let limits = wire.limits.clone();
+    let stream = stream::start(read, write, wire.serve.clone(), limits, Some(obituary));
+    let (lines, replies) = tokio::io::split(theirs);
+    let lines = LineReader::new(lines, wire.limits.line_bytes);
+    let wire = wire.clone();
+    tokio::spawn(async move {
+        let (failures, failed) = mpsc::channel(AT_ONCE);
+        tokio::select! {
+            () = down(events, failed, replies) => {}
+            () = up(wire, to, lines, failures) => {}
+        }
+    });
+    Ok(stream.transport)
+}
+
+/// Opens the stream and reads where to post to.
+async fn open(wire: &Wire) -> Result<(Events, Uri)> {
+    let place = wire.place();
+    let response = send(wire, &wire.stack, Shot::bare_get(), None).await?;
+    let status = response.status();
+    if !status.is_success() || Kind::of(response.headers()) != Kind::Events {
+        let message = format!("GET {place} opened no event stream (HTTP {status})");
+        return Err(failed(message).with_status(status.as_u16()));
+    }
+    let mut events =
+        Events { body: response.into_body(), reader: sse::Reader::new(wire.limits.line_bytes) };
+    let first = events.next().await.ok_or_else(|| {
+        failed(format!("the event stream of {place} ended before it said where to post to"))
+    })?;
+    if first.kind.as_deref() != Some(b"endpoint") {
+        let message = format!("the event stream of {place} does not begin with an endpoint");
+        return Err(failed(message));
+    }
+    let to = endpoint(&wire.address, &first.data).map_err(failed)?;
+    Ok((events, to))
+}
+
+fn failed(message: String) -> Error {
+    Error::new(ErrorKind::Connect, message).with_executed(Executed::No)
+}
+
+/// Where to post to. Another origin would be given what was meant for this one.
+fn endpoint(address: &Uri, said: &[u8]) -> Result<Uri, String> {
+    let to = std::str::from_utf8(said)
+        .ok()
+        .map(str::trim)
+        .filter(|said| !said.is_empty())
+        .and_then(|said| resolve(address, said))
+        .ok_or("the server's endpoint is no address")?;
+    if origin(&to) != origin(address) {
+        return Err(format!("the server's endpoint {} is another origin", place(&to)));
+    }
+    Ok(to)
+}
+
+/// The server's events.
+struct Events {
+    body: Body,
+    reader: sse::Reader,
+}
+
+impl Events {
+    /// The next event; `None` at the end. One that is too long is skipped.
+    async fn next(&mut self) -> Option<sse::Event> {
+        loop {
+            match self.reader.next() {
+                Some(Ok(event)) => return Some(event),
+                Some(Err(sse::TooLong)) => tracing::warn!("an event is too long and is skipped"),
+                None => match self.chunk().await? {
+                    Ok(chunk) => self.reader.push(chunk),
+                    Err(error) => {
+                        tracing::debug!(%error, "the event stream broke");
+                        return None;
+                    }
+                },
+            }
+        }
+    }
+
+    async fn chunk(&mut self) -> Option<Result<Bytes, BoxError>> {
+        std::future::poll_fn(|context| self.body.poll_chunk(context)).await
+    }
+}
+
+/// Moves messages of the server in as lines, until its stream ends.
+async fn down(
+    mut events: Events,
+    mut failures: mpsc::Receiver<Vec<u8>>,
+    mut replies: impl AsyncWrite + Unpin,
+) {
+    loop {
+        let line = tokio::select! {
+            event = events.next() => match event {
+                Some(event) if event.kind.is_none() => line(&event.data),
+                Some(_) => continue,
+                None => return,
+            },
+            Some(failure) = failures.recv() => line(&failure),
+        };
+        if replies.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A message as a line: outside strings a line break is white space, and inside there is none.
+fn line(message: &[u8]) -> Vec<u8> {
+    let mut line: Vec<u8> = message
+        .iter()
+        .map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte })
+        .collect();
+    line.push(b'\n');
+    line
+}
+
+/// Moves lines out as POSTs, until this side closes.
+async fn up(wire: Arc<Wire>, to: Uri, mut lines: impl Lines, failures: mpsc::Sender<Vec<u8>>) {
+    let mut posts = JoinSet::new();
+    while let Ok(Some(line)) = std::future::poll_fn(|context| lines.poll_next(context)).await {
+        let Line::Whole(message) = line else { continue };
+        while posts.len() >= AT_ONCE {
+            posts.join_next().await;
+        }
+        while posts.try_join_next().is_some() {}
+        let about = About::of(&message, wire.limits.json_depth);
+        let patience = if about.opens { ACCEPTING } else { IN_ORDER };
+        let mut post =
+            Box::pin(post(wire.clone(), to.clone(), message, about.request, failures.clone()));
+        if tokio::time::timeout(patience, &mut post).await.is_err() {
+            posts.spawn(post);
+        }
+    }
+    let rest = async { while posts.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(LAST_WORDS, rest).await;
+}
+
+/// What has to be known of a message that is posted.
+struct About {
+    /// The request that it is.
+    request: Option<RequestId>,
+    /// It belongs to the handshake, which is kept in order.
+    opens: bool,
+}
+
+impl About {
+    fn of(message: &Bytes, depth: usize) -> About {
+        let opens = |method: &str| {
+            let method = Method::from_name(method);
+            matches!(method, Some(Method::Initialize | Method::Initialized))
+        };
+        match jsonrpc::parse_line(message.clone(), depth) {
+            Ok(Message::Single(Frame::Request(request))) => {
+                About { opens: opens(&request.method), request: Some(request.id) }
+            }
+            Ok(Message::Single(Frame::Notification(note))) => {
+                About { opens: opens(&note.method), request: None }
+            }
+            _ => About { request: None, opens: false },
+        }
+    }
+}
+
+/// Posts one message. A request that does not arrive is answered with why.
+async fn post(
+    wire: Arc<Wire>,
+    to: Uri,
+    message: Bytes,
+    request: Option<RequestId>,
+    failures: mpsc::Sender<Vec<u8>>,
+) {
+    let shot = Shot::bare_post(message);
+    let sending = send_to(&wire, &wire.stack, to, shot, None);
+    let why = match tokio::time::timeout(ACCEPTING, sending).await {
+        Ok(Ok(response)) => {
+            let status = response.status();
+            finish(response.into_body()).await;
+            if status.is_success() {
+                return;
+            }
+            format!("the server answered HTTP {status}")
+        }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("the server did not take the message within {ACCEPTING:?}"),
+    };
+    tracing::debug!(why, "a message was not accepted");
+    if let Some(id) = request {
+        let mut answer = Vec::new();
+        jsonrpc::write_error(&mut answer, Some(&id), &RpcError::internal(why));
+        let _ = failures.send(answer).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(said: &str) -> Result<String, String> {
+        let address: Uri = "http://a.test:81/base/sse?key=1".parse().unwrap();
+        endpoint(&address, said.as_bytes()).map(|to| to.to_string())
+    }
+
+    #[test]
+    fn an_endpoint_is_relative_or_absolute_and_of_the_same_origin() {
+        assert_eq!(
+            at("/messages/?session_id=7").unwrap(),
+            "http://a.test:81/messages/?session_id=7"
+        );
+        assert_eq!(at("messages").unwrap(), "http://a.test:81/base/messages");
+        assert_eq!(at("?s=1").unwrap(), "http://a.test:81/base/sse?s=1");
+        assert_eq!(at(" http://A.test:81/m\n").unwrap(), "http://A.test:81/m");
+        assert_eq!(at("//a.test:81/m").unwrap(), "http://a.test:81/m");
+        for other in ["http://a.test/m", "https://a.test:81/m", "http://b.test:81/m", "//b.test/m"]
+        {
+            assert!(at(other).unwrap_err().contains("another origin"), "{other}");
+        }
+        for wrong in ["", " ", "ftp://a.test/", "http://me@a.test:81/"] {
+            assert!(at(wrong).unwrap_err().contains("no address"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_one_line() {
+        assert_eq!(line(b"{\"a\":\r\n1}"), b"{\"a\":  1}\n");
+    }
+
+    #[test]
+    fn only_the_handshake_is_waited_for() {
+        let about = |text: &str| About::of(&Bytes::copy_from_slice(text.as_bytes()), 64);
+        let initialize = about(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#);
+        assert!(initialize.opens && initialize.request == Some(1.into()));
+        let call = about(r#"{"jsonrpc":"2.0","id":"x","method":"tools/call"}"#);
+        assert!(!call.opens && call.request == Some("x".into()));
+        assert!(about(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).opens);
+        let answer = about(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        assert!(!answer.opens && answer.request.is_none());
+    }
+}
