@@ -117,7 +117,9 @@ async fn killed(era: turnbuckle::types::Era) -> Duration {
     let call = client.call_tool("progress_then_hold", json!({"key": "k", "n": 1}));
     let (told, running) = tokio::sync::oneshot::channel();
     let mut told = Some(told);
-    let call = call.on_progress(move |_| drop(told.take().map(|told| told.send(()))));
+    let call = call.on_progress(move |_| {
+        let _ = told.take().map(|told| told.send(()));
+    });
     let call = tokio::spawn(call.into_future());
     running.await.unwrap();
     process.kill();

@@ -71,19 +71,23 @@ impl fmt::Display for Cursor {
 /// Appends an event.
 pub(super) fn write(out: &mut Vec<u8>, cursor: Cursor, data: &[u8]) {
     out.extend_from_slice(format!("id: {cursor}\n").as_bytes());
+    write_once(out, data);
+}
+
+/// Appends an event that can't be asked for again.
+pub(super) fn write_once(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(sse::DATA);
     out.extend_from_slice(data);
     out.extend_from_slice(sse::END);
 }
 
-/// Appends an event that says no more than where the client stands, and how long it has to wait
-/// before it comes back.
-pub(super) fn write_place(out: &mut Vec<u8>, cursor: Cursor, retry: Duration) {
-    let text = format!("id: {cursor}\nretry: {}\ndata:\n\n", retry.as_millis());
-    out.extend_from_slice(text.as_bytes());
+/// Appends an event that says no more than where the client stands.
+pub(super) fn write_place(out: &mut Vec<u8>, cursor: Cursor) {
+    out.extend_from_slice(format!("id: {cursor}\ndata:\n\n").as_bytes());
 }
 
-/// Appends how long to wait, without an event: for clients that know none without data.
+/// Appends how long to wait before coming back: it goes with the event that follows, or, for clients
+/// that know none without data, with none.
 pub(super) fn write_retry(out: &mut Vec<u8>, retry: Duration) {
     out.extend_from_slice(format!("retry: {}\n", retry.as_millis()).as_bytes());
 }
@@ -137,10 +141,11 @@ mod tests {
         let cursor = Cursor { stream: StreamNumber(10), number: 3 };
         let mut out = Vec::new();
         write(&mut out, cursor, b"{}");
-        write_place(&mut out, cursor, Duration::from_millis(500));
+        write_place(&mut out, cursor);
+        write_once(&mut out, b"[]");
         write_retry(&mut out, Duration::from_secs(1));
         let expected = "id: 000000000000000a-3\ndata: {}\n\n\
-                        id: 000000000000000a-3\nretry: 500\ndata:\n\nretry: 1000\n";
+                        id: 000000000000000a-3\ndata:\n\ndata: []\n\nretry: 1000\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 }

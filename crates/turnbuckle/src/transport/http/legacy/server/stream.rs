@@ -228,8 +228,7 @@ impl Stream {
         self.update(|state, _| {
             state.questions.retain(|(_, known)| *known != serial);
             let before = state.said.len();
-            let is_it = |said: &Said| matches!(said, Said::Frame { question, .. } if *question == Some(serial));
-            state.said.retain(|said| !is_it(said));
+            state.said.retain(|said| !said.is_question(serial));
             state.said_bytes = state.said.iter().map(Said::len).sum();
             state.said.len() < before
         })
@@ -355,9 +354,11 @@ impl Stream {
             if reader.released {
                 return;
             }
-            match priming {
-                Priming::Known => event::write_place(&mut reader.text, cursor, retry),
-                Priming::Unknown => event::write_retry(&mut reader.text, retry),
+            // 2025-11-25 basic/transports §Sending Messages: a server that closes SHOULD say how long
+            // to wait. One that breaks off said nothing: then its clients look at once.
+            event::write_retry(&mut reader.text, retry);
+            if priming == Priming::Known {
+                event::write_place(&mut reader.text, cursor);
             }
             reader.released = true;
             wake.extend(reader.waker.take());
@@ -375,11 +376,18 @@ impl Stream {
         self.update(|state, wake| state.end(wake))
     }
 
-    /// Ends it at once: nothing that waits is read.
+    /// Ends it at once: nothing that waits is read, but that its questions are taken back.
     pub(super) fn kill(&self) -> Vec<(RequestId, Serial)> {
         let questions = self.update(|state, wake| {
-            if let Some(reader) = &mut state.reader {
+            let State { said, questions, reader, .. } = state;
+            if let Some(reader) = reader {
                 reader.text.clear();
+                let unwritten = |serial| said.iter().any(|said| said.is_question(serial));
+                for (id, _) in questions.iter().filter(|(_, serial)| !unwritten(*serial)) {
+                    let mut text = Vec::new();
+                    write_cancel(&mut text, id, "the request has ended");
+                    event::write_once(&mut reader.text, &text);
+                }
             }
             state.members.clear();
             state.end(wake)
@@ -413,10 +421,10 @@ impl Stream {
     /// Tells the reader where it stands before anything was said, if it knows such events.
     pub(super) fn prime(&self) {
         self.update(|state, wake| {
-            let Shape::Events { retry, priming: Priming::Known } = self.shape else { return };
+            let Shape::Events { priming: Priming::Known, .. } = self.shape else { return };
             let cursor = Cursor { stream: self.number, number: state.last };
             let Some(reader) = &mut state.reader else { return };
-            event::write_place(&mut reader.text, cursor, retry);
+            event::write_place(&mut reader.text, cursor);
             state.marked = true;
             wake.extend(reader.waker.take());
         });
@@ -504,6 +512,10 @@ impl State {
 }
 
 impl Said {
+    fn is_question(&self, serial: Serial) -> bool {
+        matches!(self, Said::Frame { question, .. } if *question == Some(serial))
+    }
+
     fn len(&self) -> usize {
         match self {
             Said::Frame { text, .. } => text.len(),
