@@ -19,6 +19,9 @@
 //! | `d_client`, `legacy_client`, `legacy_hears`, `sse_2024_client` | a client; its server is a script of the legacy era | D, 24 to 28 |
 //! | `c_http2` | a client; its server is a script that speaks HTTP/2 | C |
 //! | `c_server` | a fixture; its client is a socket that speaks HTTP/1.1 or HTTP/2 | C, 11, 12, 35 |
+//! | `d_server` | a fixture; its client is a socket that has a session | D, 5, 11, 18, 35 |
+//! | `matrix` | both: every pair of eras that a client and a server may speak | |
+//! | `faults` | both, and a server that is killed; a socket that opens sessions and forgets them | 34, law 6 |
 //!
 //! `rig`, `raw`, `web`, `session` and `secure` are what the others stand on.
 //!
