@@ -124,7 +124,9 @@ impl Host for Hosted {
         let client = Initialize::new(revision.as_str(), capabilities, client);
         let opened = Opened { revision, client };
         let handshake = legacy::Handshake::restored(opened, record.log_level);
-        let (app, served) = (self.app.clone(), self.served.clone());
+        // What declares a revision of its own is no part of a session.
+        let (app, mut served) = (self.app.clone(), self.served.clone());
+        served.retain(|revision| revision.era() == Era::Legacy);
         Arc::new(Kernel::restored(app, served, handshake, record.subscriptions))
     }
 }
@@ -184,5 +186,32 @@ mod tests {
         let after = session.record();
         assert_eq!(after.subscriptions, ["note://1", "note://3"].map(str::to_owned).into());
         assert_eq!((after.log_level, after.ended), (Some(LogLevel::Info), false));
+    }
+
+    #[tokio::test]
+    async fn of_a_batch_that_is_too_long_the_rest_is_refused() {
+        let host = Server::new("s", "1").host().unwrap();
+        let handshake = Handshake {
+            revision: Revision::V2025_03_26,
+            client: Implementation::new("c", "1"),
+            capabilities: ClientCapabilities::new(),
+        };
+        let session = host.session(handshake, SessionRecord::default());
+        let pings: Vec<_> =
+            (0..1100).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"})).collect();
+        for (limits, served) in [(Limits::default(), 1000), (Limits::default().unsent_bytes(36), 1)]
+        {
+            let (ours, theirs) = tokio::io::duplex(1 << 20);
+            let (read, write) = tokio::io::split(theirs);
+            let _wire = stream::start(read, write, session.clone(), limits, None);
+            let mut client = BufReader::new(ours);
+            client.write_all(format!("{}\n", json!(pings)).as_bytes()).await.unwrap();
+            let mut line = String::new();
+            client.read_line(&mut line).await.unwrap();
+            let answers: Vec<Value> = serde_json::from_str(&line).unwrap();
+            assert_eq!(answers.len(), 1100);
+            let good = answers.iter().filter(|answer| answer["result"].is_object()).count();
+            assert_eq!(good, served);
+        }
     }
 }

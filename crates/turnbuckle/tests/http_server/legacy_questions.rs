@@ -99,8 +99,9 @@ async fn a_cancelled_call_takes_its_questions_with_it() {
     let (server, _watch) = legacy_server();
     let service = server.into_http();
     let session = Session::open(&service, LATEST).await;
-    let (events, id) = asked(&session, 1, "question").await;
+    let (mut events, id) = asked(&session, 1, "question").await;
     session.tell(&cancel(1)).await;
+    assert_eq!(events.message().await["params"]["requestId"], id);
     events.ends().await;
     session.tell(&answer(&id)).await;
     assert_eq!(service.sessions_in_use(), 0);
@@ -129,7 +130,8 @@ async fn where_there_is_no_way_to_ask_the_handler_is_told_at_once() {
     let stateless = server.into_http().without_sessions();
     let answer = session.at(&stateless).post(&call(1, "question", json!({}))).await;
     let answer = value(answer).await;
-    assert!(said(&answer).contains("no sessions"), "{answer}");
+    // Nothing is known of such a client.
+    assert!(said(&answer).contains("can't be sent"), "{answer}");
 }
 
 #[tokio::test(start_paused = true)]

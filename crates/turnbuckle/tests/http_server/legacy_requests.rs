@@ -293,6 +293,7 @@ async fn many_clients_at_once_leave_nothing() {
                     assert!(asked.message().await["result"].is_object());
                 } else {
                     session.tell(&cancel(1000 + id)).await;
+                    assert_eq!(asked.message().await["params"]["requestId"], question);
                 }
                 asked.ends().await;
             }

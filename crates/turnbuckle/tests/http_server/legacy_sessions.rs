@@ -53,10 +53,11 @@ async fn errors_of_requests_come_with_status_200() {
     let missing = call(1, "none", json!({}));
     assert_eq!(refusal(session.post(&missing).await).await, (200, -32602));
     assert_eq!(refusal(session.post(&call(1, "fail", json!({}))).await).await, (200, -32603));
-    // A method that only the other era has lacks what that one declares.
+    // A method that only the other era has is unknown in a session; outside one it lacks what that
+    // era declares.
     let listen = json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
         "params": {"notifications": {}}});
-    assert_eq!(refusal(session.post(&listen).await).await, (200, -32602));
+    assert_eq!(refusal(session.post(&listen).await).await, (200, -32601));
     assert_eq!(refusal(send(&service, post(), &listen).await).await, (400, -32602));
     let mut wrong = initialize(LATEST);
     wrong["params"]["clientInfo"] = json!(5);

@@ -4,6 +4,7 @@
 
 mod disconnect;
 mod legacy_batches;
+mod legacy_faults;
 mod legacy_questions;
 mod legacy_requests;
 mod legacy_resume;

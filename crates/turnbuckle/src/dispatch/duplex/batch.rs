@@ -28,6 +28,11 @@ impl Group {
         self.clone()
     }
 
+    /// How long its answers are so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.with(|answers| answers.text.len())
+    }
+
     pub(super) fn answer(&self, state: &mut State, id: &RequestId, outcome: Outcome) {
         self.with(|answers| {
             answers.separate();

@@ -33,6 +33,9 @@ const NAMELESS: usize = 16;
 /// How many bytes of refusals a peer that does not read may still gather before it is let go.
 const REFUSALS: usize = 1 << 20;
 
+/// The most requests of one batch that are served, however many may run.
+const BATCHED: usize = 1000;
+
 /// What the reader has to know after a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Received {
@@ -121,9 +124,15 @@ impl Shared {
     fn batch(self: &Arc<Self>, items: Vec<Result<Frame, Fault>>) -> Received {
         let group = Group::new();
         let mut received = Received::Applied;
+        let mut share = self.limits.in_flight.min(BATCHED);
         for item in items {
             match item {
+                Ok(Frame::Request(request)) if share == 0 => {
+                    let error = RpcError::internal("the batch has too many requests");
+                    self.refuse(&request.id, error, Some(&group));
+                }
                 Ok(frame) => {
+                    share -= usize::from(matches!(frame, Frame::Request(_)));
                     if self.frame(frame, Some(&group)) == Received::Spawned {
                         received = Received::Spawned;
                     }
@@ -152,7 +161,8 @@ impl Shared {
         if state.closed().is_some() {
             return Received::Applied;
         }
-        if state.outbox.bytes() > self.limits.unsent_bytes {
+        let unsent = state.outbox.bytes() + batch.map_or(0, |batch| batch.bytes());
+        if unsent > self.limits.unsent_bytes {
             drop(state);
             let limit = self.limits.unsent_bytes;
             let message =

@@ -185,6 +185,14 @@ fn begin(asked: Asked, text: Bytes) -> Begun {
     if asked.endpoint.legacy.is_served() && is_legacy(&message, &asked.headers) {
         return legacy::begin(asked, message);
     }
+    let is_note =
+        matches!(&message, Ok(Message::Single(Frame::Notification(_) | Frame::Response(_))));
+    if asked.endpoint.legacy.is_served()
+        && is_note
+        && let Some(response) = legacy::refuse_version(&asked)
+    {
+        return Begun::Answered(response);
+    }
     match message {
         Ok(Message::Single(Frame::Request(request))) => start(asked, request),
         Ok(Message::Single(Frame::Notification(Notification { method, params }))) => {

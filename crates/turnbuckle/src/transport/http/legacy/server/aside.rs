@@ -38,6 +38,11 @@ impl Aside {
         }
     }
 
+    /// Whether the client has such a stream.
+    pub(super) fn is_open(&self) -> bool {
+        self.lock().is_some()
+    }
+
     /// A stream has ended.
     pub(super) fn remove(&self, stream: &Arc<Stream>) {
         let mut current = self.lock();

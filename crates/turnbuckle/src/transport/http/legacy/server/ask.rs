@@ -11,8 +11,8 @@ use tokio::sync::oneshot;
 use turnbuckle_types::{Raw, RequestId};
 
 use super::{
-    desk::Desk,
-    stream::{Owner, Shape, Stream},
+    desk::{Desk, Question},
+    stream::{Owner, Shape, Stream, Unasked},
 };
 use crate::{
     dispatch::{
@@ -67,8 +67,8 @@ pub(super) fn refused(method: &str, why: &str) -> Exchange {
 }
 
 /// What questions end with when there is nobody left who could answer.
-pub(super) fn closed() -> Error {
-    Closed::new("the stream that this question belongs to has ended").error(Executed::Maybe)
+pub(super) fn closed(executed: Executed) -> Error {
+    Closed::new("the stream that this question belongs to has ended").error(executed)
 }
 
 /// A question. Nothing is sent before it is polled; dropping it takes it back.
@@ -105,13 +105,13 @@ impl Asking {
     fn enter(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let Stage::New(request) = &self.stage else { return Poll::Ready(Ok(())) };
         ready!(self.stream.poll_room(context));
-        let (question, answer) = oneshot::channel();
-        let (id, serial) = self.desk.ask(question)?;
+        let (asker, answer) = oneshot::channel();
+        let (id, serial) = self.desk.ask(Question { asker, stream: self.stream.clone() })?;
         let mut text = Vec::new();
         request.write(&id, &mut text);
         if self.stream.ask(self.owner, &id, serial, text).is_err() {
             self.desk.abandon(&id, serial);
-            return Poll::Ready(Err(closed()));
+            return Poll::Ready(Err(closed(Executed::No)));
         }
         self.stage = Stage::Sent { id, serial, abandon: request.abandon, answer };
         Poll::Ready(Ok(()))
@@ -134,7 +134,8 @@ impl Drive for Asking {
         let Stage::Sent { answer, .. } = &mut self.stage else {
             return self.done(Err(Error::refused("this question has already ended")));
         };
-        let end = ready!(Pin::new(answer).poll(context)).unwrap_or_else(|_| Err(closed()));
+        let end =
+            ready!(Pin::new(answer).poll(context)).unwrap_or_else(|_| Err(closed(Executed::Maybe)));
         self.done(end)
     }
 
@@ -160,12 +161,10 @@ impl Drive for Asking {
 impl Drop for Asking {
     fn drop(&mut self) {
         let Stage::Sent { id, serial, abandon, .. } = &self.stage else { return };
-        // It was answered, or its stream has ended and said what there was to say.
-        if !self.desk.abandon(id, *serial) {
-            return;
-        }
-        let unwritten = self.stream.unask(*serial);
-        if !unwritten && *abandon == Abandon::Signal {
+        // If it was answered, or its stream has ended, there is nothing left to say.
+        let waited = self.desk.abandon(id, *serial);
+        let unasked = self.stream.unask(*serial);
+        if waited && unasked == Unasked::Written && *abandon == Abandon::Signal {
             let mut text = Vec::new();
             write_cancel(&mut text, id, self.reason.as_deref().unwrap_or("caller cancelled"));
             self.stream.say(text);

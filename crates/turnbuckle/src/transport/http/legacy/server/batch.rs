@@ -1,16 +1,29 @@
 //! Owns the joint answer to a batch, which only 2025-03-26 has: one array if all are ready at
 //! once, else one stream for all. Does not own how each of its requests is served.
 
+use std::sync::Arc;
+
 use http::{Response, StatusCode};
-use turnbuckle_types::jsonrpc::{Fault, Frame, Role};
+use tokio::task::coop::consume_budget;
+use turnbuckle_types::{
+    RpcError,
+    jsonrpc::{Fault, Frame, Role},
+};
 
 use super::{
-    super::super::server::{HttpBody, answer, future::Asked},
-    Refused, Visit, is_initialize,
+    super::super::server::{Endpoint, HttpBody, answer, future::Asked},
+    Refused, Visit,
+    body::Reader,
+    is_initialize,
     pump::{self, frame},
     request::{self, Batched, Started},
+    stream::Stream,
     unknown_session,
 };
+use crate::limits::Limits;
+
+/// The most requests of one batch that are served, however many may run.
+const MOST: usize = 1000;
 
 /// Serves a batch. Dropping the future stops nothing that was begun.
 pub(super) async fn serve(
@@ -22,17 +35,75 @@ pub(super) async fn serve(
         return Err(not_here());
     }
     refuse_initialize(&items)?;
-    let endpoint = &asked.endpoint;
+    // A task of its own: whoever hangs up half-way does not leave half a batch behind.
+    let beginning = tokio::spawn(begin(asked.endpoint.clone(), visit, items));
+    let begun = beginning.await.unwrap_or_else(|_| {
+        let message = "the batch could not be served: the server is shutting down";
+        Err(Refused::unavailable(message))
+    })?;
+    match begun {
+        Begun::Answered(response) => Ok(response),
+        Begun::Waits(stream, reader) => {
+            Ok(request::respond(&asked.endpoint, &stream, reader, Batched::Yes).await)
+        }
+    }
+}
+
+/// What a batch has become.
+enum Begun {
+    Answered(Response<HttpBody>),
+    Waits(Arc<Stream>, Reader),
+}
+
+/// How much of a batch is served: the rest is refused, each for itself.
+pub(super) struct Share {
+    requests: usize,
+    bytes: usize,
+}
+
+impl Share {
+    pub(super) fn new(limits: &Limits) -> Share {
+        Share { requests: limits.in_flight.min(MOST), bytes: limits.unsent_bytes }
+    }
+
+    /// Whether one more request is served, after answers of so many bytes.
+    pub(super) fn take(&mut self, answered: usize) -> Result<(), RpcError> {
+        let Some(rest) = self.requests.checked_sub(1) else {
+            return Err(RpcError::internal("the batch has too many requests"));
+        };
+        self.requests = rest;
+        if answered > self.bytes {
+            let message =
+                format!("the answers are longer than {} bytes (unsent_bytes)", self.bytes);
+            return Err(RpcError::internal(message));
+        }
+        Ok(())
+    }
+}
+
+async fn begin(
+    endpoint: Arc<Endpoint>,
+    visit: Visit,
+    items: Vec<Result<Frame, Fault>>,
+) -> Result<Begun, Refused> {
+    let endpoint = &endpoint;
     let stream = visit.stream(endpoint);
+    let (mut share, mut bytes) = (Share::new(&endpoint.limits), 0);
     let reader = request::reader(&stream)?;
     // What is ready at once, and whether anything is to be answered at all.
     let (mut ready, mut waits, mut asks) = (Vec::new(), false, false);
     for item in items {
+        consume_budget().await;
         asks |= is_asking(&item);
+        let before = ready.len();
         match item {
             Ok(Frame::Request(request)) => {
                 let id = request.id.clone();
-                match request::start(endpoint, &visit, request, &stream).await {
+                if let Err(error) = share.take(bytes) {
+                    ready.push(frame(&id, Err(error)));
+                    continue;
+                }
+                match request::start(endpoint, &visit, request, &stream, Batched::Yes).await {
                     Err(refused) => ready.push(frame(&id, Err(refused.error))),
                     Ok(Started::Cancelled) => {}
                     Ok(Started::Answered(serial, outcome)) => {
@@ -43,10 +114,10 @@ pub(super) async fn serve(
                         waits = true;
                         let (entry, stream) = (visit.entry.clone(), stream.clone());
                         let drain = endpoint.drain.clone();
-                        visit.entry.desk.launch(&id, handler.serial, || {
-                            let member = pump::run_member(handler, entry, stream, drain);
-                            Some(tokio::spawn(member).abort_handle())
-                        });
+                        let serial = handler.serial;
+                        let member = pump::run_member(handler, entry, stream, drain);
+                        let task = tokio::spawn(member).abort_handle();
+                        visit.entry.desk.launched(&id, serial, task);
                     }
                 }
             }
@@ -55,16 +126,17 @@ pub(super) async fn serve(
             Ok(Frame::Response(response)) => visit.entry.desk.answer(response),
             Err(fault) => ready.extend(faulty(&visit, &fault)),
         }
+        bytes += ready[before..].iter().map(Vec::len).sum::<usize>();
     }
     if !asks {
-        return Ok(answer::empty(StatusCode::ACCEPTED));
+        return Ok(Begun::Answered(answer::empty(StatusCode::ACCEPTED)));
     }
     if !waits && !stream.has_said() {
-        save(asked, &visit).await;
-        return Ok(match array(&ready) {
+        save(endpoint, &visit).await;
+        return Ok(Begun::Answered(match array(&ready) {
             Some(text) => answer::text(StatusCode::OK, text),
             None => answer::ended_events(),
-        });
+        }));
     }
     stream.prime();
     ready.into_iter().for_each(|text| stream.say(text));
@@ -74,9 +146,8 @@ pub(super) async fn serve(
         visit.entry.desk.kill(&stream);
         return Err(unknown_session());
     }
-    save(asked, &visit).await;
-    drop(visit);
-    Ok(request::respond(endpoint, &stream, reader, Batched::Yes).await)
+    save(endpoint, &visit).await;
+    Ok(Begun::Waits(stream, reader))
 }
 
 /// A batch where there are none.
@@ -122,8 +193,8 @@ fn faulty(visit: &Visit, fault: &Fault) -> Option<Vec<u8>> {
 }
 
 /// Each has its answer by now: a record that can't be kept is for the log.
-async fn save(asked: &Asked, visit: &Visit) {
-    let store = &asked.endpoint.legacy.settings.sessions;
+async fn save(endpoint: &Endpoint, visit: &Visit) {
+    let store = &endpoint.legacy.settings.sessions;
     if let Err(refused) = visit.opened.save(visit.entry.id, &**store).await {
         tracing::warn!(error = %refused.error, "what a batch has changed was not kept");
     }

@@ -11,12 +11,12 @@ use super::{
 
 /// Ends a session: from then on it is unknown. Dropping the future, once it was polled, takes
 /// nothing back.
-pub(super) async fn serve(asked: &Asked) -> Result<Response<HttpBody>, Refused> {
-    let visit = visit(asked).await?;
-    let settings = &asked.endpoint.legacy.settings;
-    let (sessions, events) = (settings.sessions.clone(), settings.events.clone());
+pub(super) async fn serve(asked: Asked) -> Result<Response<HttpBody>, Refused> {
     // A client that says farewell and hangs up has said it.
     let ending = tokio::spawn(async move {
+        let visit = visit(&asked).await?;
+        let settings = &asked.endpoint.legacy.settings;
+        let (sessions, events) = (settings.sessions.clone(), settings.events.clone());
         let entry = visit.entry;
         if visit.opened.save_end(entry.id, &*sessions).await? == AlreadyEnded::Yes {
             return Err(unknown_session());

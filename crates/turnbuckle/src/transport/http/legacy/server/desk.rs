@@ -6,13 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::{sync::oneshot, task::AbortHandle};
 use turnbuckle_types::{Raw, RequestId, RpcError, jsonrpc::Response};
 
-use super::stream::Stream;
+use super::{
+    request::Batched,
+    stream::{Left, Stream},
+};
 use crate::{
     dispatch::{
         outcome_to_result,
         table::{Serial, Table},
     },
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, Executed},
 };
 
 /// The requests of one session.
@@ -28,12 +31,19 @@ struct State {
     closed: bool,
 }
 
-/// Where the answer to a question goes.
-type Question = oneshot::Sender<Result<Raw, Error>>;
+/// A question that waits for its answer.
+pub(super) struct Question {
+    /// Where the answer goes.
+    pub(super) asker: oneshot::Sender<Result<Raw, Error>>,
+    /// Where it was asked.
+    pub(super) stream: Arc<Stream>,
+}
 
 /// A request of the client that runs.
 pub(super) struct Flight {
     pub(super) stream: Arc<Stream>,
+    /// Whether others are answered on the same stream.
+    pub(super) batched: Batched,
     /// What runs it, where that is not the pump of its stream.
     pub(super) task: Option<AbortHandle>,
 }
@@ -57,8 +67,13 @@ impl Desk {
     }
 
     /// Enters a request that is answered on `stream`.
-    pub(super) fn accept(&self, id: &RequestId, stream: &Arc<Stream>) -> Result<Serial, Refused> {
-        let serial = self.with(|state| {
+    pub(super) fn accept(
+        &self,
+        id: &RequestId,
+        stream: &Arc<Stream>,
+        batched: Batched,
+    ) -> Result<Serial, Refused> {
+        self.with(|state| {
             if state.closed {
                 return Err(Refused::Closed);
             }
@@ -68,36 +83,46 @@ impl Desk {
                     self.limit
                 ))));
             }
-            let flight = Flight { stream: stream.clone(), task: None };
-            state.table.accept(id, flight).map_err(|collision| {
+            let flight = Flight { stream: stream.clone(), batched, task: None };
+            let serial = state.table.accept(id, flight).map_err(|collision| {
                 let message = format!("the request id {} is already in flight", collision.0);
                 Refused::Error(RpcError::invalid_request(message))
-            })
-        })?;
-        stream.join(id, serial);
-        Ok(serial)
+            })?;
+            // Before anyone can cancel it.
+            stream.join(id, serial);
+            Ok(serial)
+        })
     }
 
-    /// Starts the task of a request, unless it was cancelled meanwhile. The task may belong to the
-    /// request alone; else it is the pump of its stream, and cancelled with it.
-    pub(super) fn launch(
-        &self,
-        id: &RequestId,
-        serial: Serial,
-        start: impl FnOnce() -> Option<AbortHandle>,
-    ) -> bool {
-        // What is not started is dropped after the lock is released: a handler is in it.
-        let mut start = Some(start);
-        self.with(|state| {
-            let Some(flight) = state.table.running(id, serial) else { return false };
-            flight.task = start.take().and_then(|start| start());
-            true
-        })
+    /// Whether a request still runs.
+    pub(super) fn is_running(&self, id: &RequestId, serial: Serial) -> bool {
+        self.with(|state| state.table.running(id, serial).is_some())
+    }
+
+    /// A request has a task of its own, which is stopped if the request was cancelled meanwhile.
+    // The task is spawned before, under no lock: where the runtime is shutting down, that drops the
+    // handler, which comes back here.
+    pub(super) fn launched(&self, id: &RequestId, serial: Serial, task: AbortHandle) {
+        let task = self.with(|state| match state.table.running(id, serial) {
+            Some(flight) => {
+                flight.task = Some(task);
+                None
+            }
+            None => Some(task),
+        });
+        if let Some(task) = task {
+            task.abort();
+        }
+    }
+
+    /// Ends a request, if it has not ended.
+    pub(super) fn take(&self, id: &RequestId, serial: Serial) -> Option<Flight> {
+        self.with(|state| state.table.finish(id, serial))
     }
 
     /// Ends a request that has its answer. `false`: it was cancelled, and is not answered.
     pub(super) fn finish(&self, id: &RequestId, serial: Serial) -> bool {
-        self.with(|state| state.table.finish(id, serial)).is_some()
+        self.take(id, serial).is_some()
     }
 
     /// Ends a request that the client gave up. `None`: it is unknown or has ended.
@@ -109,7 +134,7 @@ impl Desk {
     pub(super) fn ask(&self, question: Question) -> Result<(RequestId, Serial), Error> {
         self.with(|state| {
             if state.closed {
-                return Err(super::ask::closed());
+                return Err(super::ask::closed(Executed::No));
             }
             if state.table.in_flight() - state.table.running_len() >= self.limit {
                 let message = format!(
@@ -135,8 +160,7 @@ impl Desk {
             return;
         };
         match self.with(|state| state.table.answer(&id)) {
-            // Whoever asked may be gone by now.
-            Some(question) => drop(question.send(outcome_to_result(response.outcome))),
+            Some(question) => question.end(&id, outcome_to_result(response.outcome)),
             None => tracing::debug!(%id, "an answer that nobody waits for is dropped"),
         }
     }
@@ -145,23 +169,36 @@ impl Desk {
     pub(super) fn unreadable(&self, id: &RequestId, error: &RpcError) {
         if let Some(question) = self.with(|state| state.table.answer(id)) {
             let message = format!("the client's answer can't be read: {}", error.message);
-            drop(question.send(Err(Error::protocol(message))));
+            question.end(id, Err(Error::protocol(message)));
         }
     }
 
     /// Ends a stream: its reader may read the rest, its questions are closed.
     pub(super) fn end(&self, stream: &Stream) {
-        self.forget(&stream.end());
+        self.forget(stream.end());
     }
 
     /// Ends a stream at once: nothing more is read from it, and its pump stops.
     pub(super) fn kill(&self, stream: &Stream) {
-        self.forget(&stream.kill());
+        self.forget(stream.kill());
     }
 
-    fn forget(&self, questions: &[(RequestId, Serial)]) {
-        for (id, serial) in questions {
-            self.abandon(id, *serial);
+    /// Answers a request on its stream. With the last one the questions are closed.
+    pub(super) fn reply(&self, stream: &Stream, serial: Serial, text: Vec<u8>) {
+        self.forget(stream.answer(serial, text));
+    }
+
+    /// Closes the questions of a stream that nobody reads.
+    pub(super) fn give_up(&self, stream: &Stream) {
+        self.forget(stream.unask_all("nobody came back to answer"));
+    }
+
+    fn forget(&self, questions: Vec<Left>) {
+        for Left { id, serial, executed } in questions {
+            let question = self.with(|state| state.table.abandon(&id, serial));
+            if let Some(question) = question {
+                question.end(&id, Err(super::ask::closed(executed)));
+            }
         }
     }
 
@@ -180,6 +217,15 @@ impl Desk {
     /// Whether the session has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.with(|state| state.closed)
+    }
+}
+
+impl Question {
+    fn end(self, id: &RequestId, end: Result<Raw, Error>) {
+        // So that it is not taken back any more.
+        self.stream.answered(id);
+        // Whoever asked may be gone by now.
+        drop(self.asker.send(end));
     }
 }
 

@@ -72,7 +72,7 @@ fn connect(asked: &Asked, visit: &Visit, stream: &Arc<Stream>) -> Result<(), Ref
     let Visit { entry, opened } = visit;
     let pump = visit.pump_of(&asked.endpoint, stream);
     entry.aside.replace(stream);
-    entry.start(stream, || tokio::spawn(pump.run_aside()));
+    entry.start(stream, pump.run_aside());
     if entry.desk.is_closed() {
         // The session ended before it knew of this stream.
         entry.desk.kill(stream);
@@ -96,6 +96,10 @@ async fn resume(
     }
     let (missed, last) = missed(asked, visit, cursor, u64::MAX).await?;
     if !cursor.stream.is_aside() {
+        return Ok(follow(asked, missed, None));
+    }
+    if visit.entry.aside.is_open() {
+        // It was replaced, and whoever replaced it goes on.
         return Ok(follow(asked, missed, None));
     }
     // Nobody has it open any more, here or anywhere. It is the same stream to its client, which

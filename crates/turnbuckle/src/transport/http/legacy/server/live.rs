@@ -70,7 +70,7 @@ struct Open {
 pub(super) struct Opened {
     pub(super) session: Arc<dyn Session>,
     pub(super) revision: Revision,
-    expires: SystemTime,
+    pub(super) expires: SystemTime,
     /// What the store has. Held while it is changed there, so that the latest is written last.
     saved: tokio::sync::Mutex<SessionRecord>,
 }
@@ -175,12 +175,22 @@ impl Entry {
         self.opened.get_or_try_init(load).await?.clone().ok_or_else(super::unknown_session)
     }
 
-    /// Starts a stream: `spawn` starts its pump.
-    pub(super) fn start(&self, stream: &Arc<Stream>, spawn: impl FnOnce() -> JoinHandle<()>) {
-        // Under the lock, so that a pump that ends at once finds what it has to remove.
-        let mut streams = self.streams();
-        let open = Open { stream: stream.clone(), task: Some(spawn()) };
-        streams.insert(stream.number, open);
+    /// Starts a stream, whose pump this is.
+    pub(super) fn start(
+        &self,
+        stream: &Arc<Stream>,
+        pump: impl Future<Output = ()> + Send + 'static,
+    ) {
+        // First, so that a pump that ends at once finds what it has to remove.
+        let open = Open { stream: stream.clone(), task: None };
+        self.streams().insert(stream.number, open);
+        // Under no lock: where the runtime is shutting down, this drops the pump.
+        let task = tokio::spawn(pump);
+        if let Some(open) = self.streams().get_mut(&stream.number)
+            && Arc::ptr_eq(&open.stream, stream)
+        {
+            open.task = Some(task);
+        }
     }
 
     /// A stream that runs.

@@ -47,6 +47,7 @@ use crate::{
     envelope::mirror::{self, Found, Headers as _},
 };
 use live::{Entry, Live, Opened};
+use request::Batched;
 
 /// The session.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -125,6 +126,13 @@ pub(in crate::transport::http) fn has_session(headers: &HeaderMap) -> bool {
     headers.contains_key(SESSION)
 }
 
+/// What a message that gets no answer is refused with, if its header is of no revision that is
+/// served.
+pub(in crate::transport::http) fn refuse_version(asked: &Asked) -> Option<Response<HttpBody>> {
+    let refused = version(&asked.headers, asked.endpoint.host.served()).err()?;
+    Some(refused.answer(None))
+}
+
 /// Begins what a posted message asks for.
 pub(in crate::transport::http) fn begin(asked: Asked, message: Result<Message, Fault>) -> Begun {
     if asked.endpoint.legacy.settings.keeps_sessions() {
@@ -137,7 +145,7 @@ pub(in crate::transport::http) fn begin(asked: Asked, message: Result<Message, F
 pub(in crate::transport::http) fn begin_method(asked: Asked, method: &Method) -> Begun {
     let is_get = *method == Method::GET;
     Begun::Later(Box::pin(async move {
-        let done = if is_get { get::serve(&asked).await } else { delete::serve(&asked).await };
+        let done = if is_get { get::serve(&asked).await } else { delete::serve(asked).await };
         done.unwrap_or_else(|refused| refused.answer(None))
     }))
 }
@@ -293,7 +301,7 @@ impl Visit {
         let id = note.subject()?;
         let (serial, flight) = self.entry.desk.cancel(&id)?;
         tracing::debug!(%id, "the client cancelled a request");
-        if flight.task.is_some() {
+        if flight.batched == Batched::Yes {
             // Others are answered on the same stream.
             flight.stop();
             flight.stream.leave(serial);

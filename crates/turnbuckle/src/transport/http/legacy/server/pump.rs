@@ -7,7 +7,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use tokio::{
@@ -29,12 +29,17 @@ use crate::dispatch::{BoxFuture, Outcome, duplex::panicked, table::Serial};
 /// For how long the stream of no request is kept for a client that went away.
 const GRACE: Duration = Duration::from_secs(60);
 
+/// For how long questions wait for a client that went away.
+const UNHEARD: Duration = Duration::from_secs(5 * 60);
+
 /// What runs one stream. It holds the session's entry for as long as it runs.
 pub(super) struct Pump {
     pub(super) entry: Arc<Entry>,
     pub(super) stream: Arc<Stream>,
     pub(super) events: Arc<dyn EventStore>,
     pub(super) drain: Arc<Drain>,
+    /// When the session's id is worth nothing any more.
+    pub(super) expires: SystemTime,
     pub(super) _busy: Busy,
 }
 
@@ -51,6 +56,8 @@ enum End {
     Over,
     /// The stream was stopped: nobody is to hear of it again.
     Stopped,
+    /// The session has expired: nobody can come back.
+    Expired,
     /// The endpoint ends.
     Shutdown,
 }
@@ -72,12 +79,18 @@ impl Pump {
             biased;
             () = self.stream.stopped() => End::Stopped,
             () = self.drain.reached(Phase::Over) => End::Shutdown,
+            () = self.expired() => End::Expired,
             () = self.drive(handler) => End::Over,
         };
         // The handler is gone: it was dropped with the future that polled it.
         match end {
             End::Over => {}
             End::Stopped => self.forget().await,
+            End::Expired => {
+                self.dismiss();
+                self.flush().await;
+                self.forget().await;
+            }
             End::Shutdown => {
                 self.farewell();
                 self.flush().await;
@@ -91,17 +104,24 @@ impl Pump {
             biased;
             () = self.stream.stopped() => End::Stopped,
             () = self.drain.reached(Phase::Draining) => End::Shutdown,
+            () = self.expired() => End::Expired,
             () = self.listen() => End::Over,
         };
         match end {
             End::Over => {}
             // Another took its place, which may be the same stream taken up again.
             End::Stopped => {}
+            End::Expired => self.forget().await,
             End::Shutdown => self.drain.count(Ended::Farewell),
         }
     }
 
+    async fn expired(&self) {
+        sleep(self.expires.duration_since(SystemTime::now()).unwrap_or_default()).await;
+    }
+
     async fn drive(&self, mut handler: Option<Handler>) {
+        let mut unheard: Option<Pin<Box<Sleep>>> = None;
         loop {
             // A handler that speaks without end to nobody never waits. It can be stopped here.
             consume_budget().await;
@@ -112,7 +132,21 @@ impl Pump {
                     self.finish(running, outcome);
                     handler = None;
                 }
-                self.stream.poll_turn(context)
+                let turn = self.stream.poll_turn(context);
+                if !self.stream.asks_nobody() {
+                    unheard = None;
+                } else if turn.is_pending()
+                    && unheard
+                        .get_or_insert_with(|| Box::pin(sleep(UNHEARD)))
+                        .as_mut()
+                        .poll(context)
+                        .is_ready()
+                {
+                    // This wakes who asked.
+                    unheard = None;
+                    self.entry.desk.give_up(&self.stream);
+                }
+                turn
             })
             .await;
             if turn == Turn::Over {
@@ -148,7 +182,7 @@ impl Pump {
         // A cancel that came first has stopped the stream as well.
         if self.entry.desk.finish(&handler.id, handler.serial) {
             self.drain.count(Ended::Finished);
-            self.stream.answer(handler.serial, frame(&handler.id, outcome));
+            self.entry.desk.reply(&self.stream, handler.serial, frame(&handler.id, outcome));
         }
     }
 
@@ -173,11 +207,21 @@ impl Pump {
     /// Answers whatever still runs that this is the end.
     fn farewell(&self) {
         for (id, serial) in self.stream.members() {
-            let Some((_, flight)) = self.entry.desk.cancel(&id) else { continue };
+            let Some(flight) = self.entry.desk.take(&id, serial) else { continue };
             flight.stop();
             self.drain.count(Ended::Cancelled);
             let error = RpcError::internal("server is shutting down");
-            self.stream.answer(serial, frame(&id, Err(error)));
+            self.entry.desk.reply(&self.stream, serial, frame(&id, Err(error)));
+        }
+    }
+
+    /// Stops whatever still runs, without an answer.
+    fn dismiss(&self) {
+        for (id, serial) in self.stream.members() {
+            if let Some(flight) = self.entry.desk.take(&id, serial) {
+                flight.stop();
+            }
+            self.stream.leave(serial);
         }
     }
 
@@ -215,7 +259,7 @@ pub(super) async fn run_member(
     let outcome = poll_fn(|context| handler.poll(context)).await;
     if entry.desk.finish(&handler.id, handler.serial) {
         drain.count(Ended::Finished);
-        stream.answer(handler.serial, frame(&handler.id, outcome));
+        entry.desk.reply(&stream, handler.serial, frame(&handler.id, outcome));
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use http::{Response, StatusCode};
-use turnbuckle_types::{RpcError, code, jsonrpc::Request};
+use turnbuckle_types::{Method, RpcError, code, jsonrpc::Request};
 
 use super::{
     super::super::server::{
@@ -49,8 +49,9 @@ pub(super) async fn serve(
     let endpoint = &asked.endpoint;
     let stream = visit.stream(endpoint);
     let id = request.id.clone();
+    let changes = changes_record(&request);
     let reader = reader(&stream)?;
-    let started = start(endpoint, &visit, request, &stream).await?;
+    let started = start(endpoint, &visit, request, &stream, Batched::No).await?;
     let answered = match started {
         Started::Cancelled => return Ok(answer::ended_events()),
         Started::Answered(serial, outcome) if !stream.has_said() => {
@@ -59,24 +60,27 @@ pub(super) async fn serve(
         }
         Started::Answered(serial, outcome) => {
             stream.prime();
-            stream.answer(serial, frame(&id, outcome));
+            visit.entry.desk.reply(&stream, serial, frame(&id, outcome));
             visit.pump(endpoint, &stream, None);
             None
         }
         Started::Running(handler) => {
             stream.prime();
-            let serial = handler.serial;
-            let launched = visit.entry.desk.launch(&id, serial, || {
-                visit.pump(endpoint, &stream, Some(handler));
-                None
-            });
-            if !launched {
+            if !visit.entry.desk.is_running(&id, handler.serial) {
                 return Ok(answer::ended_events());
             }
+            // One that is cancelled from here on finds its stream stopped.
+            visit.pump(endpoint, &stream, Some(handler));
             None
         }
     };
-    visit.opened.save(visit.entry.id, &*endpoint.legacy.settings.sessions).await?;
+    let saved = visit.opened.save(visit.entry.id, &*endpoint.legacy.settings.sessions).await;
+    match saved {
+        // It asked for just that.
+        Err(refused) if changes => return Err(refused),
+        // It may have done what can't be done twice: the failure is in the log.
+        _ => {}
+    }
     // The pump holds the entry if something runs.
     drop(visit);
     match answered {
@@ -85,8 +89,14 @@ pub(super) async fn serve(
     }
 }
 
+/// Whether a request is there to change what is remembered of its session.
+fn changes_record(request: &Request) -> bool {
+    let method = Method::from_name(&request.method);
+    matches!(method, Some(Method::SetLevel | Method::Subscribe | Method::Unsubscribe))
+}
+
 /// Whether answers are those of a batch.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Batched {
     Yes,
     No,
@@ -132,11 +142,12 @@ pub(super) async fn start(
     visit: &Visit,
     request: Request,
     stream: &Arc<Stream>,
+    batched: Batched,
 ) -> Result<Started, Refused> {
     let Request { id, method, params } = request;
     let desk = &visit.entry.desk;
     let permit = take_permit(endpoint)?;
-    let serial = desk.accept(&id, stream).map_err(refused)?;
+    let serial = desk.accept(&id, stream, batched).map_err(refused)?;
     let incoming = Incoming::new(id.clone(), method, params, permit);
     let replies = Replies::own(Arc::new(Line {
         owner: Owner::Request(serial),
@@ -204,7 +215,7 @@ impl Visit {
     /// Starts the pump of a stream of requests.
     pub(super) fn pump(&self, endpoint: &Endpoint, stream: &Arc<Stream>, handler: Option<Handler>) {
         let pump = self.pump_of(endpoint, stream);
-        self.entry.start(stream, || tokio::spawn(pump.run(handler)));
+        self.entry.start(stream, pump.run(handler));
     }
 
     pub(super) fn pump_of(&self, endpoint: &Endpoint, stream: &Arc<Stream>) -> Pump {
@@ -213,6 +224,7 @@ impl Visit {
             stream: stream.clone(),
             events: endpoint.legacy.settings.events.clone(),
             drain: endpoint.drain.clone(),
+            expires: self.opened.expires,
             _busy: endpoint.legacy.live.busy(),
         }
     }

@@ -128,8 +128,9 @@ impl HttpService {
         self.legacy(|settings| settings.lifetime = lifetime)
     }
 
-    /// How long clients are told to wait before they come back for a stream that broke off, or
-    /// that a handler [closed](crate::Ctx::close_stream): 500 ms.
+    /// How long clients are told to wait before they come back for a stream that a handler
+    /// [closed](crate::Ctx::close_stream): 500 ms. They are told when it is closed, and not before:
+    /// whoever loses a stream otherwise looks at once.
     ///
     /// ```
     /// use std::time::Duration;

@@ -9,6 +9,7 @@ use std::{
 };
 
 use http::{Response, StatusCode};
+use tokio::task::coop::consume_budget;
 use turnbuckle_types::{
     ClientCapabilities, Implementation, Raw, RequestId, Revision, RpcError,
     jsonrpc::{Fault, Frame, Message, Request, write_error},
@@ -164,20 +165,28 @@ async fn many(
     items: Vec<Result<Frame, Fault>>,
 ) -> Response<HttpBody> {
     let mut answers = Vec::new();
+    let (mut share, mut bytes) = (batch::Share::new(&endpoint.limits), 0);
     for item in items {
+        consume_budget().await;
         if !batch::is_asking(&item) {
             continue;
         }
         match item {
             Ok(Frame::Request(request)) => {
                 let id = request.id.clone();
-                let outcome = match serve(&endpoint, &*session, request, Arc::new(Silent)) {
+                let served = match share.take(bytes) {
+                    Ok(()) => serve(&endpoint, &*session, request, Arc::new(Silent)),
+                    Err(error) => Ok(Reply::Now(Err(error))),
+                };
+                let outcome = match served {
                     Ok(Reply::Now(outcome)) => outcome,
                     Ok(Reply::Later(handler)) => finish(&endpoint, &id, handler).await.1,
                     Ok(Reply::Never) => Err(RpcError::internal("this request is not answered")),
                     Err(refused) => Err(refused.error),
                 };
-                answers.push(frame(&id, outcome));
+                let text = frame(&id, outcome);
+                bytes += text.len();
+                answers.push(text);
             }
             Ok(_) => {}
             Err(fault) => {

@@ -13,10 +13,16 @@ use tokio::sync::Notify;
 use turnbuckle_types::{RequestId, jsonrpc};
 
 use super::event::{self, Cursor, StreamNumber};
-use crate::dispatch::{duplex::write_cancel, table::Serial};
+use crate::{
+    dispatch::{duplex::write_cancel, table::Serial},
+    error::Executed,
+};
 
 /// How much text may wait before a handler does.
 const QUEUED_BYTES: usize = 256 * 1024;
+
+/// Why questions are taken back with their request.
+const ENDED: &str = "the request has ended";
 
 /// A stream: of one request, of a batch, or of what belongs to no request.
 ///
@@ -107,6 +113,25 @@ pub(super) enum Turn {
     Over,
     /// Nobody reads.
     Alone,
+}
+
+/// What became of a question that is taken back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Unasked {
+    /// Nobody will read it.
+    Unwritten,
+    Written,
+    /// It had ended already, and what there was to say of it was said.
+    Ended,
+}
+
+/// A question whose stream has nothing more to say of it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Left {
+    pub(super) id: RequestId,
+    pub(super) serial: Serial,
+    /// Whether the client may have read it.
+    pub(super) executed: Executed,
 }
 
 /// The stream has ended: nothing can be said on it.
@@ -223,15 +248,33 @@ impl Stream {
         })
     }
 
-    /// A question has ended. Tells whether it could be taken back unwritten.
-    pub(super) fn unask(&self, serial: Serial) -> bool {
-        self.update(|state, _| {
-            state.questions.retain(|(_, known)| *known != serial);
-            let before = state.said.len();
-            state.said.retain(|said| !said.is_question(serial));
-            state.said_bytes = state.said.iter().map(Said::len).sum();
-            state.said.len() < before
+    /// A question has ended; if nobody has taken it yet, nobody will.
+    pub(super) fn unask(&self, serial: Serial) -> Unasked {
+        self.update(|state, wake| {
+            let Some(place) = state.questions.iter().position(|(_, known)| *known == serial) else {
+                return Unasked::Ended;
+            };
+            state.questions.remove(place);
+            if state.take_back(serial, wake) { Unasked::Unwritten } else { Unasked::Written }
         })
+    }
+
+    /// A question was answered.
+    pub(super) fn answered(&self, id: &RequestId) {
+        self.update(|state, _| state.questions.retain(|(known, _)| known.key() != id.key()));
+    }
+
+    /// Whether a question waits that nobody reads.
+    pub(super) fn asks_nobody(&self) -> bool {
+        self.update(|state, _| {
+            let unread = state.reader.as_ref().is_none_or(|reader| reader.released);
+            unread && !state.questions.is_empty()
+        })
+    }
+
+    /// Takes all questions back.
+    pub(super) fn unask_all(&self, reason: &str) -> Vec<Left> {
+        self.update(|state, wake| state.unask_all(reason, wake))
     }
 
     /// Lets the reader go after what was said so far, if it can come back.
@@ -261,21 +304,17 @@ impl Stream {
 
     /// The answer to a request. With the last one all questions are taken back: there is nowhere
     /// left to ask.
-    pub(super) fn answer(&self, serial: Serial, text: Vec<u8>) {
+    pub(super) fn answer(&self, serial: Serial, text: Vec<u8>) -> Vec<Left> {
         self.update(|state, wake| {
             state.members.retain(|(_, known)| *known != serial);
             if state.ended {
-                return;
+                return Vec::new();
             }
-            if state.members.is_empty() {
-                for (id, _) in state.questions.clone() {
-                    let mut text = Vec::new();
-                    write_cancel(&mut text, &id, "the request has ended");
-                    state.say(None, text, wake);
-                }
-            }
+            let is_last = state.members.is_empty();
+            let left = if is_last { state.unask_all(ENDED, wake) } else { Vec::new() };
             state.say(None, text, wake);
-        });
+            left
+        })
     }
 
     /// The requests that have not ended.
@@ -372,12 +411,12 @@ impl Stream {
     }
 
     /// Ends it: the reader may read what is written for it. The questions are nobody's any more.
-    pub(super) fn end(&self) -> Vec<(RequestId, Serial)> {
+    pub(super) fn end(&self) -> Vec<Left> {
         self.update(|state, wake| state.end(wake))
     }
 
     /// Ends it at once: nothing that waits is read, but that its questions are taken back.
-    pub(super) fn kill(&self) -> Vec<(RequestId, Serial)> {
+    pub(super) fn kill(&self) -> Vec<Left> {
         let questions = self.update(|state, wake| {
             let State { said, questions, reader, .. } = state;
             if let Some(reader) = reader {
@@ -385,7 +424,7 @@ impl Stream {
                 let unwritten = |serial| said.iter().any(|said| said.is_question(serial));
                 for (id, _) in questions.iter().filter(|(_, serial)| !unwritten(*serial)) {
                     let mut text = Vec::new();
-                    write_cancel(&mut text, id, "the request has ended");
+                    write_cancel(&mut text, id, ENDED);
                     event::write_once(&mut reader.text, &text);
                 }
             }
@@ -500,14 +539,48 @@ impl State {
         wake.extend(self.pump.take());
     }
 
-    fn end(&mut self, wake: &mut Vec<Waker>) -> Vec<(RequestId, Serial)> {
+    /// Takes a question back that was not written. Tells whether it was not.
+    fn take_back(&mut self, serial: Serial, wake: &mut Vec<Waker>) -> bool {
+        let Some(place) = self.said.iter().position(|said| said.is_question(serial)) else {
+            return false;
+        };
+        self.said_bytes -= self.said.remove(place).map_or(0, |said| said.len());
+        wake.append(&mut self.waiting);
+        true
+    }
+
+    /// Takes all questions back, with a cancellation for each that was written.
+    fn unask_all(&mut self, reason: &str, wake: &mut Vec<Waker>) -> Vec<Left> {
+        let mut left = Vec::new();
+        for (id, serial) in std::mem::take(&mut self.questions) {
+            let mut executed = Executed::No;
+            if !self.take_back(serial, wake) {
+                executed = Executed::Maybe;
+                let mut text = Vec::new();
+                write_cancel(&mut text, &id, reason);
+                self.say(None, text, wake);
+            }
+            left.push(Left { id, serial, executed });
+        }
+        left
+    }
+
+    fn end(&mut self, wake: &mut Vec<Waker>) -> Vec<Left> {
         self.ended = true;
+        let questions = std::mem::take(&mut self.questions);
+        let said = &self.said;
+        let left = questions.into_iter().map(|(id, serial)| {
+            let unwritten = said.iter().any(|said| said.is_question(serial));
+            let executed = if unwritten { Executed::No } else { Executed::Maybe };
+            Left { id, serial, executed }
+        });
+        let left = left.collect();
         self.said.clear();
         self.said_bytes = 0;
         wake.append(&mut self.waiting);
         wake.extend(self.pump.take());
         wake.extend(self.reader.as_mut().and_then(|reader| reader.waker.take()));
-        std::mem::take(&mut self.questions)
+        left
     }
 }
 

@@ -22,8 +22,8 @@ const OVERHEAD: usize = 128;
 /// Keeps records in memory: 10,000 of them, 64 MiB in all, each for 4 hours after it was last
 /// looked at. The mark that a session has ended is kept until the session would have expired.
 ///
-/// Where there is no room, the record goes that was not looked at for longest; marks go last, and
-/// of them the one that expires first.
+/// Where there is no room, the record goes that was not looked at for longest. There may be as many
+/// marks besides, which take no room from records; of them the one goes that expires first.
 ///
 /// ```
 /// use std::time::Duration;
@@ -105,9 +105,11 @@ struct Book {
     limits: Limits,
     /// Invariant: each has its place in the order, under the time at which it goes.
     records: HashMap<SessionId, Kept>,
-    /// The first goes first: records before marks, each in the order of their times.
+    /// The first of each kind goes first, in the order of their times.
     order: BTreeSet<Place>,
+    /// The bytes of all but the marks.
     bytes: usize,
+    marks: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,7 +133,7 @@ struct Kept {
 
 impl Book {
     fn new(limits: Limits) -> Book {
-        Book { limits, records: HashMap::new(), order: BTreeSet::new(), bytes: 0 }
+        Book { limits, records: HashMap::new(), order: BTreeSet::new(), bytes: 0, marks: 0 }
     }
 
     fn load(&mut self, session: SessionId, now: SystemTime) -> Option<SessionRecord> {
@@ -158,10 +160,22 @@ impl Book {
             return;
         }
         self.enter(session, record, until, now);
-        while self.records.len() > self.limits.records || self.bytes > self.limits.bytes {
-            let Some(first) = self.order.first().copied() else { break };
+        while self.records.len() - self.marks > self.limits.records
+            || self.bytes > self.limits.bytes
+        {
+            let Some(first) = self.first(Kind::Record) else { break };
             self.remove(first.session);
         }
+        while self.marks > self.limits.records {
+            let Some(first) = self.first(Kind::Ended) else { break };
+            self.remove(first.session);
+        }
+    }
+
+    /// The next of a kind to go.
+    fn first(&self, kind: Kind) -> Option<Place> {
+        let begin = Place { kind, goes: SystemTime::UNIX_EPOCH, session: SessionId([0; 16]) };
+        self.order.range(begin..).next().copied().filter(|place| place.kind == kind)
     }
 
     fn enter(
@@ -175,14 +189,20 @@ impl Book {
             Kind::Ended => until,
             Kind::Record => now.checked_add(self.limits.idle).map_or(until, |idle| idle.min(until)),
         };
-        self.bytes += weight(&record);
+        match kind(&record) {
+            Kind::Ended => self.marks += 1,
+            Kind::Record => self.bytes += weight(&record),
+        }
         self.order.insert(Place { kind: kind(&record), goes, session });
         self.records.insert(session, Kept { record, until, goes });
     }
 
     fn remove(&mut self, session: SessionId) -> Option<Kept> {
         let kept = self.records.remove(&session)?;
-        self.bytes -= weight(&kept.record);
+        match kind(&kept.record) {
+            Kind::Ended => self.marks -= 1,
+            Kind::Record => self.bytes -= weight(&kept.record),
+        }
         self.order.remove(&Place { kind: kind(&kept.record), goes: kept.goes, session });
         Some(kept)
     }
@@ -190,9 +210,7 @@ impl Book {
     /// Lets go of those whose time is over: the first of each kind, until one's is not.
     fn expire(&mut self, now: SystemTime) {
         for kind in [Kind::Record, Kind::Ended] {
-            let begin = Place { kind, goes: SystemTime::UNIX_EPOCH, session: SessionId([0; 16]) };
-            while let Some(first) = self.order.range(begin..).next().copied()
-                && first.kind == kind
+            while let Some(first) = self.first(kind)
                 && first.goes <= now
             {
                 self.remove(first.session);
@@ -240,7 +258,8 @@ mod tests {
         fn known(&self) -> Vec<u8> {
             let mut known: Vec<u8> = self.records.keys().map(|session| session.0[0]).collect();
             known.sort_unstable();
-            let bytes = self.records.values().map(|kept| weight(&kept.record)).sum::<usize>();
+            let records = self.records.values().filter(|kept| !kept.record.ended);
+            let bytes = records.map(|kept| weight(&kept.record)).sum::<usize>();
             assert_eq!((self.order.len(), self.bytes), (known.len(), bytes));
             known
         }
@@ -282,8 +301,8 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_limit_the_longest_unused_goes_and_marks_go_last() {
-        let mut book = book(3);
+    fn beyond_the_limit_the_longest_unused_goes_and_marks_have_room_of_their_own() {
+        let mut book = book(2);
         book.save(id(1), ended(), at(500), at(0));
         book.save(id(2), record("a:1"), at(1000), at(1));
         book.save(id(3), record("a:1"), at(1000), at(2));
@@ -291,11 +310,13 @@ mod tests {
         book.save(id(4), record("a:1"), at(1000), at(4));
         assert_eq!(book.known(), [1, 2, 4]);
         book.save(id(5), ended(), at(400), at(5));
-        assert_eq!(book.known(), [1, 4, 5]);
+        assert_eq!(book.known(), [1, 2, 4, 5]);
         book.save(id(6), ended(), at(600), at(6));
-        assert_eq!(book.known(), [1, 5, 6]);
-        book.save(id(7), ended(), at(700), at(7));
-        assert_eq!(book.known(), [1, 6, 7], "the mark that is worth nothing soonest");
+        assert_eq!(book.known(), [1, 2, 4, 6], "the mark that is worth nothing soonest");
+        book.save(id(2), ended(), at(700), at(7));
+        assert_eq!(book.known(), [2, 4, 6]);
+        book.save(id(7), record("a:1"), at(1000), at(8));
+        assert_eq!(book.known(), [2, 4, 6, 7]);
     }
 
     #[test]

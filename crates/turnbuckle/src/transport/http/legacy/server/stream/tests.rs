@@ -108,13 +108,14 @@ fn the_answer_ends_the_turn_and_takes_questions_back_before() {
     assert_eq!(turn(&stream, Waker::noop()), Poll::Ready(Turn::Said));
     flush(&stream);
     assert!(turn(&stream, Waker::noop()).is_pending());
-    stream.answer(Serial(1), b"answer".to_vec());
+    let left = Left { id: 5.into(), serial: Serial(2), executed: Executed::Maybe };
+    assert_eq!(stream.answer(Serial(1), b"answer".to_vec()), [left]);
     // It has ended, though it has not been read.
     assert_eq!(stream.ask(OWNER, &6.into(), Serial(3), Vec::new()), Err(Ended));
     assert!(note(&stream, Waker::noop()).is_ready());
     flush(&stream);
     assert_eq!(turn(&stream, Waker::noop()), Poll::Ready(Turn::Over));
-    assert_eq!(stream.end(), [(5.into(), Serial(2))]);
+    assert_eq!(stream.end(), []);
     let Poll::Ready(Some(text)) = read(&stream, reader) else { panic!("nothing") };
     let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} in {text}"));
     assert!(at("question") < at("cancelled") && at("cancelled") < at("answer"));
@@ -139,11 +140,12 @@ fn of_several_requests_each_speaks_until_it_has_ended() {
 fn a_question_can_be_taken_back_until_the_pump_has_it() {
     let stream = stream(KNOWN, 8);
     assert_eq!(stream.ask(OWNER, &5.into(), Serial(2), b"question".to_vec()), Ok(()));
-    assert!(stream.unask(Serial(2)));
+    assert_eq!(stream.unask(Serial(2)), Unasked::Unwritten);
     assert!(stream.take().is_none());
     assert_eq!(stream.ask(OWNER, &6.into(), Serial(3), b"question".to_vec()), Ok(()));
     assert!(stream.take().is_some());
-    assert!(!stream.unask(Serial(3)));
+    assert_eq!(stream.unask(Serial(3)), Unasked::Written);
+    assert_eq!(stream.unask(Serial(3)), Unasked::Ended);
     assert_eq!(stream.end(), []);
 }
 
@@ -234,4 +236,39 @@ fn the_pump_of_no_request_is_told_when_it_is_alone() {
     stream.detach(reader);
     assert_eq!(count.0.load(Relaxed), 2);
     assert_eq!(turn(&stream, &waker), Poll::Ready(Turn::Alone));
+}
+
+#[test]
+fn a_question_that_is_taken_back_makes_room() {
+    let stream = stream(KNOWN, 1);
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(count.clone());
+    stream.ask(OWNER, &5.into(), Serial(2), b"?".to_vec()).unwrap();
+    assert!(note(&stream, &waker).is_pending());
+    assert_eq!(stream.unask(Serial(2)), Unasked::Unwritten);
+    assert_eq!(count.0.load(Relaxed), 1);
+    assert!(note(&stream, &waker).is_ready());
+}
+
+#[test]
+fn the_last_answer_takes_back_what_was_written_and_drops_what_was_not() {
+    let stream = stream(KNOWN, 8);
+    for (id, serial) in [(5, 2), (6, 3)] {
+        stream.ask(OWNER, &id.into(), Serial(serial), b"?".to_vec()).unwrap();
+        if serial == 2 {
+            flush(&stream);
+        }
+    }
+    stream.ask(OWNER, &7.into(), Serial(4), b"?".to_vec()).unwrap();
+    stream.answered(&"7".into());
+    let left = stream.answer(Serial(1), b"done".to_vec());
+    let executed: Vec<_> = left.iter().map(|left| (left.serial.0, left.executed)).collect();
+    assert_eq!(executed, [(2, Executed::Maybe), (3, Executed::No)]);
+    let mut said = Vec::new();
+    while let Some((_, Said::Frame { text, .. })) = stream.take() {
+        said.push(String::from_utf8(text.to_vec()).unwrap());
+    }
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(said[1].contains("notifications/cancelled") && said[1].contains('5'), "{said:?}");
+    assert_eq!(stream.unask(Serial(2)), Unasked::Ended, "so that nobody cancels it again");
 }
