@@ -324,7 +324,10 @@ async fn a_call_is_sent_again_once_and_then_it_did_not_run() {
         // Nor is one in another revision.
         let call = launch(client.call_tool("t", ()));
         gone(&web.post().await).await;
-        web.post().await.result_in(SESSION, result("2025-06-18")).await;
+        web.post().await.result_in("unwanted", result("2025-06-18")).await;
+        let delete = web.post().await;
+        assert_eq!((delete.verb(), delete.header("mcp-session-id")), ("DELETE", Some("unwanted")));
+        delete.answer(200, "text/plain", "").await;
         let error = call.await.unwrap().unwrap_err();
         assert!(error.to_string().contains("2025-06-18"), "{error}");
         close(&mut web, client).await;
@@ -342,10 +345,10 @@ async fn a_call_dropped_while_its_session_is_opened_anew_is_not_cancelled() {
         let initialize = web.post().await;
         assert_eq!(initialize.method(), "initialize");
         abandon(call).await;
-        initialize.closed().await;
         settle().await;
         assert!(!web.has_more());
         close(&mut web, client).await;
+        initialize.closed().await;
     })
     .await;
 }

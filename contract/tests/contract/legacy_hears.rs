@@ -9,7 +9,7 @@ use turnbuckle::{Client, Limits, ServerRequest, types::Raw};
 
 use crate::{
     raw::said,
-    rig::within,
+    rig::{within, within_moved_time},
     session::{Listens, Opened, SESSION, cancel, close, legacy, open, open_as, result},
     web::{Post, Web, abandon, launch, progress, settle},
 };
@@ -229,8 +229,8 @@ async fn reconnects_have_a_budget() {
 }
 
 #[tokio::test]
-async fn the_stream_of_the_server_is_taken_up_too_and_not_for_ever() {
-    within(async {
+async fn the_stream_of_the_server_is_taken_up_too_but_never_in_a_loop() {
+    within_moved_time(async {
         let mut web = Web::new().await;
         let Opened { client, get, .. } = open(&mut web, legacy()).await;
         get.chunk("id: g-1\nretry: 1\ndata:\n\n").await;
@@ -254,6 +254,19 @@ async fn the_stream_of_the_server_is_taken_up_too_and_not_for_ever() {
         assert_eq!(post.verb(), "POST", "it spins: {}", post.head);
         post.result(said("ok")).await;
         call.await.unwrap().unwrap();
+        settle().await;
+        assert!(!web.has_more());
+        // But it is not given up either.
+        for _ in 0..3 {
+            tokio::time::pause();
+            tokio::time::advance(Duration::from_secs(16)).await;
+            tokio::time::resume();
+            let again = web.post().await;
+            assert_eq!((again.verb(), again.header("last-event-id")), ("GET", Some("g-1")));
+            again.answer(503, "text/plain", "").await;
+            settle().await;
+            assert!(!web.has_more());
+        }
         close(&mut web, client).await;
     })
     .await;

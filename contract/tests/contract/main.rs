@@ -16,7 +16,7 @@
 //! | `words` | both, and what the legacy era must not hear | |
 //! | `child` | a client; its server is a process | laws 6 and 9 |
 //! | `c_client`, `c_client_ids`, `http_answers`, `http_sends`, `http_ways`, `http_negotiate` | a client; its server is a script that speaks HTTP/1.1 and records bytes | C, A over HTTP, 35 |
-//! | `d_client`, `legacy_client`, `legacy_hears`, `sse_2024_client` | a client; its server is a script of the legacy era | D, 24 to 28 |
+//! | `d_client`, `legacy_client`, `legacy_anew`, `legacy_hears`, `legacy_strain`, `sse_2024_client` | a client; its server is a script of the legacy era | D, 24 to 28 |
 //! | `c_http2` | a client; its server is a script that speaks HTTP/2 | C |
 //! | `c_server` | a fixture; its client is a socket that speaks HTTP/1.1 or HTTP/2 | C, 11, 12, 35 |
 //! | `d_server` | a fixture; its client is a socket that has a session | D, 5, 11, 18, 35 |
@@ -47,8 +47,10 @@ mod http_negotiate;
 mod http_sends;
 mod http_ways;
 mod laws;
+mod legacy_anew;
 mod legacy_client;
 mod legacy_hears;
+mod legacy_strain;
 mod listening;
 mod matrix;
 mod memory;

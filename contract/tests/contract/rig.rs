@@ -218,6 +218,12 @@ pub(crate) async fn within<T>(test: impl Future<Output = T>) -> T {
     tokio::time::timeout(BOUND, test).await.expect("the test hung")
 }
 
+/// The same for a test that moves the clock on by hand, up to two minutes.
+pub(crate) async fn within_moved_time<T>(test: impl Future<Output = T>) -> T {
+    let bound = BOUND + Duration::from_secs(120);
+    tokio::time::timeout(bound, test).await.expect("the test hung")
+}
+
 /// A test in paused time, which runs on by itself as soon as everyone waits: one that hangs
 /// arrives here at once.
 pub(crate) async fn virtually<T>(test: impl Future<Output = T>) -> T {

@@ -1,7 +1,7 @@
 //! A client and a server that speaks the HTTP+SSE of 2024-11-05.
 
 use serde_json::{Value, json};
-use turnbuckle::{Client, ErrorKind, Revision};
+use turnbuckle::{Client, ClientBuilder, ErrorKind, Limits, Revision};
 
 use crate::{
     raw::said,
@@ -12,7 +12,16 @@ use crate::{
 
 /// Connects with a server that refuses the POST and has a stream instead; returns that stream.
 async fn open(web: &mut Web, status: u16, endpoint: &str) -> (Client, Post) {
-    let connecting = tokio::spawn(legacy().header("x-own", "1").connect(web.url()));
+    open_as(web, legacy(), status, endpoint).await
+}
+
+async fn open_as(
+    web: &mut Web,
+    builder: ClientBuilder,
+    status: u16,
+    endpoint: &str,
+) -> (Client, Post) {
+    let connecting = tokio::spawn(builder.header("x-own", "1").connect(web.url()));
     let refused = web.post().await;
     assert_eq!(refused.method(), "initialize");
     refused.answer(status, "text/plain", "").await;
@@ -95,10 +104,59 @@ async fn a_slow_post_holds_nobody_up_and_a_failed_one_costs_its_call() {
         web.post().await.answer(500, "text/plain", "").await;
         let error = failed.await.unwrap().unwrap_err();
         assert!(error.to_string().contains("500"), "{error}");
-        assert!(error.maybe_executed());
+        assert_eq!((error.kind(), error.status()), (ErrorKind::Http, Some(500)));
+        assert!(error.maybe_executed() && error.as_rpc().is_none());
+        let refused = launch(client.call_tool("refused", ()));
+        web.post().await.answer(400, "text/plain", "").await;
+        let error = refused.await.unwrap().unwrap_err();
+        assert_eq!((error.kind(), error.status()), (ErrorKind::Http, Some(400)));
+        assert!(!error.maybe_executed());
+        let lost = launch(client.call_tool("lost", ()));
+        web.post().await.hang_up().await;
+        let error = lost.await.unwrap().unwrap_err();
+        assert!(error.is_closed() && error.maybe_executed(), "{error}");
         message(&stream, &slow_post, said("slow")).await;
         assert_eq!(slow.await.unwrap().unwrap().to_text(), "slow");
         slow_post.accept().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_long_costs_its_call_and_nobody_waits_for_ever() {
+    within(async {
+        let limited = || legacy().limits(Limits::default().line_bytes(4096));
+        let long = "x".repeat(5000);
+        let mut web = Web::new().await;
+        let (client, stream) = open_as(&mut web, limited(), 405, "/messages?id=7").await;
+        let before = web.requests();
+        let error = client.call_tool("t", json!({"text": long})).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+        assert!(!error.maybe_executed(), "{error}");
+        assert_eq!(web.requests(), before);
+        let call = launch(client.call_tool("t", ()));
+        let post = web.post().await;
+        post.accept().await;
+        message(&stream, &post, said(&long)).await;
+        let error = call.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+        assert!(error.maybe_executed(), "{error}");
+        // Others are not concerned.
+        let call = launch(client.call_tool("t", ()));
+        let post = web.post().await;
+        post.accept().await;
+        message(&stream, &post, said("ok")).await;
+        assert_eq!(call.await.unwrap().unwrap().to_text(), "ok");
+        // One that does not say whom it answers may be anyone's.
+        let call = launch(client.call_tool("t", ()));
+        let post = web.post().await;
+        post.accept().await;
+        let (text, id) = (said(&long), &post.body["id"]);
+        let answer = format!(r#"{{"jsonrpc":"2.0","result":{text},"id":{id}}}"#);
+        stream.chunk(format!("data: {answer}\n\n")).await;
+        let error = call.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+        stream.closed().await;
     })
     .await;
 }
@@ -130,6 +188,7 @@ async fn all_attempts_are_told() {
         web.post().await.answer(406, "text/plain", "").await;
         let error = connecting.await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
+        assert_eq!(error.status(), Some(405), "{error}");
         let text = error.to_string();
         for part in ["server/discover", "404", "`initialize` failed", "405", "HTTP+SSE", "406"] {
             assert!(text.contains(part), "{part}: {text}");

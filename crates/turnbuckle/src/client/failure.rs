@@ -18,22 +18,27 @@ pub(super) fn with_probe(error: Error, observation: &Observation) -> Error {
     let kind =
         if error.is_closed() || error.is_timeout() { error.kind() } else { ErrorKind::Connect };
     let probe = words(observation);
-    Error::new(kind, format!("the server {probe}, and `initialize` failed: {error}"))
-        .with_stderr(lines)
-        .with_source(error)
+    let message = format!("the server {probe}, and `initialize` failed: {error}");
+    let told = Error::new(kind, message).with_stderr(lines);
+    with_status_of(told, &error).with_source(error)
+}
+
+/// The HTTP status too, where there is one.
+fn with_status_of(told: Error, error: &Error) -> Error {
+    #[cfg(feature = "http")]
+    if let Some(status) = error.status() {
+        return told.with_status(status);
+    }
+    #[cfg(not(feature = "http"))]
+    let _ = error;
+    told
 }
 
 /// Both failures, of a server that refused the handshake on one wire and on another.
 pub(super) fn with_first_wire(error: Error, refused: &Error) -> Error {
     let message = format!("{refused}; as a server of HTTP+SSE (2024-11-05) it failed too: {error}");
     let kind = if error.is_timeout() { error.kind() } else { ErrorKind::Connect };
-    let told = Error::new(kind, message).with_source(error);
-    #[cfg(feature = "http")]
-    let told = match refused.status() {
-        Some(status) => told.with_status(status),
-        None => told,
-    };
-    told
+    with_status_of(Error::new(kind, message).with_source(error), refused)
 }
 
 /// What the server did when it was asked what it speaks.

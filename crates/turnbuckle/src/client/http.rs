@@ -141,7 +141,12 @@ impl ClientBuilder {
     /// Sends every request through a service of one's own: any HTTP client that is a
     /// [`tower` service](tower_service::Service). TLS, proxies and connections are then its
     /// business; dropping what it returns must close the request, because that is what
-    /// cancels a call.
+    /// cancels a call of the modern era.
+    ///
+    /// In the legacy era a call is cancelled by a message of its own, and besides POST the
+    /// service is given GET, for streams that stay open for as long as the session, and DELETE.
+    /// It must be able to send a request while others still wait for their answers, and must
+    /// begin to read a body only when it begins to send it.
     pub fn http_service<S, B>(mut self, service: S) -> ClientBuilder
     where
         S: Service<http::Request<PostBody>, Response = http::Response<B>>,

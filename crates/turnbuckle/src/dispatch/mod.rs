@@ -287,7 +287,9 @@ pub struct Counters {
     pub late_answers: u64,
     /// Errors that carried no id.
     pub stray_errors: u64,
-    /// Requests that were dropped without an answer, because a modern client answers none.
+    /// Requests of the server that were dropped without an answer: in the modern era all of
+    /// them, because a client answers none; in the legacy era those of a session that is gone,
+    /// and those that could not even be refused because too many refusals were on their way.
     pub dropped_requests: u64,
     /// Lines and messages that could not be read.
     pub unreadable: u64,

@@ -19,6 +19,8 @@ use std::{
     time::Duration,
 };
 
+#[cfg(all(feature = "http", feature = "client"))]
+pub(crate) use receive::id_of;
 #[cfg(all(feature = "http", feature = "server"))]
 pub(crate) use sending::write_cancel;
 pub(crate) use serving::{Permit, Replies, panicked};
@@ -261,6 +263,25 @@ impl State {
             wakers.append(&mut self.closing);
         }
         wakers
+    }
+}
+
+/// For a wire that is moved on by HTTP requests, each of which may fail alone.
+#[cfg(all(feature = "http", feature = "client"))]
+impl Duplex {
+    /// Ends the call with this id, whose request was lost.
+    pub(crate) fn lost(&self, id: &RequestId, error: crate::error::Error) {
+        self.shared.end(id, Err(error));
+    }
+
+    /// Tells whom a message of the peer concerns that was too long; this is how it began.
+    /// Returns whether it tells whom.
+    pub(crate) fn too_long(&self, began: &[u8]) -> bool {
+        let named = receive::id_of(began, self.shared.limits.json_depth).is_some();
+        if named {
+            self.shared.too_long(began);
+        }
+        named
     }
 }
 

@@ -88,14 +88,11 @@ impl Shared {
 
     /// A line that was too long to be read. Its beginning mostly tells whom to tell.
     pub(super) fn too_long(&self, began: &[u8]) {
+        let id = id_of(began, self.limits.json_depth);
         let message = format!(
             "the message is longer than this side's limit of {} bytes (line_bytes)",
             self.limits.line_bytes
         );
-        let text = began.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-        let text = Bytes::copy_from_slice(text.as_bytes());
-        // It breaks off, so it is a fault whatever it was meant to be.
-        let id = parse_line(text, self.limits.json_depth).err().and_then(|fault| fault.id);
         let answers_us = id.as_ref().is_some_and(|id| {
             memchr::memmem::find(began, b"\"method\"").is_none()
                 && self.lock().table.sent(id).is_some()
@@ -285,7 +282,7 @@ impl Shared {
         Received::Applied
     }
 
-    fn end(&self, id: &RequestId, result: Result<turnbuckle_types::Raw, Error>) {
+    pub(super) fn end(&self, id: &RequestId, result: Result<turnbuckle_types::Raw, Error>) {
         let slot = self.lock().table.answer(id);
         match slot {
             Some(slot) => slot.end(result, self.arrivals.fetch_add(1, Relaxed)),
@@ -332,6 +329,14 @@ impl Shared {
             self.close(Closed::of(ErrorKind::Limit, message, Vec::new()));
         }
     }
+}
+
+/// Whom a message that breaks off names, if that stands near its beginning.
+pub(crate) fn id_of(began: &[u8], depth: usize) -> Option<RequestId> {
+    let text = began.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let text = Bytes::copy_from_slice(text.as_bytes());
+    // It breaks off, so it is a fault whatever it was meant to be.
+    parse_line(text, depth).err().and_then(|fault| fault.id)
 }
 
 fn subscription(note: &Note) -> Option<RequestId> {

@@ -61,6 +61,8 @@ pub(crate) struct Reader {
     marks: Marks,
     /// The block at hand is too long: its rest is thrown away.
     skipping: bool,
+    /// How the data of the last block that was too long began.
+    began: Vec<u8>,
     #[cfg(test)]
     searched: usize,
 }
@@ -110,6 +112,10 @@ enum Data {
     Joined(Vec<u8>),
 }
 
+/// How much is kept of an event that is too long.
+#[cfg(feature = "client")]
+const BEGINNING: usize = 1024;
+
 #[cfg(feature = "client")]
 const MARK: [u8; 3] = *b"\xef\xbb\xbf";
 
@@ -125,6 +131,7 @@ impl Reader {
             block: Block::default(),
             marks: Marks::default(),
             skipping: false,
+            began: Vec::new(),
             #[cfg(test)]
             searched: 0,
         }
@@ -156,6 +163,11 @@ impl Reader {
     /// The marks up to the last event that was taken out, or to the last whole block.
     pub(crate) fn marks(&self) -> &Marks {
         &self.marks
+    }
+
+    /// How the data of the last event that was too long began.
+    pub(crate) fn began(&self) -> &[u8] {
+        &self.began
     }
 
     /// Whether part of an event waits for its end: a stream that ends now was cut off.
@@ -217,7 +229,7 @@ impl Reader {
             return None;
         }
         if !self.fits(piece.len()) {
-            return Some(self.skip());
+            return Some(self.skip(&piece));
         }
         let (line, origin): (_, fn(Bytes) -> Data) = if self.line.is_empty() {
             (piece, Data::Shared)
@@ -235,7 +247,7 @@ impl Reader {
             return None;
         }
         if !self.fits(piece.len()) {
-            return Some(self.skip());
+            return Some(self.skip(piece));
         }
         self.append(piece);
         None
@@ -245,9 +257,17 @@ impl Reader {
         self.block.size + self.line.len() + more <= self.max_event
     }
 
-    fn skip(&mut self) -> TooLong {
-        self.block = Block::default();
-        self.line = Vec::new();
+    fn skip(&mut self, piece: &[u8]) -> TooLong {
+        let block = std::mem::take(&mut self.block);
+        let line = std::mem::take(&mut self.line);
+        self.began = match block.data.whole() {
+            Some(data) => data[..data.len().min(BEGINNING)].to_vec(),
+            None => {
+                let line = line.iter().chain(piece).take(BEGINNING).copied().collect::<Vec<_>>();
+                let data = line.strip_prefix(b"data:").unwrap_or_default();
+                data.strip_prefix(b" ").unwrap_or(data).to_vec()
+            }
+        };
         self.skipping = true;
         TooLong
     }

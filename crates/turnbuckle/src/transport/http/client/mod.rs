@@ -265,6 +265,7 @@ impl Wire {
             return;
         }
         let (sent, _) = self.table().close();
+        self.legacy.cut_off(sent.iter().cloned());
         sent.into_iter().for_each(|stop| stop.stop(Stopped::Closed));
         self.legacy.end();
     }

@@ -27,7 +27,8 @@ pub enum Redirects {
     #[default]
     SameOrigin,
     /// Also those that lead elsewhere. Headers that were added to the client or the call, and
-    /// with them all credentials, do not go along.
+    /// with them all credentials, do not go along. Nor does the session of the legacy era,
+    /// which is a credential too: a server elsewhere that wants one refuses the request.
     AnyOrigin,
 }
 

@@ -153,6 +153,14 @@ fn an_event_over_the_limit_costs_that_event() {
     let comments = [b": x\n".repeat(100), b":".repeat(100), b"\ndata: 6789\n\n".to_vec()].concat();
     assert_eq!(read(&[&comments], 10).0, [Ok(event("6789"))]);
     assert_eq!(read(&[b"data: 67890"], 10), (vec![Err(TooLong)], true));
+    for chunks in
+        [&[&b"id: 1\ndata: {\"a\":1}"[..]][..], &[b"da", b"ta:{\"a", b"\":1}\n", b"data: b"]]
+    {
+        let mut reader = Reader::new(12);
+        chunks.iter().for_each(|chunk| reader.push(Bytes::copy_from_slice(chunk)));
+        assert_eq!(reader.next(), Some(Err(TooLong)));
+        assert_eq!(reader.began(), b"{\"a\":1}");
+    }
     assert_eq!(read(&[b"data: 67890\n:\n"], 10), (vec![Err(TooLong)], true));
     assert_eq!(read(&[b"data: 67890\n\r"], 10), (vec![Err(TooLong)], false));
     // A skipped event takes its id along.

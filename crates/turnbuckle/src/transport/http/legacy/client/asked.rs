@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tokio::task::AbortHandle;
 use turnbuckle_types::{RequestId, RpcError, jsonrpc};
 
-use super::{Shot, Wire, lock, send};
+use super::{Session, Shot, Wire, lock, send};
 use crate::dispatch::{
     BoxFuture, Incoming, Outcome, Reply,
     duplex::{Permit, Replies, panicked},
@@ -28,24 +28,44 @@ const REFUSALS: usize = 64;
 /// What the server asks, on whichever stream.
 #[derive(Default)]
 pub(super) struct Asked {
-    /// Of those that run; `None` until there is a task.
-    table: Mutex<Table<(), Option<AbortHandle>>>,
+    open: Mutex<Open>,
     in_flight: Arc<AtomicUsize>,
     /// From the question until its answer was posted.
     posting: Arc<AtomicUsize>,
     refusing: Arc<AtomicUsize>,
 }
 
+#[derive(Default)]
+struct Open {
+    /// Of those that run; `None` until there is a task.
+    table: Table<(), Option<AbortHandle>>,
+    /// What a session before this one asks, its server has forgotten.
+    since: u64,
+}
+
 impl Asked {
     /// Drops whatever still runs.
     pub(super) fn end(&self) {
-        let running = lock(&self.table).close_running();
-        running.into_iter().filter_map(|(_, task)| task).for_each(|task| task.abort());
+        abort(lock(&self.open).table.close_running());
+    }
+
+    /// The session of this generation is gone, and with it what was asked in it. Its ids may
+    /// mean something else from now on.
+    pub(super) fn gone(&self, generation: u64) {
+        let mut open = lock(&self.open);
+        open.since = generation + 1;
+        let running = open.table.close_running();
+        drop(open);
+        abort(running);
     }
 }
 
-/// Answers a request, in a task of its own if that takes time.
-pub(super) fn request(wire: &Arc<Wire>, request: jsonrpc::Request) {
+fn abort(running: Vec<(Serial, Option<AbortHandle>)>) {
+    running.into_iter().filter_map(|(_, task)| task).for_each(|task| task.abort());
+}
+
+/// Answers a request that came in this session, in a task of its own if that takes time.
+pub(super) fn request(wire: &Arc<Wire>, session: &Session, request: jsonrpc::Request) {
     let jsonrpc::Request { id, method, params } = request;
     let (asked, limit) = (&wire.legacy.asked, wire.limits.in_flight);
     if wire.closed.get().is_some() {
@@ -53,48 +73,68 @@ pub(super) fn request(wire: &Arc<Wire>, request: jsonrpc::Request) {
     }
     let posting = match Permit::take(&asked.posting, limit) {
         Ok(posting) => posting,
-        Err(error) => return refuse(wire, &id, &error),
+        Err(error) => return refuse(wire, session, &id, &error),
     };
     let permit = match Permit::take(&asked.in_flight, limit) {
         Ok(permit) => permit,
-        Err(error) => return refuse(wire, &id, &error),
+        Err(error) => return refuse(wire, session, &id, &error),
     };
-    let accepted = lock(&asked.table).accept(&id, None);
-    let Ok(serial) = accepted else {
-        let message = format!("the request id {id} is already in flight");
-        return refuse(wire, &id, &RpcError::invalid_request(message));
+    let accepted = {
+        let mut open = lock(&asked.open);
+        (session.generation >= open.since).then(|| open.table.accept(&id, None))
     };
+    let serial = match accepted {
+        Some(Ok(serial)) => serial,
+        Some(Err(_)) => {
+            let message = format!("the request id {id} is already in flight");
+            return refuse(wire, session, &id, &RpcError::invalid_request(message));
+        }
+        None => {
+            tracing::debug!(%id, "a request of a session that is gone is dropped");
+            wire.counts.dropped_requests.fetch_add(1, Relaxed);
+            return;
+        }
+    };
+    // A close that came in between did not find it.
+    if wire.closed.get().is_some() {
+        lock(&asked.open).table.finish(&id, serial);
+        return;
+    }
     let incoming = Incoming::new(id.clone(), method, params, permit);
     let reply = catch_unwind(AssertUnwindSafe(|| wire.serve.serve(incoming, Replies::nowhere())))
         .unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref()))));
     match reply {
         Reply::Now(outcome) => {
-            if lock(&asked.table).finish(&id, serial).is_some() {
-                let wire = wire.clone();
+            if lock(&asked.open).table.finish(&id, serial).is_some() {
+                let (wire, session) = (wire.clone(), session.clone());
                 tokio::spawn(async move {
-                    post(&wire, answer(&id, outcome)).await;
+                    post(&wire, &session, answer(&id, outcome)).await;
                     drop(posting);
                 });
             }
         }
         Reply::Never => {
-            lock(&asked.table).finish(&id, serial);
+            lock(&asked.open).table.finish(&id, serial);
             wire.counts.dropped_requests.fetch_add(1, Relaxed);
         }
         Reply::Later(handler) => {
-            let mut table = lock(&asked.table);
+            let mut open = lock(&asked.open);
             // A close that came between found no task to stop: then none is started.
-            if let Some(task) = table.running(&id, serial) {
-                let running = run(wire.clone(), id, serial, handler, posting);
+            if let Some(task) = open.table.running(&id, serial) {
+                let question = Question { session: session.clone(), id, serial, posting };
+                let running = run(wire.clone(), question, handler);
                 *task = Some(tokio::spawn(running).abort_handle());
             }
         }
     }
 }
 
-/// The server gave a question up: nothing is posted for it.
-pub(super) fn cancelled(wire: &Wire, id: &RequestId) {
-    let stopped = lock(&wire.legacy.asked.table).cancel(id);
+/// The server gave a question up: nothing is posted for it. A session that is gone has none.
+pub(super) fn cancelled(wire: &Wire, session: &Session, id: &RequestId) {
+    let stopped = {
+        let mut open = lock(&wire.legacy.asked.open);
+        if session.generation < open.since { None } else { open.table.cancel(id) }
+    };
     if let Some((_, task)) = stopped {
         tracing::debug!(%id, "the server cancelled a request");
         if let Some(task) = task {
@@ -104,25 +144,30 @@ pub(super) fn cancelled(wire: &Wire, id: &RequestId) {
 }
 
 /// Posts an error, unless too many are on their way.
-pub(super) fn refuse(wire: &Arc<Wire>, id: &RequestId, error: &RpcError) {
+pub(super) fn refuse(wire: &Arc<Wire>, session: &Session, id: &RequestId, error: &RpcError) {
     let Ok(permit) = Permit::take(&wire.legacy.asked.refusing, REFUSALS) else {
         wire.counts.dropped_requests.fetch_add(1, Relaxed);
         return;
     };
-    let (wire, message) = (wire.clone(), answer(id, Err(error.clone())));
+    let (wire, session) = (wire.clone(), session.clone());
+    let message = answer(id, Err(error.clone()));
     tokio::spawn(async move {
-        post(&wire, message).await;
+        post(&wire, &session, message).await;
         drop(permit);
     });
 }
 
-async fn run(
-    wire: Arc<Wire>,
+/// One that takes time to answer.
+struct Question {
+    /// In which it came, and in which it is answered.
+    session: Session,
     id: RequestId,
     serial: Serial,
-    mut handler: BoxFuture<'static, Outcome>,
     posting: Permit,
-) {
+}
+
+async fn run(wire: Arc<Wire>, question: Question, mut handler: BoxFuture<'static, Outcome>) {
+    let Question { session, id, serial, posting } = question;
     let outcome = std::future::poll_fn(|context| {
         match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
             Ok(polled) => polled,
@@ -131,15 +176,15 @@ async fn run(
     })
     .await;
     drop(handler);
-    let finished = lock(&wire.legacy.asked.table).finish(&id, serial);
+    let finished = lock(&wire.legacy.asked.open).table.finish(&id, serial);
     if finished.is_some() {
-        post(&wire, answer(&id, outcome)).await;
+        post(&wire, &session, answer(&id, outcome)).await;
     }
     drop(posting);
 }
 
-async fn post(wire: &Wire, message: Bytes) {
-    let shot = Shot::post(&wire.legacy.session(), message);
+async fn post(wire: &Wire, session: &Session, message: Bytes) {
+    let shot = Shot::post(session, message);
     send::say(wire, &wire.stack, shot, "an answer to the server").await;
 }
 

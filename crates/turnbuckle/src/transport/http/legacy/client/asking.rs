@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, TryAcquireError, watch};
 use turnbuckle_types::{Raw, RequestId};
 
 use super::{
@@ -43,8 +43,8 @@ enum Stage {
     Done,
 }
 
-/// A place in the control task.
-type Place = mpsc::OwnedPermit<Abandoned>;
+/// A place in the control task, until that has seen to the call.
+type Place = OwnedSemaphorePermit;
 
 struct Running {
     flight: Flight,
@@ -98,20 +98,22 @@ impl Asking {
         let Some(control) = self.wire.legacy.control.get().filter(|_| !is_opening(&request)) else {
             return self.start(request, None);
         };
-        match control.jobs.clone().try_reserve_owned() {
+        match control.places.clone().try_acquire_owned() {
             Ok(place) => self.start(request, Some(place)),
-            Err(mpsc::error::TrySendError::Full(jobs)) => {
-                let reserving = async move { jobs.reserve_owned().await.ok() };
+            Err(TryAcquireError::NoPermits) => {
+                let places = control.places.clone();
+                let reserving = async move { places.acquire_owned().await.ok() };
                 self.stage = Stage::Reserving(request, Box::pin(reserving));
                 Ok(())
             }
-            Err(mpsc::error::TrySendError::Closed(_)) => self.start(request, None),
+            Err(TryAcquireError::Closed) => self.start(request, None),
         }
     }
 
     /// Enters the table. The POST starts when it is polled.
-    fn start(&mut self, request: Box<Outgoing>, place: Option<Place>) -> Result<()> {
-        let call = Arc::new(Call::default());
+    fn start(&mut self, mut request: Box<Outgoing>, place: Option<Place>) -> Result<()> {
+        let extra = std::mem::take(&mut request.mirror.extra);
+        let call = Arc::new(Call::new(extra, request.abandon));
         let flight = Flight::enter(&self.wire, request.id.clone(), |id| {
             Stop::legacy(id.clone(), call.clone())
         })?;
@@ -142,19 +144,21 @@ impl Asking {
         };
         let Running { flight, call, post, place, ended } = *running;
         let seen = call.give_up();
-        let control = self.wire.legacy.control.get().filter(|control| !control.jobs.is_closed());
-        let (Some(place), Some(_)) = (place, control) else { return };
-        let silent = self.abandon == Abandon::Silence || self.wire.closed.get().is_some();
-        if silent || seen == Seen::Nothing || ended.is_some() {
+        let (Some(place), Some(control)) = (place, self.wire.legacy.control.get()) else { return };
+        let said = call.said();
+        // What the user worded is said, even for a call that a drop would let run on.
+        let silent = self.abandon == Abandon::Silence && said.is_none();
+        if silent || self.wire.closed.get().is_some() || seen == Seen::Nothing || ended.is_some() {
             return;
         }
         let reason = self.reason.as_deref().unwrap_or("caller cancelled");
         let id = flight.stop.id.clone();
-        let params = call.said().unwrap_or_else(|| cancel(&id, reason));
+        let params = said.unwrap_or_else(|| cancel(&id, reason));
         // Before the table gives the id back: whoever takes it next waits for the cancel.
         let leaving = Leaving::new(&self.wire, id);
         drop(flight);
-        place.send(Abandoned { post, call, params, leaving });
+        // There are as many places as it holds, so it is never full; closed, it means the end.
+        let _ = control.jobs.try_send(Abandoned { post, call, params, leaving, place });
     }
 }
 
@@ -179,7 +183,7 @@ impl Running {
 }
 
 /// The params of a cancel.
-fn cancel(id: &RequestId, reason: &str) -> String {
+pub(super) fn cancel(id: &RequestId, reason: &str) -> String {
     let reason = serde_json::Value::from(reason);
     format!(r#"{{"requestId":{id},"reason":{reason}}}"#)
 }

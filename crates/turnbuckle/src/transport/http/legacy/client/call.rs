@@ -8,18 +8,23 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use http::{HeaderName, HeaderValue};
 use turnbuckle_types::Raw;
 
-use super::lock;
+use super::{Session, lock};
 use crate::{
-    dispatch::{Event, Note},
+    dispatch::{Abandon, Event, Note},
     error::Result,
     transport::http::client::progress::Progress,
 };
 
 /// One call of the legacy era.
-#[derive(Default)]
-pub(in crate::transport::http) struct Call(Mutex<State>);
+pub(in crate::transport::http) struct Call {
+    /// Headers of this one call: they go with its cancel too.
+    pub(super) extra: Vec<(HeaderName, HeaderValue)>,
+    abandon: Abandon,
+    state: Mutex<State>,
+}
 
 #[derive(Default)]
 struct State {
@@ -28,6 +33,8 @@ struct State {
     end: Option<Result<Raw>>,
     waker: Option<Waker>,
     request: Request,
+    /// Under which it was sent, and is to be cancelled.
+    session: Option<Session>,
     /// Nobody waits any more.
     given_up: bool,
     /// The params of a cancel that the user worded.
@@ -53,8 +60,26 @@ pub(super) enum Seen {
 }
 
 impl Call {
+    pub(super) fn new(extra: Vec<(HeaderName, HeaderValue)>, abandon: Abandon) -> Call {
+        Call { extra, abandon, state: Mutex::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.0)
+        lock(&self.state)
+    }
+
+    /// Whether its end, if nobody words it, is told to the server.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.abandon == Abandon::Signal
+    }
+
+    /// Remembers the session that it is sent under.
+    pub(super) fn under(&self, session: &Session) {
+        self.lock().session = Some(session.clone());
+    }
+
+    pub(super) fn session(&self) -> Option<Session> {
+        self.lock().session.clone()
     }
 
     /// Words the cancel that giving this call up will post.
@@ -181,13 +206,17 @@ fn wake(mut state: MutexGuard<'_, State>) {
 mod tests {
     use super::*;
 
+    fn call() -> Call {
+        Call::new(Vec::new(), Abandon::Signal)
+    }
+
     fn taken(call: &Call) -> Option<Event> {
         call.take(&mut Context::from_waker(Waker::noop()))
     }
 
     #[test]
     fn what_comes_from_elsewhere_is_bounded_and_in_order() {
-        let call = Call::default();
+        let call = call();
         for (name, full) in [("a", false), ("b", false), ("c", true)] {
             assert_eq!(call.note(Note::new(name, None), 2), full);
         }
@@ -202,7 +231,7 @@ mod tests {
     #[test]
     fn a_request_is_taken_back_while_nobody_has_begun_to_send_it() {
         let seen = |prepare: &dyn Fn(&Call, &Arc<Progress>)| {
-            let (call, progress) = (Call::default(), Arc::new(Progress::default()));
+            let (call, progress) = (call(), Arc::new(Progress::default()));
             prepare(&call, &progress);
             call.give_up()
         };
@@ -218,7 +247,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_for_a_call_that_was_given_up() {
-        let call = Call::default();
+        let call = call();
         call.own_note(Note::new("a", None));
         call.give_up();
         call.own_note(Note::new("b", None));

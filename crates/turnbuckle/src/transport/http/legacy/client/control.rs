@@ -4,19 +4,20 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{Semaphore, mpsc},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
     task::JoinSet,
 };
 use turnbuckle_types::{Method, Raw, jsonrpc};
 
 use super::{
-    Call, Control, Phase, Wire,
-    asking::Leaving,
+    Call, Control, Phase, Session, Wire,
+    asking::{self, Leaving},
+    lock,
     send::{self, Shot},
 };
 use crate::{dispatch::BoxFuture, error::Result};
 
-/// How many calls may be in flight before one more waits.
+/// How many calls may be in flight, or given up and not yet seen to, before one more waits.
 const PLACES: usize = 4096;
 /// How many cancels are posted at once.
 const AT_ONCE: usize = 64;
@@ -25,6 +26,9 @@ const WRITING: Duration = Duration::from_secs(5);
 /// How long the head of the answer is waited for, so that the cancel does not overtake what it
 /// cancels.
 const HEAD: Duration = Duration::from_millis(20);
+/// How long a cancel waits for its turn. A server that takes none would else have all calls
+/// that were given up wait here; it learns from the end of their POSTs, if at all.
+const TURN: Duration = Duration::from_secs(10);
 /// How long posting a cancel may take.
 const POSTING: Duration = Duration::from_secs(5);
 /// How long what the server still says to a call that was given up is listened to.
@@ -42,16 +46,23 @@ pub(super) struct Abandoned {
     pub(super) params: String,
     /// Lets the id be used again.
     pub(super) leaving: Leaving,
+    /// Given back when it was seen to.
+    pub(super) place: OwnedSemaphorePermit,
 }
 
 /// Starts the task. It ends when the connection is closed.
 pub(super) fn start(wire: &Arc<Wire>) -> Control {
     let (jobs, abandoned) = mpsc::channel(PLACES);
-    tokio::spawn(control(wire.clone(), abandoned));
-    Control { jobs, stack: wire.stack.apart() }
+    let places = Arc::new(Semaphore::new(PLACES));
+    tokio::spawn(control(wire.clone(), abandoned, places.clone()));
+    Control { jobs, places, stack: wire.stack.apart() }
 }
 
-async fn control(wire: Arc<Wire>, mut abandoned: mpsc::Receiver<Abandoned>) {
+async fn control(
+    wire: Arc<Wire>,
+    mut abandoned: mpsc::Receiver<Abandoned>,
+    places: Arc<Semaphore>,
+) {
     let _over = Over(&wire);
     let slots = Arc::new(Semaphore::new(AT_ONCE));
     let mut leaving = JoinSet::new();
@@ -67,8 +78,16 @@ async fn control(wire: Arc<Wire>, mut abandoned: mpsc::Receiver<Abandoned>) {
         }
     }
     abandoned.close();
+    places.close();
     while let Ok(job) = abandoned.try_recv() {
         leaving.spawn(leave(wire.clone(), job, slots.clone()));
+    }
+    for (id, call) in std::mem::take(&mut *lock(&wire.legacy.unfinished)) {
+        let (wire, slots) = (wire.clone(), slots.clone());
+        leaving.spawn(async move {
+            let _slot = slots.acquire().await;
+            cancel(&wire, &call, &asking::cancel(&id, "the client closed the connection")).await;
+        });
     }
     let rest = async { while leaving.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(LAST_CANCELS, rest).await;
@@ -86,7 +105,7 @@ impl Drop for Over<'_> {
 /// Sees to one call: its request is sent to its end, its cancel is posted, and only then may its
 /// POST be closed.
 async fn leave(wire: Arc<Wire>, job: Abandoned, slots: Arc<Semaphore>) {
-    let Abandoned { mut post, call, params, leaving } = job;
+    let Abandoned { mut post, call, params, leaving, place } = job;
     let written = async {
         if let Some(progress) = call.progress() {
             tokio::select! {
@@ -100,8 +119,10 @@ async fn leave(wire: Arc<Wire>, job: Abandoned, slots: Arc<Semaphore>) {
         ended = go_on(&mut post, answered(&call), HEAD).await;
     }
     if ended.as_ref().is_none_or(is_running) {
-        let _slot = slots.acquire().await;
-        let cancelling = cancel(&wire, &params);
+        let Ok(_slot) = tokio::time::timeout(TURN, slots.acquire()).await else {
+            return tracing::debug!(params, "a cancel is not posted: too many wait for their turn");
+        };
+        let cancelling = cancel(&wire, &call, &params);
         let cancelling = async {
             let _ = tokio::time::timeout(POSTING, cancelling).await;
         };
@@ -121,6 +142,7 @@ async fn leave(wire: Arc<Wire>, job: Abandoned, slots: Arc<Semaphore>) {
     if ended.is_none() {
         go_on(&mut post, wire.legacy.closing(), DRAINING).await;
     }
+    drop(place);
 }
 
 /// Whether the server may be at it still, although its POST has ended.
@@ -151,21 +173,30 @@ async fn answered(call: &Call) {
     .await;
 }
 
-async fn cancel(wire: &Wire, params: &str) {
+/// Posts a cancel in the session that the call was sent in.
+async fn cancel(wire: &Wire, call: &Call, params: &str) {
     let Some(control) = wire.legacy.control.get() else { return };
     let method = Method::Cancelled.as_str();
     let mut message = Vec::with_capacity(params.len() + 80);
     jsonrpc::write_notification(&mut message, method, params);
-    let shot = Shot::post(&wire.legacy.session(), message.into());
+    let session = call.session().unwrap_or_else(|| wire.legacy.session());
+    let shot = Shot::post(&session, message.into()).with(&call.extra);
     send::say(wire, &control.stack, shot, method).await;
 }
 
 /// 2025-11-25 transports §Session Management: SHOULD end a session that is no longer needed.
 async fn goodbye(wire: &Wire) {
-    let (Some(control), session) = (wire.legacy.control.get(), wire.legacy.session()) else {
-        return;
-    };
+    // In this order: whoever opens a session anew moves it from the one place to the other.
+    let offered = lock(&wire.legacy.offered).take();
+    let session = wire.legacy.session();
+    let offered = Session { id: offered, ..Session::default() };
+    tokio::join!(delete(wire, &session), delete(wire, &offered));
+}
+
+/// Ends a session.
+pub(super) async fn delete(wire: &Wire, session: &Session) {
+    let Some(control) = wire.legacy.control.get() else { return };
     if session.id.is_some() {
-        send::say(wire, &control.stack, Shot::delete(&session), "the end of the session").await;
+        send::say(wire, &control.stack, Shot::delete(session), "the end of the session").await;
     }
 }

@@ -5,13 +5,14 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
 use super::{
-    Session, Wire, lock, receive,
-    reconnect::{self, Whose},
+    Session, Wire, lock,
+    receive::{self, From},
+    reconnect::{self, Came, Whose},
     restart,
-    send::{self, Shot},
+    resume::{Ended, FRUITLESS, Retry, chance, plan},
     source::{Next, Source, too_long},
 };
-use crate::{dispatch::BoxFuture, transport::http::client::whole::Kind};
+use crate::dispatch::BoxFuture;
 
 /// How long whoever connects waits for the stream to be open.
 const OPENING: Duration = Duration::from_secs(3);
@@ -36,23 +37,27 @@ pub(super) fn open(wire: &Arc<Wire>) -> BoxFuture<'static, ()> {
 }
 
 async fn listen(wire: Arc<Wire>, session: Session, opened: oneshot::Sender<()>) {
-    let shot = Shot::get(&session, None);
-    let response = match send::send(&wire, &wire.stack, shot, None).await {
-        Ok(response) => response,
-        Err(error) => return tracing::debug!(%error, "there is no stream to listen on"),
-    };
-    let status = response.status();
-    if !status.is_success() || Kind::of(response.headers()) != Kind::Events {
-        // 2025-11-25 transports: 405 says so; other servers say it otherwise.
-        tracing::debug!(status = status.as_u16(), "the server has no stream to listen on");
-        return send::finish(response.into_body()).await;
-    }
-    let _ = opened.send(());
-    let mut source = Source::new(response.into_body(), wire.limits.line_bytes, None);
+    let longest = wire.limits.line_bytes;
+    let (mut source, mut was_open) =
+        match reconnect::ask(&wire, &session, None, Whose::Server).await {
+            Came::Open(body) => {
+                let _ = opened.send(());
+                (Source::new(body, longest, None), true)
+            }
+            // A server that is just starting, say: nobody waits for it, but it is tried again.
+            passing if passing.is_passing() => {
+                drop(opened);
+                let mut source = Source::unopened(longest);
+                source.failed();
+                (source, false)
+            }
+            // 2025-11-25 transports: 405 says so; other servers say it otherwise.
+            _ => return tracing::debug!("the server has no stream to listen on"),
+        };
     loop {
         match source.next().await {
             Next::Message(data) => {
-                receive::receive(&wire, None, data);
+                receive::receive(&wire, From { session: &session, own: None }, data);
             }
             // It was skipped, and others follow.
             Next::TooLong | Next::TooMuch => {
@@ -61,17 +66,34 @@ async fn listen(wire: Arc<Wire>, session: Session, opened: oneshot::Sender<()>) 
             Next::Ended(ending) => {
                 let whose = Whose::Server;
                 let again = reconnect::reconnect(&wire, &session, &mut source, ending, whose).await;
-                let Err(error) = again else { continue };
-                if error.status() == Some(404) && session.id.is_some() {
-                    tokio::spawn(async move {
-                        if let Err(error) = restart::restart(&wire, session.generation).await {
-                            tracing::warn!(%error, "the session is gone");
-                        }
-                    });
-                    return;
+                let Err(error) = again else {
+                    was_open = true;
+                    continue;
+                };
+                if error.status() == Some(404) && session.id.is_some() && was_open {
+                    return open_anew(&wire, &session).await;
                 }
                 return tracing::warn!(%error, "what the server says unasked is no longer heard");
             }
+        }
+    }
+}
+
+/// Asks for another session in place of this one. Success ends this task, as the stream of the
+/// new session takes its place.
+async fn open_anew(wire: &Arc<Wire>, session: &Session) {
+    let mut failures: u32 = 0;
+    loop {
+        // A server that forgets every session at once must not be asked for more all the time.
+        reconnect::token(wire).await;
+        let Err(error) = restart::restart(wire, session.generation).await else { return };
+        tracing::warn!(%error, "the session is gone");
+        if !reconnect::may_pass(&error) {
+            return;
+        }
+        failures = (failures + 1).min(FRUITLESS - 1);
+        if let Some(plan) = plan(Ended::Clean, Retry::Never, failures, chance()) {
+            tokio::time::sleep(plan.wait).await;
         }
     }
 }

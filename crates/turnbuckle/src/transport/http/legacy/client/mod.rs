@@ -25,7 +25,7 @@ use std::{
 
 use http::HeaderValue;
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{Semaphore, mpsc, watch},
     task::AbortHandle,
 };
 use turnbuckle_types::{Era, Key, Method, RequestId, Revision, jsonrpc};
@@ -34,10 +34,11 @@ pub(in crate::transport::http) use asking::Asking;
 pub(in crate::transport::http) use call::Call;
 pub(in crate::transport::http) use send::{Shot, finish, send, send_to};
 
-use super::super::client::{Wire, stack::Stack};
+use super::super::client::{Wire, stack::Stack, stop::Stop};
 use crate::dispatch::{Note, Outgoing};
 use asked::Asked;
 use control::Abandoned;
+use restart::Restarting;
 use resume::Budget;
 
 /// How long a close may take in all.
@@ -47,15 +48,17 @@ const CLOSING: Duration = Duration::from_secs(4);
 #[derive(Default)]
 pub(in crate::transport::http) struct Legacy {
     session: Mutex<Session>,
-    /// What the answer to `initialize` brought, until a revision is agreed on.
+    /// What the answer to `initialize` brought, until that session is taken or given back.
     offered: Mutex<Option<HeaderValue>>,
     /// The params of `initialize`, in case the session has to be opened anew.
     opening: Mutex<Option<String>>,
-    /// Held by whoever opens it anew.
-    restarting: tokio::sync::Mutex<()>,
+    /// The attempt to open it anew that is under way.
+    restarting: Mutex<Option<Restarting>>,
     control: OnceLock<Control>,
     /// Ids of calls that were given up and whose cancel is still to be posted.
     leaving: Mutex<HashMap<Key, watch::Receiver<()>>>,
+    /// Calls that a close cut off and that nothing else ends.
+    unfinished: Mutex<Vec<(RequestId, Arc<Call>)>>,
     /// What the server asks.
     asked: Asked,
     /// What all reconnects together may spend.
@@ -68,6 +71,8 @@ pub(in crate::transport::http) struct Legacy {
 /// The task that sees to calls that were given up, and to the end.
 struct Control {
     jobs: mpsc::Sender<Abandoned>,
+    /// As many as fit into `jobs`.
+    places: Arc<Semaphore>,
     /// Never the calls' connections: those may all be busy.
     stack: Stack,
 }
@@ -147,6 +152,18 @@ impl Legacy {
             let Some(mut gate) = gate else { return };
             // It is never sent anything: it is dropped.
             let _ = gate.changed().await;
+        }
+    }
+
+    /// These calls are cut off by a close. Where there is no session whose end would end them,
+    /// they are cancelled.
+    pub(in crate::transport::http) fn cut_off(&self, calls: impl Iterator<Item = Arc<Stop>>) {
+        for stop in calls {
+            let Some(call) = stop.call.clone().filter(|call| call.is_cancelled()) else { continue };
+            let in_none = call.session().is_some_and(|session| session.id.is_none());
+            if in_none && call.give_up() == call::Seen::Perhaps {
+                lock(&self.unfinished).push((stop.id.clone(), call));
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use turnbuckle_types::{
     jsonrpc::{self, Fault, Frame, Message, Notification, Response, Role},
 };
 
-use super::{Call, Wire, asked};
+use super::{Call, Session, Wire, asked};
 use crate::{
     dispatch::{Note, outcome_to_result},
     error::{Error, Result},
@@ -28,16 +28,25 @@ impl Own<'_> {
     }
 }
 
+/// Which stream brought a message.
+#[derive(Clone, Copy)]
+pub(super) struct From<'a> {
+    /// In which it was opened: what is asked on it is answered there.
+    pub(super) session: &'a Session,
+    /// `None` for the server's own.
+    pub(super) own: Option<Own<'a>>,
+}
+
 /// Applies a message; returns the end of the call whose stream it is, if this is it.
-pub(super) fn receive(wire: &Arc<Wire>, own: Option<Own<'_>>, data: Bytes) -> Option<Result<Raw>> {
+pub(super) fn receive(wire: &Arc<Wire>, from: From<'_>, data: Bytes) -> Option<Result<Raw>> {
     match jsonrpc::parse(data, wire.limits.json_depth) {
-        Ok(Message::Single(item)) => frame(wire, own, item),
+        Ok(Message::Single(item)) => frame(wire, from, item),
         Ok(Message::Batch(items)) if wire.serve.batches() => {
             let mut end = None;
             for item in items {
                 let ended = match item {
-                    Ok(item) => frame(wire, own, item),
-                    Err(broken) => fault(wire, own, broken),
+                    Ok(item) => frame(wire, from, item),
+                    Err(broken) => fault(wire, from, broken),
                 };
                 end = end.or(ended);
             }
@@ -48,18 +57,18 @@ pub(super) fn receive(wire: &Arc<Wire>, own: Option<Own<'_>>, data: Bytes) -> Op
             wire.counts.unreadable.fetch_add(1, Relaxed);
             None
         }
-        Err(broken) => fault(wire, own, broken),
+        Err(broken) => fault(wire, from, broken),
     }
 }
 
-fn frame(wire: &Arc<Wire>, own: Option<Own<'_>>, frame: Frame) -> Option<Result<Raw>> {
+fn frame(wire: &Arc<Wire>, from: From<'_>, frame: Frame) -> Option<Result<Raw>> {
     match frame {
-        Frame::Request(request) => asked::request(wire, request),
+        Frame::Request(request) => asked::request(wire, from.session, request),
         Frame::Notification(Notification { method, params }) => {
-            notification(wire, own, Note { method, params });
+            notification(wire, from, Note { method, params });
         }
         Frame::Response(Response { id: Some(id), outcome }) => {
-            return answer(wire, own, &id, outcome_to_result(outcome));
+            return answer(wire, from.own, &id, outcome_to_result(outcome));
         }
         Frame::Response(Response { id: None, outcome }) => {
             if let Err(error) = outcome {
@@ -70,12 +79,13 @@ fn frame(wire: &Arc<Wire>, own: Option<Own<'_>>, frame: Frame) -> Option<Result<
     None
 }
 
-fn notification(wire: &Arc<Wire>, own: Option<Own<'_>>, note: Note) {
+fn notification(wire: &Arc<Wire>, from: From<'_>, note: Note) {
+    let own = from.own;
     let subject = note.subject();
     match &*note.method {
         "notifications/cancelled" => {
             if let Some(id) = &subject {
-                asked::cancelled(wire, id);
+                asked::cancelled(wire, from.session, id);
             }
         }
         "notifications/progress" => {
@@ -127,16 +137,16 @@ fn in_flight(wire: &Wire, id: &RequestId) -> Option<Arc<Call>> {
     wire.table().sent(id).and_then(|stop| stop.call.clone())
 }
 
-fn fault(wire: &Arc<Wire>, own: Option<Own<'_>>, fault: Fault) -> Option<Result<Raw>> {
+fn fault(wire: &Arc<Wire>, from: From<'_>, fault: Fault) -> Option<Result<Raw>> {
     tracing::debug!(error = %fault.error, "an event that is no message");
     wire.counts.unreadable.fetch_add(1, Relaxed);
     match (fault.role, &fault.id) {
         (Role::Response, Some(id)) => {
             let message = format!("the server's answer can't be read: {}", fault.error);
-            answer(wire, own, id, Err(Error::protocol(message)))
+            answer(wire, from.own, id, Err(Error::protocol(message)))
         }
         (Role::Request, Some(id)) if wire.serve.answers(&fault) => {
-            asked::refuse(wire, id, &fault.error);
+            asked::refuse(wire, from.session, id, &fault.error);
             None
         }
         _ => None,

@@ -2,27 +2,90 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
+use http::{HeaderName, HeaderValue, StatusCode};
 use tokio::time::Instant;
 
 use super::{
     Session, Wire, lock,
-    resume::{Cost, Ended, Retry, chance, plan},
+    resume::{Cost, Ended, FRUITLESS, Retry, chance, plan},
     send::{self, Shot},
     source::{Ending, Source},
 };
 use crate::{
     error::{Error, ErrorKind, Executed, Result},
-    transport::http::client::whole::Kind,
+    transport::http::client::{stack::Body, whole::Kind},
 };
 
 /// Whose stream it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// A call waits for it: it is told at once if the server can't be reached.
-    Call,
-    /// The server's own.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whose<'a> {
+    /// A call waits for it: it is told at once if the server can't be reached. These are the
+    /// headers of that call.
+    Call(&'a [(HeaderName, HeaderValue)]),
+    /// The server's own. Nobody would notice that it is not heard any more, so this never ends
+    /// for want of luck: it only gets slow.
     Server,
+}
+
+impl Whose<'_> {
+    fn extra(&self) -> &[(HeaderName, HeaderValue)] {
+        match self {
+            Whose::Call(extra) => extra,
+            Whose::Server => &[],
+        }
+    }
+}
+
+/// What came of asking for a stream.
+pub(super) enum Came {
+    Open(Body),
+    Refused(StatusCode),
+    Failed(Error),
+}
+
+impl Came {
+    /// Whether the same may succeed later.
+    pub(super) fn is_passing(&self) -> bool {
+        match self {
+            Came::Open(_) => false,
+            Came::Refused(status) => is_passing(*status),
+            Came::Failed(error) => may_pass(error),
+        }
+    }
+}
+
+/// Asks for a stream, from after this event on.
+pub(super) async fn ask(
+    wire: &Wire,
+    session: &Session,
+    after: Option<&HeaderValue>,
+    whose: Whose<'_>,
+) -> Came {
+    let shot = Shot::get(session, after).with(whose.extra());
+    let response = match send::send(wire, &wire.stack, shot, None).await {
+        Ok(response) => response,
+        Err(error) => return Came::Failed(error),
+    };
+    let status = response.status();
+    if status.is_success() && Kind::of(response.headers()) == Kind::Events {
+        return Came::Open(response.into_body());
+    }
+    send::finish(response.into_body()).await;
+    Came::Refused(status)
+}
+
+/// Waits until one may be spent, and spends it.
+pub(super) async fn token(wire: &Wire) {
+    loop {
+        let wait = {
+            let (mut budget, now) = (lock(&wire.legacy.budget), Instant::now());
+            if budget.spend(now) {
+                return;
+            }
+            budget.more_in(now)
+        };
+        tokio::time::sleep(wait).await;
+    }
 }
 
 /// Waits as long as it takes, then goes on with the stream on another connection. The error says
@@ -32,7 +95,7 @@ pub(super) async fn reconnect(
     session: &Session,
     source: &mut Source,
     ending: Ending,
-    whose: Whose,
+    whose: Whose<'_>,
 ) -> Result<()> {
     let ended = match &ending {
         Ending::Clean => Ended::Clean,
@@ -40,35 +103,44 @@ pub(super) async fn reconnect(
     };
     let mut last = source.lost(wire, ending);
     loop {
-        let plan = plan(ended, source.marks().retry, source.fruitless(), chance());
+        let fruitless = match whose {
+            Whose::Call(_) => source.fruitless(),
+            Whose::Server => source.fruitless().min(FRUITLESS - 1),
+        };
+        let plan = plan(ended, source.marks().retry, fruitless, chance());
         let Some(plan) = plan else { return Err(given_up(last, "nothing came of it, again")) };
-        let spends = plan.cost == Cost::One;
-        if spends && !lock(&wire.legacy.budget).spend(Instant::now()) {
-            return Err(given_up(last, "there were too many reconnects in a short time"));
+        match (plan.cost, whose) {
+            (Cost::Free, _) => {}
+            (Cost::One, Whose::Server) => token(wire).await,
+            (Cost::One, Whose::Call(_)) => {
+                if !lock(&wire.legacy.budget).spend(Instant::now()) {
+                    let why = "there were too many reconnects in a short time";
+                    return Err(given_up(last, why));
+                }
+            }
         }
         if !plan.wait.is_zero() {
             tokio::time::sleep(plan.wait).await;
         }
-        let shot = Shot::get(session, source.marks().last.as_ref());
-        match send::send(wire, &wire.stack, shot, None).await {
-            Ok(response) => {
-                let status = response.status();
-                if status.is_success() && Kind::of(response.headers()) == Kind::Events {
-                    source.renew(response.into_body());
-                    return Ok(());
-                }
-                let why = format!("it was refused with HTTP {}", status.as_u16());
-                let refused = given_up(last, &why).with_status(status.as_u16());
-                send::finish(response.into_body()).await;
-                if !is_passing(status) {
-                    return Err(refused);
-                }
-                last = refused;
+        let came = ask(wire, session, source.marks().last.as_ref(), whose).await;
+        let passing = came.is_passing();
+        match came {
+            Came::Open(body) => {
+                source.renew(body);
+                return Ok(());
             }
-            Err(error) => {
+            Came::Refused(status) => {
+                let why = format!("it was refused with HTTP {}", status.as_u16());
+                last = given_up(last, &why).with_status(status.as_u16());
+                if !passing {
+                    return Err(last);
+                }
+            }
+            Came::Failed(error) => {
                 let unreachable = !error.maybe_executed() && source.marks().retry == Retry::Never;
                 last = given_up(last, &error.to_string());
-                if unreachable && whose == Whose::Call {
+                let at_once = unreachable && matches!(whose, Whose::Call(_));
+                if at_once || !passing {
                     return Err(last);
                 }
             }
@@ -80,8 +152,16 @@ pub(super) async fn reconnect(
 /// Whether the same may succeed later: a server that is busy or starting, or that has not noticed
 /// yet that the last connection is gone.
 fn is_passing(status: StatusCode) -> bool {
-    status.is_server_error()
+    (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED)
         || matches!(status, StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS)
+}
+
+/// The same of a failure.
+pub(super) fn may_pass(error: &Error) -> bool {
+    match error.status().and_then(|status| StatusCode::from_u16(status).ok()) {
+        Some(status) => is_passing(status),
+        None => matches!(error.kind(), ErrorKind::Closed | ErrorKind::Timeout),
+    }
 }
 
 /// The server may have done the work: only its answer is lost.

@@ -13,7 +13,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// it wishes: that spends nothing.
 const POLITE: Duration = Duration::from_millis(100);
 /// How many connections in a row may bring nothing.
-const FRUITLESS: u32 = 8;
+pub(super) const FRUITLESS: u32 = 8;
 
 const TOKENS: u32 = 8;
 const REFILL: Duration = Duration::from_secs(15);
@@ -36,6 +36,13 @@ impl Budget {
         self.spent += 1;
         self.since.get_or_insert(now);
         true
+    }
+
+    /// How long it takes until there is one more.
+    pub(super) fn more_in(&self, now: Instant) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| {
+            REFILL.saturating_sub(now.saturating_duration_since(since))
+        })
     }
 
     fn refill(&mut self, now: Instant) {
@@ -131,6 +138,7 @@ mod tests {
         let (mut budget, start) = (Budget::default(), Instant::now());
         assert_eq!((0..20).filter(|_| budget.spend(start)).count(), 8);
         assert!(!budget.spend(start + 14 * SECOND));
+        assert_eq!(budget.more_in(start + 14 * SECOND), SECOND);
         assert!(budget.spend(start + 15 * SECOND));
         assert!(!budget.spend(start + 15 * SECOND));
         let later = start + 60 * SECOND;

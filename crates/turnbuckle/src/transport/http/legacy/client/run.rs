@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, StatusCode};
 use turnbuckle_types::{Raw, RequestId};
 
 use super::{
     Call, Session, Wire, lock,
-    receive::{self, Own},
+    receive::{self, From, Own},
     reconnect::{self, Whose},
     restart,
     send::{Shot, send, session_of},
@@ -54,8 +54,7 @@ pub(super) async fn run(
     if kind == Kind::Opening {
         *lock(&wire.legacy.opening) = Some(request.params);
     }
-    let extra = request.mirror.extra;
-    let post = Post { wire: &wire, call: &call, id: &id, extra: &extra, kind };
+    let post = Post { wire: &wire, call: &call, id: &id, kind };
     let message = Bytes::from(message);
     let session = wire.legacy.session();
     let refused = match post.once(&session, message.clone()).await {
@@ -80,17 +79,18 @@ struct Post<'a> {
     wire: &'a Arc<Wire>,
     call: &'a Call,
     id: &'a RequestId,
-    /// Headers of this one call.
-    extra: &'a [(HeaderName, HeaderValue)],
     kind: Kind,
 }
 
 impl Post<'_> {
-    async fn once(&self, session: &Session, message: Bytes) -> Came {
+    async fn once(&self, current: &Session, message: Bytes) -> Came {
         let wire = self.wire;
-        let none = Session::default();
-        let session = if self.kind == Kind::Opening { &none } else { session };
-        let shot = Shot::post(session, message).with(self.extra);
+        // An opening is sent in none, and what is said on its stream belongs to the next.
+        let generation = current.generation + 1;
+        let mut opening = Session { generation, ..Session::default() };
+        let session = if self.kind == Kind::Opening { &opening } else { current };
+        let shot = Shot::post(session, message).with(&self.call.extra);
+        self.call.under(session);
         let response = match send(wire, &wire.stack, shot, Some(self.call)).await {
             Ok(response) => response,
             Err(error) => return Came::Ended(Err(error)),
@@ -99,14 +99,18 @@ impl Post<'_> {
         let (head, body) = response.into_parts();
         if self.kind == Kind::Opening && head.status.is_success() {
             match session_of(&head.headers) {
-                Ok(id) => *lock(&wire.legacy.offered) = id,
+                Ok(id) => {
+                    opening.id.clone_from(&id);
+                    *lock(&wire.legacy.offered) = id;
+                }
                 Err(error) => return Came::Ended(Err(error)),
             }
         }
+        let session = if self.kind == Kind::Opening { &opening } else { current };
         if whole::Kind::of(&head.headers) == whole::Kind::Events && head.status.is_success() {
             return Came::Ended(self.stream(session, body).await);
         }
-        match self.whole(head.status, &head.headers, body).await {
+        match self.whole(session, head.status, &head.headers, body).await {
             // 2025-11-25 transports §Session Management: MUST start a new session.
             Err(error) if head.status == StatusCode::NOT_FOUND && session.id.is_some() => {
                 let message = format!("the session is gone: {error}");
@@ -117,19 +121,28 @@ impl Post<'_> {
     }
 
     /// Reads one body.
-    async fn whole(&self, status: StatusCode, headers: &HeaderMap, body: Body) -> Result<Raw> {
+    async fn whole(
+        &self,
+        session: &Session,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Raw> {
         let wire = self.wire;
         let kind = whole::Kind::of(headers);
         let batches = kind == whole::Kind::Json && status.is_success() && wire.serve.batches();
         let mut whole = Whole::new(body, status, kind, wire.limits.line_bytes);
         let text = std::future::poll_fn(|context| whole.poll_text(wire, context)).await?;
         if batches && text.trim_ascii_start().starts_with(b"[") {
-            let own = Own { call: self.call, id: self.id };
-            return receive::receive(wire, Some(own), text).unwrap_or_else(|| {
+            return receive::receive(wire, self.from(session), text).unwrap_or_else(|| {
                 Err(Error::protocol("the server's batch has no answer to this request"))
             });
         }
         whole.judge(wire, Some(self.id), text)
+    }
+
+    fn from<'b>(&'b self, session: &'b Session) -> From<'b> {
+        From { session, own: Some(Own { call: self.call, id: self.id }) }
     }
 
     /// Reads a stream to the answer, on as many connections as that takes.
@@ -140,8 +153,7 @@ impl Post<'_> {
         loop {
             match source.next().await {
                 Next::Message(data) => {
-                    let own = Own { call: self.call, id: self.id };
-                    if let Some(result) = receive::receive(wire, Some(own), data) {
+                    if let Some(result) = receive::receive(wire, self.from(session), data) {
                         source.finish().await;
                         return result;
                     }
@@ -156,7 +168,8 @@ impl Post<'_> {
                     if for_good {
                         return Err(source.lost(wire, ending));
                     }
-                    reconnect::reconnect(wire, session, &mut source, ending, Whose::Call).await?;
+                    let whose = Whose::Call(&self.call.extra);
+                    reconnect::reconnect(wire, session, &mut source, ending, whose).await?;
                 }
             }
         }

@@ -137,7 +137,13 @@ pub(in crate::transport::http) async fn send_to(
         })?;
         if hop.own_headers == OwnHeaders::Dropped {
             own = OwnHeaders::Dropped;
+            // Which event came last is no secret; the session is: whoever has it can speak in it.
+            let last = shot.headers.remove(LAST_EVENT_ID);
             wire.drop_extra(&mut shot.headers);
+            shot.headers.remove(SESSION);
+            if let Some(last) = last {
+                shot.headers.insert(LAST_EVENT_ID, last);
+            }
         }
         to = hop.to;
         hops += 1;

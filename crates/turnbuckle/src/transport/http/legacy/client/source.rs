@@ -67,11 +67,16 @@ pub(super) enum Ending {
 
 impl Source {
     pub(super) fn new(body: Body, longest: usize, most: Option<usize>) -> Source {
+        Source { body: Some(body), left: most, ..Source::unopened(longest) }
+    }
+
+    /// A stream that could not be opened yet: its first connection is to be made.
+    pub(super) fn unopened(longest: usize) -> Source {
         Source {
-            body: Some(body),
+            body: None,
             reader: sse::Reader::new(longest),
             longest,
-            left: most,
+            left: None,
             marks: Marks::default(),
             fruitless: 0,
             since: Instant::now(),

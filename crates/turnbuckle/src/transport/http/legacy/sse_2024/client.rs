@@ -3,13 +3,15 @@
 //! Owns: one task that moves events in as lines and lines out as POSTs.
 //! Does not own: what the lines say, beyond whom to tell that one did not arrive.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock, Weak},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::Uri;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
-    sync::mpsc,
     task::JoinSet,
 };
 use turnbuckle_types::{
@@ -18,8 +20,12 @@ use turnbuckle_types::{
 };
 
 use crate::{
-    dispatch::{Line, Lines, Transport},
+    dispatch::{
+        Line, Lines, Transport,
+        duplex::{Duplex, id_of},
+    },
     error::{Closed, Error, ErrorKind, Executed, Result},
+    limits::Limits,
     transport::{
         http::{
             client::{
@@ -59,19 +65,30 @@ pub(in crate::transport::http) async fn connect(wire: &Arc<Wire>) -> Result<Arc<
     let (ours, theirs) = tokio::io::duplex(PIPE);
     let (read, write) = tokio::io::split(ours);
     let place = wire.place();
-    let obituary = Box::pin(async move {
-        Closed::of(ErrorKind::Closed, format!("the event stream of {place} ended"), Vec::new())
+    let verdict = Arc::new(OnceLock::<Closed>::new());
+    let obituary = Box::pin({
+        let verdict = verdict.clone();
+        async move {
+            let ended = || Closed::new(format!("the event stream of {place} ended"));
+            verdict.get().cloned().unwrap_or_else(ended)
+        }
     });
     let limits = wire.limits.clone();
     let stream = stream::start(read, write, wire.serve.clone(), limits, Some(obituary));
     let (lines, replies) = tokio::io::split(theirs);
     let lines = LineReader::new(lines, wire.limits.line_bytes);
+    // Not the transport itself: whoever lets go of that ends the connection.
+    let peer = Arc::downgrade(&stream.transport);
     let wire = wire.clone();
     tokio::spawn(async move {
-        let (failures, failed) = mpsc::channel(AT_ONCE);
+        let limit = wire.limits.line_bytes;
         tokio::select! {
-            () = down(events, failed, replies) => {}
-            () = up(wire, to, lines, failures) => {}
+            ended = down(events, &peer, replies, limit) => {
+                if let Err(closed) = ended {
+                    let _ = verdict.set(closed);
+                }
+            }
+            () = up(wire, to, lines, &peer) => {}
         }
     });
     Ok(stream.transport)
@@ -91,10 +108,11 @@ async fn open(wire: &Wire) -> Result<(Events, Uri)> {
     let first = events.next().await.ok_or_else(|| {
         failed(format!("the event stream of {place} ended before it said where to post to"))
     })?;
-    if first.kind.as_deref() != Some(b"endpoint") {
+    let first = first.ok().filter(|first| first.kind.as_deref() == Some(b"endpoint"));
+    let Some(first) = first else {
         let message = format!("the event stream of {place} does not begin with an endpoint");
         return Err(failed(message));
-    }
+    };
     let to = endpoint(&wire.address, &first.data).map_err(failed)?;
     Ok((events, to))
 }
@@ -124,12 +142,11 @@ struct Events {
 }
 
 impl Events {
-    /// The next event; `None` at the end. One that is too long is skipped.
-    async fn next(&mut self) -> Option<sse::Event> {
+    /// The next event; `None` at the end. Reading can go on after one that is too long.
+    async fn next(&mut self) -> Option<Result<sse::Event, sse::TooLong>> {
         loop {
             match self.reader.next() {
-                Some(Ok(event)) => return Some(event),
-                Some(Err(sse::TooLong)) => tracing::warn!("an event is too long and is skipped"),
+                Some(found) => return Some(found),
                 None => match self.chunk().await? {
                     Ok(chunk) => self.reader.push(chunk),
                     Err(error) => {
@@ -146,25 +163,29 @@ impl Events {
     }
 }
 
-/// Moves messages of the server in as lines, until its stream ends.
+/// Moves messages of the server in as lines, until its stream ends. The error is why this side
+/// ends it.
 async fn down(
     mut events: Events,
-    mut failures: mpsc::Receiver<Vec<u8>>,
+    peer: &Weak<Duplex>,
     mut replies: impl AsyncWrite + Unpin,
-) {
-    loop {
-        let line = tokio::select! {
-            event = events.next() => match event {
-                Some(event) if event.kind.is_none() => line(&event.data),
-                Some(_) => continue,
-                None => return,
-            },
-            Some(failure) = failures.recv() => line(&failure),
+    limit: usize,
+) -> Result<(), Closed> {
+    while let Some(found) = events.next().await {
+        let Ok(event) = found else {
+            let Some(peer) = peer.upgrade() else { return Ok(()) };
+            // Someone may wait for it. If it does not say who, nobody may wait for ever.
+            if !peer.too_long(events.reader.began()) {
+                let message = format!("an event is longer than {limit} bytes (line_bytes)");
+                return Err(Closed::of(ErrorKind::Limit, message, Vec::new()));
+            }
+            continue;
         };
-        if replies.write_all(&line).await.is_err() {
-            return;
+        if event.kind.is_none() && replies.write_all(&line(&event.data)).await.is_err() {
+            break;
         }
     }
+    Ok(())
 }
 
 /// A message as a line: outside strings a line break is white space, and inside there is none.
@@ -178,10 +199,16 @@ fn line(message: &[u8]) -> Vec<u8> {
 }
 
 /// Moves lines out as POSTs, until this side closes.
-async fn up(wire: Arc<Wire>, to: Uri, mut lines: impl Lines, failures: mpsc::Sender<Vec<u8>>) {
+async fn up(wire: Arc<Wire>, to: Uri, mut lines: impl Lines, peer: &Weak<Duplex>) {
     let mut posts = JoinSet::new();
     while let Ok(Some(line)) = std::future::poll_fn(|context| lines.poll_next(context)).await {
-        let Line::Whole(message) = line else { continue };
+        let message = match line {
+            Line::Whole(message) => message,
+            Line::TooLong(began) => match unsendable(peer, &began, &wire.limits) {
+                Some(instead) => instead,
+                None => continue,
+            },
+        };
         while posts.len() >= AT_ONCE {
             posts.join_next().await;
         }
@@ -189,13 +216,31 @@ async fn up(wire: Arc<Wire>, to: Uri, mut lines: impl Lines, failures: mpsc::Sen
         let about = About::of(&message, wire.limits.json_depth);
         let patience = if about.opens { ACCEPTING } else { IN_ORDER };
         let mut post =
-            Box::pin(post(wire.clone(), to.clone(), message, about.request, failures.clone()));
+            Box::pin(post(wire.clone(), to.clone(), message, about.request, peer.clone()));
         if tokio::time::timeout(patience, &mut post).await.is_err() {
             posts.spawn(post);
         }
     }
     let rest = async { while posts.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(LAST_WORDS, rest).await;
+}
+
+/// A message that is too long to be posted. The call of a request is told so; a server that asked
+/// something gets this answer instead.
+fn unsendable(peer: &Weak<Duplex>, began: &[u8], limits: &Limits) -> Option<Bytes> {
+    let message = format!("a message is longer than {} bytes (line_bytes)", limits.line_bytes);
+    tracing::warn!("{message}, and is not sent");
+    let id = id_of(began, limits.json_depth)?;
+    // It was written on this side: the one stands before the params, the other before the result.
+    let at = |member: &[u8]| memchr::memmem::find(began, member).unwrap_or(usize::MAX);
+    if at(b"\"method\":") < at(b"\"result\":") {
+        let error = Error::new(ErrorKind::Limit, message).with_executed(Executed::No);
+        peer.upgrade()?.lost(&id, error);
+        return None;
+    }
+    let mut answer = Vec::new();
+    jsonrpc::write_error(&mut answer, Some(&id), &RpcError::internal(message));
+    Some(answer.into())
 }
 
 /// What has to be known of a message that is posted.
@@ -224,33 +269,34 @@ impl About {
     }
 }
 
-/// Posts one message. A request that does not arrive is answered with why.
+/// Posts one message. The call of a request that does not arrive is told why.
 async fn post(
     wire: Arc<Wire>,
     to: Uri,
     message: Bytes,
     request: Option<RequestId>,
-    failures: mpsc::Sender<Vec<u8>>,
+    peer: Weak<Duplex>,
 ) {
-    let shot = Shot::bare_post(message);
+    let (shot, place) = (Shot::bare_post(message), place(&to));
     let sending = send_to(&wire, &wire.stack, to, shot, None);
-    let why = match tokio::time::timeout(ACCEPTING, sending).await {
+    let error = match tokio::time::timeout(ACCEPTING, sending).await {
         Ok(Ok(response)) => {
             let status = response.status();
             finish(response.into_body()).await;
             if status.is_success() {
                 return;
             }
-            format!("the server answered HTTP {status}")
+            Error::http(status.as_u16(), format!("{place} answered HTTP {status}"))
         }
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("the server did not take the message within {ACCEPTING:?}"),
+        Ok(Err(error)) => error,
+        Err(_) => {
+            let message = format!("{place} did not take the message within {ACCEPTING:?}");
+            Error::new(ErrorKind::Timeout, message).with_executed(Executed::Maybe)
+        }
     };
-    tracing::debug!(why, "a message was not accepted");
-    if let Some(id) = request {
-        let mut answer = Vec::new();
-        jsonrpc::write_error(&mut answer, Some(&id), &RpcError::internal(why));
-        let _ = failures.send(answer).await;
+    tracing::debug!(%error, "a message was not accepted");
+    if let (Some(id), Some(peer)) = (request, peer.upgrade()) {
+        peer.lost(&id, error);
     }
 }
 
