@@ -73,7 +73,7 @@ fn a_url_that_can_not_be_reached_exits_with_3() {
 }
 
 #[test]
-fn a_server_of_an_older_revision_exits_with_3_and_is_called_that() {
+fn what_is_no_server_of_any_revision_exits_with_3_and_each_attempt_is_told() {
     for answer in [
         "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
         "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
@@ -82,8 +82,9 @@ fn a_server_of_an_older_revision_exits_with_3_and_is_called_that() {
         for command in ["tools", "listen"] {
             let run = turnbuckle([command, &wire.url()]);
             assert_eq!((run.status, &*run.stdout), (3, ""));
-            let sentence = "over HTTP this client speaks 2026-07-28, and not yet";
-            assert!(run.sentence().contains(sentence), "{}", run.stderr);
+            for attempt in ["`server/discover`", "`initialize`", "HTTP+SSE (2024-11-05)"] {
+                assert!(run.sentence().contains(attempt), "{}", run.stderr);
+            }
         }
     }
     let refusing = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
