@@ -15,7 +15,7 @@ use turnbuckle_contract::{Count, SECRET};
 
 use crate::rig::{Rig, Wire, contract, eventually};
 
-contract! { everywhere on [memory stdio unix direct http] in [legacy modern]:
+contract! { everywhere on [memory stdio unix direct http sse] in [legacy modern]:
     a01_a_result_arrives,
     a01_the_peers_error_arrives_intact,
     a01_time_that_runs_out_is_a_timeout,

@@ -7,7 +7,7 @@ use turnbuckle_contract::Count;
 
 use crate::rig::{Rig, contract};
 
-contract! { everywhere on [memory stdio unix direct http] in [legacy modern]:
+contract! { everywhere on [memory stdio unix direct http sse] in [legacy modern]:
     b13_dropping_a_call_stops_its_handler,
     b13_a_timeout_stops_the_handler,
     b14_a_call_that_was_never_polled_never_was,

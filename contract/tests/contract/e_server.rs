@@ -13,7 +13,7 @@ use turnbuckle_contract::Count;
 
 use crate::rig::{Rig, Wire, contract};
 
-contract! { everywhere on [memory stdio unix direct http] in [legacy modern]:
+contract! { everywhere on [memory stdio unix direct http sse] in [legacy modern]:
     e32_a_cancelled_handler_stops_within_a_scheduling_step,
     e32_a_cooperative_handler_is_told_and_may_wind_down,
     e32_a_stubborn_handler_is_ended_after_its_grace,
@@ -34,7 +34,7 @@ contract! { leaving on [memory stdio unix http] in [modern]:
     e35_a_server_that_leaves_ends_its_listen_streams_in_good_order,
 }
 
-contract! { asking unconnected on [memory stdio unix direct http] in [legacy]:
+contract! { asking unconnected on [memory stdio unix direct http sse] in [legacy]:
     e35_a_question_is_answered,
     e35_a_question_is_dropped_with_the_call_it_belongs_to,
     e35_a_question_that_the_handler_gives_up_is_dropped,
@@ -54,7 +54,7 @@ async fn e32_a_cancelled_handler_stops_within_a_scheduling_step(rig: &Rig) {
     // The cancel is on the wire before this request: at most one report is too early. Only where
     // it is a request of its own may it arrive later.
     let mut ledger = rig.report().await;
-    if (rig.wire, rig.era) == (Wire::Http, Era::Legacy) {
+    if matches!(rig.wire, Wire::Http | Wire::Sse) && rig.era == Era::Legacy {
         ledger = rig.until(|ledger| ledger.of("k").dropped == 1).await;
     } else if ledger.of("k").dropped == 0 {
         ledger = rig.report().await;

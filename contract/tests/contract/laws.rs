@@ -11,7 +11,7 @@ use turnbuckle_contract::SECRET;
 
 use crate::rig::{Rig, Wire, contract, eventually, virtually};
 
-contract! { everywhere on [memory stdio unix direct http] in [legacy modern]:
+contract! { everywhere on [memory stdio unix direct http sse] in [legacy modern]:
     law01_a_thousand_calls_of_every_sort_end_exactly_once,
     law05_progress_comes_in_order_all_of_it_and_before_the_result,
     law05_progress_of_many_calls_is_not_mixed,

@@ -32,6 +32,8 @@ pub(crate) enum Wire {
     Direct,
     /// Streamable HTTP over a TCP socket.
     Http,
+    /// The HTTP+SSE of 2024-11-05 beside it; legacy only.
+    Sse,
 }
 
 /// A client that is connected to a fixture of its own.
@@ -78,10 +80,13 @@ impl Rig {
                 builder.over(ours).await
             }
             Wire::Direct => builder.in_process(&server).await,
-            Wire::Http => {
-                let serving = server.serve_http("127.0.0.1:0").with_shutdown(fixture.leaving());
-                let bound = serving.bind().await.unwrap();
-                let url = bound.url();
+            Wire::Http | Wire::Sse => {
+                let serving = server.serve_http("127.0.0.1:0").with_sse("/sse");
+                let bound = serving.with_shutdown(fixture.leaving()).bind().await.unwrap();
+                let url = match wire {
+                    Wire::Sse => bound.url().replace("/mcp", "/sse"),
+                    _ => bound.url(),
+                };
                 tokio::spawn(bound.into_future());
                 builder.no_proxy().connect(url).await
             }
@@ -301,6 +306,9 @@ macro_rules! contract {
     };
     (@wire $kind:ident http $eras:tt $tests:tt) => {
         mod http { $crate::rig::contract!(@eras $kind Http $eras $tests); }
+    };
+    (@wire $kind:ident sse $eras:tt $tests:tt) => {
+        mod sse { $crate::rig::contract!(@eras $kind Sse [legacy] $tests); }
     };
     (@wire $kind:ident direct $eras:tt $tests:tt) => {
         mod direct { $crate::rig::contract!(@eras $kind Direct $eras $tests); }

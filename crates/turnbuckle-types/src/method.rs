@@ -8,12 +8,12 @@ use serde::de::DeserializeOwned;
 use crate::{
     Acknowledged, CallTool, CallToolResult, CancelTask, Cancelled, Complete, CompleteResult,
     CreateMessage, CreateMessageResult, Discover, DiscoverResult, Elicit, ElicitResult,
-    ElicitationComplete, EmptyResult, Encode, GetPrompt, GetPromptResult, GetTask, GetTaskPayload,
-    Initialize, InitializeResult, ListPrompts, ListPromptsResult, ListResourceTemplates,
-    ListResourceTemplatesResult, ListResources, ListResourcesResult, ListRoots, ListRootsResult,
-    ListTasks, ListTasksResult, ListTools, ListToolsResult, Listen, ListenResult, LogMessage, Ping,
-    Progress, Raw, ReadResource, ReadResourceResult, ResourceUpdated, Revision, SetLevel, Signal,
-    Subscribe, Task, Unsubscribe,
+    ElicitationComplete, EmptyResult, Encode, Era, GetPrompt, GetPromptResult, GetTask,
+    GetTaskPayload, Initialize, InitializeResult, ListPrompts, ListPromptsResult,
+    ListResourceTemplates, ListResourceTemplatesResult, ListResources, ListResourcesResult,
+    ListRoots, ListRootsResult, ListTasks, ListTasksResult, ListTools, ListToolsResult, Listen,
+    ListenResult, LogMessage, Ping, Progress, Raw, ReadResource, ReadResourceResult,
+    ResourceUpdated, Revision, SetLevel, Signal, Subscribe, Task, Unsubscribe,
 };
 
 /// A request: its method, what it takes and what it gives.
@@ -138,6 +138,12 @@ impl Method {
     /// Whether it is a message of this revision, in either direction.
     pub fn exists_in(self, revision: Revision) -> bool {
         self.sent_by_client(revision) || self.sent_by_server(revision)
+    }
+
+    /// Whether no revision that opens with a handshake has it.
+    pub fn is_modern_only(self) -> bool {
+        let mut legacy = Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy);
+        !legacy.any(|revision| self.exists_in(revision))
     }
 
     /// Whether clients send it in this revision.

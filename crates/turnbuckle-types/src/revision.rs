@@ -50,6 +50,11 @@ impl Revision {
     /// The newest revision that opens with a handshake.
     pub const LATEST_LEGACY: Revision = Self::V2025_11_25;
 
+    /// What a message over HTTP is in that neither says so nor belongs to a session.
+    ///
+    /// 2025-11-25 basic/transports §Protocol Version Header.
+    pub const ASSUMED: Revision = Self::V2025_03_26;
+
     /// The date that names this revision on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {

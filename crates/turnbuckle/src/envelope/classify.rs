@@ -73,12 +73,7 @@ pub(crate) fn classify_opened(
 }
 
 fn undeclared(method: &str, meta: Meta) -> Result<Route, RpcError> {
-    let modern_only = Method::from_name(method).is_some_and(|method| {
-        !Revision::ALL
-            .iter()
-            .any(|revision| revision.era() == Era::Legacy && method.exists_in(*revision))
-    });
-    if modern_only {
+    if Method::from_name(method).is_some_and(Method::is_modern_only) {
         return Err(missing_key(Meta::PROTOCOL_VERSION, "is missing"));
     }
     Ok(Route::Legacy(meta))

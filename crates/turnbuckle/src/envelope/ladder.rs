@@ -68,6 +68,13 @@ pub(crate) fn is_legacy_message(params: Option<&Params>, headers: &dyn Headers) 
     header.is_none_or(is_legacy) && !params.is_some_and(declares)
 }
 
+/// Whether the header of a request without a message declares a modern revision.
+pub(crate) fn is_modern_visit(headers: &dyn Headers) -> bool {
+    let Found::Once(value) = headers.find(mirror::VERSION) else { return false };
+    let revision = mirror::plain(value).and_then(|text| text.parse::<Revision>().ok());
+    revision.is_some_and(|revision| revision.era() == Era::Modern)
+}
+
 fn is_legacy(version: &str) -> bool {
     version.parse::<Revision>().is_ok_and(|revision| revision.era() == Era::Legacy)
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use turnbuckle_types::{Era, Initialize, Raw, Revision, RpcError, jsonrpc::Params};
+use turnbuckle_types::{Initialize, Raw, Revision, RpcError, jsonrpc::Params};
 
 use super::{
     Server,
     app::App,
     kernel::Kernel,
     legacy::{self, Opened},
+    serves,
 };
 use crate::{
     dispatch::Serve,
@@ -77,8 +78,7 @@ impl Server {
 
     /// What makes connections that open with a handshake.
     fn connect(&self) -> Result<Connect> {
-        let (app, mut served) = (self.app()?, self.serves.revisions());
-        served.retain(|revision| revision.era() == Era::Legacy);
+        let (app, served) = (self.app()?, serves::legacy(&self.serves.revisions()));
         if served.is_empty() {
             return Err(Error::refused(
                 "HTTP with server-sent events carries the revisions until 2025-11-25, and this \
@@ -125,8 +125,7 @@ impl Host for Hosted {
         let opened = Opened { revision, client };
         let handshake = legacy::Handshake::restored(opened, record.log_level);
         // What declares a revision of its own is no part of a session.
-        let (app, mut served) = (self.app.clone(), self.served.clone());
-        served.retain(|revision| revision.era() == Era::Legacy);
+        let (app, served) = (self.app.clone(), serves::legacy(&self.served));
         Arc::new(Kernel::restored(app, served, handshake, record.subscriptions))
     }
 }

@@ -36,6 +36,12 @@ impl Serves {
     }
 }
 
+/// Those of them that open with a handshake.
+#[cfg(feature = "http")]
+pub(super) fn legacy(served: &[Revision]) -> Vec<Revision> {
+    served.iter().copied().filter(|revision| revision.era() == Era::Legacy).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

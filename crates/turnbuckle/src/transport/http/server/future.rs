@@ -15,7 +15,7 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use turnbuckle_types::{
-    Era, Method, Revision, RpcError,
+    Method, RpcError,
     jsonrpc::{self, Fault, Frame, Message, Notification, Request, Role},
 };
 
@@ -220,7 +220,9 @@ fn is_legacy(message: &Result<Message, Fault>, headers: &HeaderMap) -> bool {
                 return false;
             }
             // Outside a session one that only the other era has can't be meant otherwise.
-            return legacy::has_session(headers) || !is_modern_only(&request.method);
+            let modern_only =
+                Method::from_name(&request.method).is_some_and(Method::is_modern_only);
+            return legacy::has_session(headers) || !modern_only;
         }
         Ok(Message::Single(Frame::Notification(note))) => Some(&note.params),
         Ok(Message::Single(Frame::Response(_)) | Message::Batch(_)) => None,
@@ -228,15 +230,6 @@ fn is_legacy(message: &Result<Message, Fault>, headers: &HeaderMap) -> bool {
         Err(_) => return false,
     };
     is_legacy_message(params, headers)
-}
-
-fn is_modern_only(method: &str) -> bool {
-    let is_legacy = |method: Method| {
-        let exists =
-            |revision: &Revision| revision.era() == Era::Legacy && method.exists_in(*revision);
-        Revision::ALL.iter().any(exists)
-    };
-    Method::from_name(method).is_some_and(|method| !is_legacy(method))
 }
 
 fn start(asked: Asked, request: Request) -> Begun {

@@ -118,12 +118,13 @@ pub(super) fn request(wire: &Arc<Wire>, session: &Session, request: jsonrpc::Req
             wire.counts.dropped_requests.fetch_add(1, Relaxed);
         }
         Reply::Later(handler) => {
-            let mut open = lock(&asked.open);
-            // A close that came between found no task to stop: then none is started.
-            if let Some(task) = open.table.running(&id, serial) {
-                let question = Question { session: session.clone(), id, serial, posting };
-                let running = run(wire.clone(), question, handler);
-                *task = Some(tokio::spawn(running).abort_handle());
+            let question = Question { session: session.clone(), id: id.clone(), serial, posting };
+            // Under no lock: where the runtime is shutting down, this drops the handler.
+            let task = tokio::spawn(run(wire.clone(), question, handler)).abort_handle();
+            match lock(&asked.open).table.running(&id, serial) {
+                Some(place) => *place = Some(task),
+                // It has ended, or a close that came between found no task to stop.
+                None => task.abort(),
             }
         }
     }

@@ -57,19 +57,25 @@ enum Begun {
 
 /// How much of a batch is served: the rest is refused, each for itself.
 pub(super) struct Share {
+    most: usize,
     requests: usize,
     bytes: usize,
 }
 
 impl Share {
     pub(super) fn new(limits: &Limits) -> Share {
-        Share { requests: limits.in_flight.min(MOST), bytes: limits.unsent_bytes }
+        let most = limits.in_flight.min(MOST);
+        Share { most, requests: most, bytes: limits.unsent_bytes }
     }
 
     /// Whether one more request is served, after answers of so many bytes.
     pub(super) fn take(&mut self, answered: usize) -> Result<(), RpcError> {
         let Some(rest) = self.requests.checked_sub(1) else {
-            return Err(RpcError::internal("the batch has too many requests"));
+            let message = format!(
+                "the batch has more than {} requests; send the others in another one",
+                self.most
+            );
+            return Err(RpcError::internal(message));
         };
         self.requests = rest;
         if answered > self.bytes {

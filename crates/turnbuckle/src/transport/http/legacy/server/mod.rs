@@ -44,7 +44,10 @@ use super::{
 };
 use crate::{
     dispatch::Note,
-    envelope::mirror::{self, Found, Headers as _},
+    envelope::{
+        ladder::is_modern_visit,
+        mirror::{self, Found, Headers as _},
+    },
 };
 use live::{Entry, Live, Opened};
 use request::Batched;
@@ -99,7 +102,7 @@ impl Legacy {
         headers: &HeaderMap,
     ) -> Option<Refusal> {
         let has_sessions = self.is_served && self.settings.keeps_sessions();
-        if !has_sessions || is_modern(headers) {
+        if !has_sessions || is_modern_visit(headers) {
             let message = "this endpoint only takes POST: every message is a request of its own";
             return Some(not_allowed("POST", message));
         }
@@ -113,12 +116,6 @@ impl Legacy {
 
 fn not_allowed(allow: &'static str, message: &'static str) -> Refusal {
     Refusal { status: StatusCode::METHOD_NOT_ALLOWED, allow: Some(allow), message: message.into() }
-}
-
-fn is_modern(headers: &HeaderMap) -> bool {
-    let Found::Once(value) = headers.find(mirror::VERSION) else { return false };
-    let revision = mirror::plain(value).and_then(|text| text.parse::<Revision>().ok());
-    revision.is_some_and(|revision| revision.era() == Era::Modern)
 }
 
 /// Whether a request names a session.

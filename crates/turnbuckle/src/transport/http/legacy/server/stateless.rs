@@ -80,8 +80,8 @@ fn take(asked: Asked, message: Result<Message, Fault>) -> Result<Begun, Refused>
 fn revision(asked: &Asked) -> Result<Revision, Refused> {
     let served = asked.endpoint.host.served();
     let declared = version(&asked.headers, served)?;
+    let assumed = served.iter().copied().find(|revision| *revision == Revision::ASSUMED);
     // The oldest that is served understands what every later one says.
-    let assumed = [Revision::V2025_03_26].into_iter().find(|revision| served.contains(revision));
     declared
         .or(assumed)
         .or(served.first().copied())
