@@ -8,7 +8,7 @@
 //!
 //! | module | who is real, who is a script | lines |
 //! |---|---|---|
-//! | `a_dispatch`, `b_abandon`, `e_server`, `laws` | client and fixture, over memory, stdio, a Unix socket, in process, HTTP | A, B, E, laws |
+//! | `a_dispatch`, `b_abandon`, `e_server`, `laws` | client and fixture, over memory, stdio, a Unix socket, in process, HTTP, HTTP+SSE | A, B, E, laws |
 //! | `memory`, `stress` | the same, in great numbers and on many threads | 34, 16, law 1 |
 //! | `client_sends`, `client_hears`, `negotiate`, `calls`, `questions` | a client; its server is a script | A, B, 35 |
 //! | `server_hears`, `server_stops`, `server_leaves`, `server_eras`, `server_pressure` | a fixture; its client is a script | A, B, E, laws |

@@ -14,6 +14,7 @@ mod form;
 mod http;
 mod listen;
 mod negotiate;
+mod open;
 #[cfg(feature = "http")]
 mod prior;
 #[cfg(feature = "http")]

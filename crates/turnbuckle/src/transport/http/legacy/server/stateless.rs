@@ -80,7 +80,7 @@ fn take(asked: Asked, message: Result<Message, Fault>) -> Result<Begun, Refused>
 fn revision(asked: &Asked) -> Result<Revision, Refused> {
     let served = asked.endpoint.host.served();
     let declared = version(&asked.headers, served)?;
-    let assumed = served.iter().copied().find(|revision| *revision == Revision::ASSUMED);
+    let assumed = served.contains(&Revision::ASSUMED).then_some(Revision::ASSUMED);
     // The oldest that is served understands what every later one says.
     declared
         .or(assumed)
