@@ -18,6 +18,8 @@ mod error;
 #[cfg(all(feature = "client", feature = "server"))]
 mod in_process;
 mod limits;
+#[cfg(feature = "server")]
+mod principal;
 #[cfg(all(feature = "http", feature = "server"))]
 mod seal;
 #[cfg(feature = "server")]
@@ -35,22 +37,27 @@ pub use client::{
 pub use dispatch::Counters;
 pub use error::{Error, ErrorKind, Result};
 pub use limits::Limits;
+#[cfg(feature = "server")]
+pub use principal::Principal;
 #[cfg(all(feature = "http", feature = "server"))]
 pub use seal::KeyRing;
 #[cfg(feature = "server")]
 pub use server::{
-    Amount, Args, BlockingFn, Change, Changes, Ctx, FromCall, IntoReply, IntoTool, Json, Listeners,
-    MemoryBus, RawArgs, Report, Server, Serves, Serving, State, SubscriptionBus, Tool, ToolError,
-    ToolFn, blocking_tool, schema, tool,
+    Amount, Args, Arguments, Audio, BlockingFn, Change, Changes, Ctx, Extension, Failure, FromCall,
+    Group, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply, IntoResource, IntoTemplate,
+    IntoTool, Invocation, Json, Listeners, MemoryBus, NotFound, Prompt, RawArgs, Report, Resource,
+    Server, Serves, Serving, State, Streaming, SubscriptionBus, Template, TextValue, Tool,
+    ToolError, Typed, UriTemplate, Variables, blocking_prompt, blocking_resource,
+    blocking_template, blocking_tool, prompt, resource, schema, template, tool,
 };
+#[cfg(all(feature = "http", feature = "server"))]
+pub use server::{Header, HttpHeader};
 #[cfg(all(feature = "client", feature = "http"))]
 pub use transport::http::client::{PostBody, Redirects};
 #[cfg(all(feature = "http", feature = "server"))]
 pub use transport::http::legacy::{
     events::{EventStore, MemoryEvents, StoredEvent, StreamKey},
-    sessions::{
-        MemorySessions, Principal, SessionId, SessionRecord, SessionStore, StoreError, StoreFuture,
-    },
+    sessions::{MemorySessions, SessionId, SessionRecord, SessionStore, StoreError, StoreFuture},
     sse_2024::server::{SseFuture, SseService},
 };
 #[cfg(all(feature = "http", feature = "server"))]
@@ -89,5 +96,5 @@ pub mod __private {
     pub use schemars;
     pub use serde;
 
-    pub use crate::server::{Call, Description, Failure};
+    pub use crate::server::Description;
 }

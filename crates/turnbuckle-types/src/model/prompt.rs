@@ -68,6 +68,18 @@ model! {
     }
 }
 
+impl PromptMessage {
+    /// Something that the user says.
+    pub fn user(text: impl Into<String>) -> PromptMessage {
+        PromptMessage::new(Role::User, ContentBlock::text(text))
+    }
+
+    /// Something that the assistant says.
+    pub fn assistant(text: impl Into<String>) -> PromptMessage {
+        PromptMessage::new(Role::Assistant, ContentBlock::text(text))
+    }
+}
+
 model! {
     /// The params of `prompts/list`.
     pub struct ListPrompts {

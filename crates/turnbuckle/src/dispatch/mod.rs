@@ -229,21 +229,45 @@ pub(crate) struct Incoming {
     pub(crate) params: Params,
     /// Held for as long as the request counts as in flight.
     pub(crate) permit: Permit,
-    /// What HTTP says about it outside its body; `None` on every other wire.
+    /// How it came, and what came with it outside its body.
+    pub(crate) came: Came,
+}
+
+/// How a request came, and what came with it outside its body.
+#[derive(Debug, Default)]
+pub(crate) enum Came {
+    /// On a wire where each message is all there is.
+    #[default]
+    Alone,
+    /// By a POST of its own, whose headers have to agree with the body.
     #[cfg(feature = "http")]
-    pub(crate) headers: Option<http::HeaderMap>,
+    ByPost(Head),
+    /// In a session, or as if in one, whose headers say nothing of the message.
+    #[cfg(feature = "http")]
+    InSession(Head),
+}
+
+/// What HTTP carries beside a body.
+#[cfg(feature = "http")]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Head {
+    pub(crate) headers: http::HeaderMap,
+    pub(crate) extensions: http::Extensions,
+}
+
+#[cfg(feature = "http")]
+impl Came {
+    pub(crate) fn head(&self) -> Option<&Head> {
+        match self {
+            Came::Alone => None,
+            Came::ByPost(head) | Came::InSession(head) => Some(head),
+        }
+    }
 }
 
 impl Incoming {
     pub(crate) fn new(id: RequestId, method: Text, params: Params, permit: Permit) -> Incoming {
-        Incoming {
-            id,
-            method,
-            params,
-            permit,
-            #[cfg(feature = "http")]
-            headers: None,
-        }
+        Incoming { id, method, params, permit, came: Came::default() }
     }
 }
 

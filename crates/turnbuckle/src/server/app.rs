@@ -1,30 +1,22 @@
-//! Owns what all connections of a server share: the checked tools, the answers that never
+//! Owns what all connections of a server share: what it offers, the answers that never
 //! change. Does not own anything of one connection.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use turnbuckle_types::{
-    DiscoverResult, Encode, Era, Implementation, InitializeResult, ListToolsResult, Meta, Raw,
-    Revision, ServerCapabilities, ToolsCapability, write_at,
+    DiscoverResult, Encode, Era, Implementation, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Meta, Method,
+    PromptsCapability, Raw, ResourcesCapability, Revision, ServerCapabilities, ToolsCapability,
+    write_at,
 };
 
-#[cfg(feature = "http")]
-use crate::envelope::annotations::Annotations;
-
-use super::{
-    Server, changes::Changes, extract::States, listing::listed, structured::Structured, tool::Tool,
-};
+use super::{Server, catalogue::Catalogue, changes::Changes, extract::States, listing::listed};
 
 /// A server that was found sound.
 pub(super) struct App {
     info: Implementation,
     instructions: Option<String>,
-    pub(super) tools: HashMap<String, Arc<Tool>>,
-    /// The same tools, as they were registered.
-    listing: Vec<Arc<Tool>>,
+    pub(super) catalogue: Arc<Catalogue>,
     pub(super) states: Arc<States>,
     pub(super) changes: Changes,
     /// What is advertised, and so what a client may listen to.
@@ -40,48 +32,36 @@ pub(super) struct App {
 impl App {
     /// Checks everything; the error is one sentence a problem.
     pub(super) fn new(server: &Server) -> Result<App, String> {
-        let mut problems = Vec::new();
-        let (mut tools, mut listing) = (HashMap::new(), Vec::new());
-        for tool in &server.tools {
-            let name = tool.name();
-            problems
-                .extend(tool.problems.iter().map(|problem| format!("tool `{name}`: {problem}")));
-            for (id, state) in &tool.needs {
-                if !server.states.has(*id) {
-                    problems.push(format!("tool `{name}` takes State<{state}>, which the server was not given: call .state(…)"));
-                }
-            }
-            let structured = Structured::of(tool.spec.output_schema.as_ref());
-            let checked = Tool { structured, ..tool.clone() };
-            #[cfg(feature = "http")]
-            let checked = Tool {
-                repeated: Annotations::of(tool.spec.input_schema.as_str()).unwrap_or_else(|why| {
-                    problems.push(format!("tool `{name}`: {why}"));
-                    Annotations::default()
-                }),
-                ..checked
-            };
-            let checked = Arc::new(checked);
-            listing.push(checked.clone());
-            if tools.insert(name.to_owned(), checked).is_some() {
-                problems.push(format!("there are two tools named `{name}`"));
-            }
-        }
-        if !problems.is_empty() {
-            return Err(problems.join("; "));
-        }
+        let catalogue = Catalogue::new(&server.offers, &server.states)
+            .map_err(|problems| problems.join("; "))?;
         Ok(App {
             info: server.info.clone(),
             instructions: server.instructions.clone(),
-            tools,
-            listing,
+            capabilities: capabilities(&catalogue),
+            catalogue: Arc::new(catalogue),
             states: Arc::new(server.states.clone()),
             changes: server.changes.clone(),
-            capabilities: capabilities(server),
             listeners: server.limits.listeners,
             lists: Default::default(),
             tail: tail(&server.info),
         })
+    }
+
+    /// Whether there is anything that a method could be about.
+    pub(super) fn offers(&self, method: Method) -> bool {
+        let has = &self.capabilities;
+        match method {
+            Method::ListTools | Method::CallTool => has.tools.is_some(),
+            Method::ListPrompts | Method::GetPrompt => has.prompts.is_some(),
+            Method::ListResources | Method::ListResourceTemplates | Method::ReadResource => {
+                has.resources.is_some()
+            }
+            Method::Subscribe | Method::Unsubscribe => {
+                has.resources.as_ref().is_some_and(|resources| resources.subscribe == Some(true))
+            }
+            Method::Complete => has.completions.is_some(),
+            _ => true,
+        }
     }
 
     pub(super) fn discover(&self, revision: Revision, served: &[Revision]) -> Raw {
@@ -102,10 +82,25 @@ impl App {
     pub(super) fn list_tools(&self, revision: Revision) -> Raw {
         let index = Revision::ALL.iter().position(|known| *known == revision).unwrap_or_default();
         let list = || {
-            let tools = self.listing.iter().map(|tool| listed(tool, revision));
+            let tools = self.catalogue.tools().iter().map(|tool| listed(tool, revision));
             self.finish(&ListToolsResult::new(tools.collect::<Vec<_>>()), revision)
         };
         self.lists[index].get_or_init(list).clone()
+    }
+
+    pub(super) fn list_prompts(&self, revision: Revision) -> Raw {
+        let prompts = self.catalogue.prompts().iter().map(|prompt| prompt.spec.clone());
+        self.finish(&ListPromptsResult::new(prompts.collect::<Vec<_>>()), revision)
+    }
+
+    pub(super) fn list_resources(&self, revision: Revision) -> Raw {
+        let resources = self.catalogue.resources().iter().map(|resource| resource.spec.clone());
+        self.finish(&ListResourcesResult::new(resources.collect::<Vec<_>>()), revision)
+    }
+
+    pub(super) fn list_templates(&self, revision: Revision) -> Raw {
+        let templates = self.catalogue.templates().iter().map(|template| template.spec.clone());
+        self.finish(&ListResourceTemplatesResult::new(templates.collect::<Vec<_>>()), revision)
     }
 
     /// A result without `_meta` of its own, as text, with the server's name where the
@@ -140,14 +135,28 @@ impl App {
     }
 }
 
-/// What follows from what was registered.
-fn capabilities(server: &Server) -> ServerCapabilities {
+/// What follows from what is offered.
+fn capabilities(catalogue: &Catalogue) -> ServerCapabilities {
     let mut capabilities = ServerCapabilities::new();
     capabilities.logging = Some(Raw::empty_object());
-    if !server.tools.is_empty() {
+    if !catalogue.tools().is_empty() {
         let mut tools = ToolsCapability::new();
         tools.list_changed = Some(true);
         capabilities.tools = Some(tools);
+    }
+    if !catalogue.prompts().is_empty() {
+        let mut prompts = PromptsCapability::new();
+        prompts.list_changed = Some(true);
+        capabilities.prompts = Some(prompts);
+    }
+    if catalogue.has_resources() {
+        let mut resources = ResourcesCapability::new();
+        resources.list_changed = Some(true);
+        resources.subscribe = Some(true);
+        capabilities.resources = Some(resources);
+    }
+    if catalogue.has_completers() {
+        capabilities.completions = Some(Raw::empty_object());
     }
     capabilities
 }

@@ -14,11 +14,14 @@ use turnbuckle_types::{
     ClientCapabilities, Implementation, LogLevel, Meta, Method, Raw, RequestId, Revision,
 };
 
-use super::{legacy::Opened, say};
+use super::{extract::States, legacy::Opened, say};
+#[cfg(feature = "http")]
+use crate::dispatch::Head;
 use crate::{
-    dispatch::{Outgoing, duplex::Replies},
+    dispatch::{Came, Outgoing, duplex::Replies},
     envelope::question::{lacking, written_at},
     error::{Error, ErrorKind, Result},
+    principal::Principal,
 };
 
 /// The request that a handler answers: who asks, and how to talk back meanwhile.
@@ -49,9 +52,22 @@ pub(super) struct Inner {
     /// Nothing less severe is sent; `None`: nothing at all.
     pub(super) log_level: Option<LogLevel>,
     pub(super) replies: Replies,
+    /// What came with it outside its body.
+    pub(super) came: Came,
+    /// What is true of all requests of its connection.
+    pub(super) connection: Arc<Connection>,
     pub(super) cancelled: AtomicBool,
     pub(super) cancel: Notify,
     pub(super) said: Mutex<Said>,
+}
+
+/// What a connection was given when it began.
+#[derive(Default)]
+pub(super) struct Connection {
+    pub(super) values: States,
+    /// What opened it, if that was a request over HTTP.
+    #[cfg(feature = "http")]
+    pub(super) head: Option<Head>,
 }
 
 /// What the handler has said so far.
@@ -96,6 +112,44 @@ impl Ctx {
     /// Adds an entry to the `_meta` of the result.
     pub fn set_meta(&self, key: impl Into<String>, value: impl Into<Raw>) {
         self.said().meta.insert(key.into(), value.into());
+    }
+
+    /// A value that came with the request: an extension of the HTTP request, or of the connection.
+    pub fn extension<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
+        let Inner { connection, .. } = &*self.0;
+        #[cfg(feature = "http")]
+        for head in self.0.came.head().into_iter().chain(&connection.head) {
+            if let Some(value) = head.extensions.get::<T>() {
+                return Some(value.clone());
+            }
+        }
+        connection.values.get()
+    }
+
+    /// A header of the HTTP request, if it is text.
+    #[cfg(feature = "http")]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let head = self.0.came.head().or(self.0.connection.head.as_ref())?;
+        head.headers.get(name)?.to_str().ok()
+    }
+
+    /// Who sends the request, if that is known: what was [attached](Principal::attach) to the HTTP
+    /// request, and on a wire that is one client's own, without claims, [`Principal::local`].
+    pub fn principal<C: Clone + Send + Sync + 'static>(&self) -> Option<Principal<C>> {
+        if let Some(principal) = self.extension() {
+            return Some(principal);
+        }
+        let local: &dyn std::any::Any = &Principal::local();
+        self.is_local().then(|| local.downcast_ref().cloned()).flatten()
+    }
+
+    /// Whether the request came on a wire that is one client's own.
+    fn is_local(&self) -> bool {
+        #[cfg(feature = "http")]
+        if self.0.came.head().is_some() || self.0.connection.head.is_some() {
+            return false;
+        }
+        true
     }
 
     /// Reports progress: `ctx.progress(3).total(10).message("copying").await`.
@@ -232,5 +286,26 @@ impl fmt::Debug for Ctx {
             .field("request_id", &self.0.id)
             .field("revision", &self.0.revision)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, feature = "http", feature = "client"))]
+impl Ctx {
+    /// Of a request to which nothing can be said.
+    pub(super) fn unheard() -> Ctx {
+        Ctx(Arc::new(Inner {
+            id: 1.into(),
+            revision: Revision::LATEST,
+            meta: Meta::new(),
+            opened: None,
+            token: None,
+            log_level: None,
+            replies: Replies::nowhere(),
+            came: Came::default(),
+            connection: Arc::default(),
+            cancelled: false.into(),
+            cancel: Notify::new(),
+            said: Mutex::default(),
+        }))
     }
 }

@@ -7,6 +7,7 @@ use turnbuckle_types::{Initialize, Raw, Revision, RpcError, jsonrpc::Params};
 use super::{
     Server,
     app::App,
+    context::Connection,
     kernel::Kernel,
     legacy::{self, Opened},
     serves,
@@ -85,7 +86,10 @@ impl Server {
                  server serves none of them",
             ));
         }
-        Ok(Arc::new(move || Arc::new(Kernel::new(app.clone(), served.clone()))))
+        Ok(Arc::new(move |head| {
+            let connection = Connection { head: Some(head), ..Connection::default() };
+            Arc::new(Kernel::new(app.clone(), served.clone()).with(connection))
+        }))
     }
 
     fn host(&self) -> Result<Arc<dyn Host>> {

@@ -10,10 +10,11 @@ use turnbuckle_types::{
 
 use super::{
     app::App,
-    context::{Ctx, Inner},
+    calls::{self, Visit},
+    context::{Connection, Ctx, Inner},
     legacy::{Handshake, Opened},
-    listen, run,
-    subscriptions::{self, Subscriptions},
+    listen,
+    subscriptions::Subscriptions,
 };
 use crate::{
     dispatch::{Incoming, Note, Outcome, Peer, Reply, Serve, duplex::Replies},
@@ -24,7 +25,7 @@ use crate::{
 };
 
 #[cfg(feature = "http")]
-use crate::envelope::ladder::ladder;
+use crate::{dispatch::Came, envelope::ladder::ladder};
 
 /// Serves one connection.
 pub(super) struct Kernel {
@@ -35,6 +36,7 @@ pub(super) struct Kernel {
     peer: OnceLock<Peer>,
     /// What a legacy client is told of.
     subscriptions: Subscriptions,
+    connection: Arc<Connection>,
 }
 
 /// What a request brought along, whatever its era.
@@ -53,7 +55,13 @@ impl Kernel {
             handshake: Handshake::default(),
             peer: OnceLock::new(),
             subscriptions: Subscriptions::default(),
+            connection: Arc::default(),
         }
+    }
+
+    /// Serves a connection that began with something.
+    pub(super) fn with(self, connection: Connection) -> Kernel {
+        Kernel { connection: Arc::new(connection), ..self }
     }
 
     /// Serves a session that was opened before.
@@ -82,8 +90,8 @@ impl Kernel {
     fn classify(&self, request: &Incoming) -> Result<Route, RpcError> {
         let Incoming { method, params, .. } = request;
         #[cfg(feature = "http")]
-        if let Some(headers) = &request.headers {
-            return ladder(method, params, headers, &self.served);
+        if let Came::ByPost(head) = &request.came {
+            return ladder(method, params, &head.headers, &self.served);
         }
         // Nearly every request is sound: only one that is not has to know of a handshake.
         classify(method, params, &self.served).or_else(|error| match self.handshake.opened() {
@@ -127,69 +135,53 @@ impl Kernel {
     ) -> Result<Reply, RpcError> {
         let revision = asked.revision;
         let method = Method::from_name(&request.method)
-            .filter(|method| method.sent_by_client(revision))
+            .filter(|method| method.sent_by_client(revision) && self.app.offers(*method))
             .ok_or_else(|| RpcError::method_not_found(&request.method))?;
+        let empty = || Ok(Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision))));
         match method {
             Method::Discover => Ok(Reply::Now(Ok(self.app.discover(revision, &self.served)))),
-            Method::ListTools if !self.app.tools.is_empty() => {
-                let list: ListTools = decode(&request.params)?;
-                if list.cursor.is_some() {
-                    return Err(RpcError::invalid_params(
-                        "`cursor` is not one that this server gave out",
-                    ));
-                }
-                Ok(Reply::Now(Ok(self.app.list_tools(revision))))
+            Method::ListTools => self.list(&request, || self.app.list_tools(revision)),
+            Method::ListPrompts => self.list(&request, || self.app.list_prompts(revision)),
+            Method::ListResources => self.list(&request, || self.app.list_resources(revision)),
+            Method::ListResourceTemplates => {
+                self.list(&request, || self.app.list_templates(revision))
             }
-            Method::CallTool if !self.app.tools.is_empty() => {
-                self.call_tool(request, asked, replies)
-            }
+            Method::CallTool => calls::call_tool(self.visit(request, asked, replies)?),
+            Method::GetPrompt => calls::get_prompt(self.visit(request, asked, replies)?),
+            Method::ReadResource => calls::read_resource(self.visit(request, asked, replies)?),
+            Method::Complete => calls::complete_argument(self.visit(request, asked, replies)?),
             Method::Listen => self.listen(request, revision, replies),
             Method::SetLevel => {
                 let level: SetLevel = decode(&request.params)?;
                 self.handshake.set_log_level(level.level);
-                Ok(Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision))))
+                empty()
             }
-            Method::Subscribe if subscriptions::offered(&self.app) => {
+            Method::Subscribe => {
                 let subscribe: Subscribe = decode(&request.params)?;
                 self.subscriptions.add(&self.app, subscribe.uri)?;
                 self.tell_changes();
-                Ok(Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision))))
+                empty()
             }
-            Method::Unsubscribe if subscriptions::offered(&self.app) => {
+            Method::Unsubscribe => {
                 let unsubscribe: Unsubscribe = decode(&request.params)?;
                 self.subscriptions.remove(&self.app, unsubscribe.uri);
-                Ok(Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision))))
+                empty()
             }
             _ => Err(RpcError::method_not_found(&request.method)),
         }
     }
 
-    fn call_tool(
-        &self,
-        request: Incoming,
-        asked: Asked,
-        replies: Replies,
-    ) -> Result<Reply, RpcError> {
-        #[cfg(feature = "http")]
-        let headers = request.headers;
-        let Incoming { id, params, permit, .. } = request;
-        let name = match &params.name {
-            Some(name) => text(name)
-                .ok_or_else(|| RpcError::invalid_params("`params.name` must be a string"))?,
-            None => return Err(RpcError::invalid_params("`params.name` is missing")),
-        };
-        let tool =
-            self.app.tools.get(&*name).cloned().ok_or_else(|| {
-                RpcError::invalid_params(format!("there is no tool named `{name}`"))
-            })?;
-        let arguments = params.arguments.unwrap_or_else(Raw::empty_object);
-        if !arguments.is_object() {
-            return Err(RpcError::invalid_params("`params.arguments` must be an object"));
+    fn list(&self, request: &Incoming, list: impl FnOnce() -> Raw) -> Result<Reply, RpcError> {
+        let asked: ListTools = decode(&request.params)?;
+        if asked.cursor.is_some() {
+            return Err(RpcError::invalid_params("`cursor` is not one that this server gave out"));
         }
-        #[cfg(feature = "http")]
-        if let Some(headers) = &headers {
-            tool.repeated.check(arguments.as_str(), headers)?;
-        }
+        Ok(Reply::Now(Ok(list())))
+    }
+
+    /// A request as those see it who answer it.
+    fn visit(&self, request: Incoming, asked: Asked, replies: Replies) -> Result<Visit, RpcError> {
+        let Incoming { id, params, permit, came, .. } = request;
         let token = asked.meta.progress_token().map_err(|error| invalid(&error))?;
         let ctx = Ctx(Arc::new(Inner {
             id,
@@ -199,11 +191,13 @@ impl Kernel {
             token,
             log_level: asked.log_level,
             replies,
+            came,
+            connection: self.connection.clone(),
             cancelled: false.into(),
             cancel: tokio::sync::Notify::new(),
             said: Default::default(),
         }));
-        Ok(Reply::Later(Box::pin(run::run(self.app.clone(), tool, ctx, arguments, permit))))
+        Ok(Visit { app: self.app.clone(), ctx, params, permit })
     }
 
     fn listen(
@@ -263,13 +257,4 @@ impl Serve for Kernel {
     fn batches(&self) -> bool {
         self.handshake.opened().is_some_and(|opened| opened.revision.has_batches())
     }
-}
-
-/// The text of a JSON string.
-fn text(raw: &Raw) -> Option<std::borrow::Cow<'_, str>> {
-    let inner = raw.as_str().strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') {
-        return raw.decode::<String>().ok().map(Into::into);
-    }
-    Some(inner.into())
 }

@@ -2,7 +2,7 @@
 
 use turnbuckle_types::{Era, Raw, Revision};
 
-use super::{schema::without_keyword, tool::Tool};
+use super::{offer::Tool, schema::without_keyword};
 
 /// 2026-07-28 basic/transports/streamable-http: which arguments travel in headers too.
 const HEADER: &str = "x-mcp-header";

@@ -5,9 +5,12 @@
 
 mod app;
 mod bus;
+mod calls;
+mod catalogue;
 mod changes;
 mod context;
 mod extract;
+mod handler;
 #[cfg(feature = "http")]
 mod http;
 mod kernel;
@@ -15,6 +18,7 @@ mod legacy;
 mod listen;
 mod listeners;
 mod listing;
+mod offer;
 mod reply;
 mod run;
 mod say;
@@ -23,7 +27,7 @@ mod serves;
 mod serving;
 mod structured;
 mod subscriptions;
-mod tool;
+mod uri;
 
 use std::sync::{Arc, OnceLock};
 
@@ -32,18 +36,24 @@ use turnbuckle_types::Implementation;
 pub use bus::{Change, MemoryBus, SubscriptionBus};
 pub use changes::Changes;
 pub use context::Ctx;
-pub use extract::{Args, FromCall, RawArgs, State};
+pub use extract::{Args, Arguments, Extension, FromCall, Invocation, RawArgs, State, Typed};
+#[cfg(feature = "http")]
+pub use extract::{Header, HttpHeader};
+pub use handler::{BlockingFn, HandlerFn};
 pub use listeners::Listeners;
-pub use reply::{IntoReply, Json, ToolError};
+pub use offer::{
+    Group, IntoGroup, IntoPrompt, IntoResource, IntoTemplate, IntoTool, Prompt, Resource, Template,
+    Tool, blocking_prompt, blocking_resource, blocking_template, blocking_tool, prompt, resource,
+    template, tool,
+};
+pub use reply::{Audio, Failure, Image, IntoReply, Json, NotFound, Streaming, ToolError};
 pub use say::{Amount, Report};
 pub use serves::Serves;
 pub use serving::Serving;
-pub use tool::{BlockingFn, IntoTool, Tool, ToolFn, blocking_tool, tool};
+pub use uri::{TextValue, UriTemplate, Variables};
 
 #[doc(hidden)]
-pub use extract::{Call, Description};
-#[doc(hidden)]
-pub use reply::Failure;
+pub use extract::Description;
 
 use crate::{
     dispatch::Serve,
@@ -51,10 +61,11 @@ use crate::{
     limits::Limits,
 };
 use app::App;
+use context::Connection;
 use extract::States;
 use kernel::Kernel;
 
-/// A server: a name, and the tools it offers.
+/// A server: a name, and the tools, resources and prompts it offers.
 ///
 /// It serves both eras of the protocol at once, on any number of connections.
 ///
@@ -78,7 +89,7 @@ use kernel::Kernel;
 pub struct Server {
     info: Implementation,
     instructions: Option<String>,
-    tools: Vec<Tool>,
+    offers: Group,
     states: States,
     limits: Limits,
     changes: Changes,
@@ -93,7 +104,7 @@ impl Server {
         Server {
             info: Implementation::new(name, version),
             instructions: None,
-            tools: Vec::new(),
+            offers: Group::new(),
             states: States::default(),
             limits: Limits::default(),
             changes: Changes::default(),
@@ -104,15 +115,51 @@ impl Server {
 
     /// Offers a tool: a function that carries `#[tool]`, or a [`tool`](crate::tool()).
     #[must_use]
-    pub fn tool(self, tool: impl IntoTool) -> Server {
-        let tool = tool.into_tool();
-        self.changed(|server| server.tools.push(tool))
+    #[track_caller]
+    pub fn tool(mut self, tool: impl IntoTool) -> Server {
+        let offers = std::mem::take(&mut self.offers).tool(tool);
+        self.changed(|server| server.offers = offers)
     }
 
     /// Offers several tools of one kind, as a loop would make them.
     #[must_use]
-    pub fn tools<T: IntoTool>(self, tools: impl IntoIterator<Item = T>) -> Server {
-        self.changed(|server| server.tools.extend(tools.into_iter().map(IntoTool::into_tool)))
+    #[track_caller]
+    pub fn tools<T: IntoTool>(mut self, tools: impl IntoIterator<Item = T>) -> Server {
+        let offers = tools.into_iter().fold(std::mem::take(&mut self.offers), Group::tool);
+        self.changed(|server| server.offers = offers)
+    }
+
+    /// Offers a prompt: a function that carries `#[prompt]`, or a [`prompt`](crate::prompt()).
+    #[must_use]
+    #[track_caller]
+    pub fn prompt(mut self, prompt: impl IntoPrompt) -> Server {
+        let offers = std::mem::take(&mut self.offers).prompt(prompt);
+        self.changed(|server| server.offers = offers)
+    }
+
+    /// Offers a resource: a function that carries `#[resource]`, or a
+    /// [`resource`](crate::resource()).
+    #[must_use]
+    #[track_caller]
+    pub fn resource(mut self, resource: impl IntoResource) -> Server {
+        let offers = std::mem::take(&mut self.offers).resource(resource);
+        self.changed(|server| server.offers = offers)
+    }
+
+    /// Offers a family of resources: a [`template`](crate::template()).
+    #[must_use]
+    #[track_caller]
+    pub fn template(mut self, template: impl IntoTemplate) -> Server {
+        let offers = std::mem::take(&mut self.offers).template(template);
+        self.changed(|server| server.offers = offers)
+    }
+
+    /// Offers everything of a group: a [`Group`], or a value whose `impl` carries `#[tools]`.
+    #[must_use]
+    #[track_caller]
+    pub fn group(mut self, group: impl IntoGroup) -> Server {
+        let offers = std::mem::take(&mut self.offers).group(group);
+        self.changed(|server| server.offers = offers)
     }
 
     /// Gives handlers a value that they take as [`State`].
@@ -183,7 +230,12 @@ impl Server {
 
     /// What serves one connection.
     pub(crate) fn connection(&self) -> Result<Arc<dyn Serve>> {
-        Ok(Arc::new(Kernel::new(self.app()?, self.serves.revisions())))
+        self.connection_with(Connection::default())
+    }
+
+    /// What serves one connection that began with something.
+    fn connection_with(&self, connection: Connection) -> Result<Arc<dyn Serve>> {
+        Ok(Arc::new(Kernel::new(self.app()?, self.serves.revisions()).with(connection)))
     }
 
     pub(crate) fn connection_limits(&self) -> Limits {
@@ -195,7 +247,7 @@ impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Server")
             .field("info", &self.info)
-            .field("tools", &self.tools)
+            .field("offers", &self.offers)
             .finish_non_exhaustive()
     }
 }

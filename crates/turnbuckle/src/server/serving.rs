@@ -3,13 +3,14 @@
 use std::{
     future::{Future, IntoFuture, pending},
     pin::Pin,
+    sync::Arc,
 };
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::Server;
+use super::{Server, context::Connection, extract::States};
 use crate::{
-    dispatch::{BoxFuture, Transport as _, duplex::driver::Wire},
+    dispatch::{BoxFuture, Serve, Transport as _, duplex::driver::Wire},
     error::{Error, Result},
     transport::{stdio, stream},
 };
@@ -21,10 +22,8 @@ impl Server {
     /// goes to stderr, so that nothing a handler or its children print can reach the wire.
     /// Dropping the future ends the connection and every handler.
     pub fn serve_stdio(&self) -> Serving {
-        let connection = self.connection();
         let limits = self.connection_limits();
-        Serving::new(move || {
-            let serve = connection?;
+        Serving::new(self, move |serve| {
             let (read, write) = stdio::take_stdio()
                 .map_err(|error| Error::io("taking over the standard streams", error))?;
             Ok(stream::start(read, write, serve, limits, None))
@@ -44,22 +43,35 @@ impl Server {
         read: impl AsyncRead + Unpin + Send + 'static,
         write: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Serving {
-        let connection = self.connection();
         let limits = self.connection_limits();
-        Serving::new(move || Ok(stream::start(read, write, connection?, limits, None)))
+        Serving::new(self, move |serve| Ok(stream::start(read, write, serve, limits, None)))
     }
 }
 
 /// A server about to serve one connection; `.await` runs it until the connection ends.
 #[must_use = "nothing is served until this is awaited"]
 pub struct Serving {
-    start: Box<dyn FnOnce() -> Result<Wire> + Send>,
+    server: Server,
+    values: States,
+    start: Box<dyn FnOnce(Arc<dyn Serve>) -> Result<Wire> + Send>,
     signal: BoxFuture<'static, ()>,
 }
 
 impl Serving {
-    fn new(start: impl FnOnce() -> Result<Wire> + Send + 'static) -> Serving {
-        Serving { start: Box::new(start), signal: Box::pin(pending()) }
+    fn new(
+        server: &Server,
+        start: impl FnOnce(Arc<dyn Serve>) -> Result<Wire> + Send + 'static,
+    ) -> Serving {
+        let (server, values) = (server.clone(), States::default());
+        Serving { server, values, start: Box::new(start), signal: Box::pin(pending()) }
+    }
+
+    /// Gives every handler of this connection a value that it takes as
+    /// [`Extension`](crate::Extension), such as the [`Principal`](crate::Principal) whose
+    /// connection it is.
+    pub fn extension<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Serving {
+        self.values.insert(value);
+        self
     }
 
     /// Ends the connection in good order when `signal` resolves: requests that still run
@@ -71,7 +83,9 @@ impl Serving {
     }
 
     async fn run(self) -> Result<()> {
-        let Wire { transport, reader } = (self.start)()?;
+        let connection = Connection { values: self.values, ..Connection::default() };
+        let serve = self.server.connection_with(connection)?;
+        let Wire { transport, reader } = (self.start)(serve)?;
         let mut reader = EndOnDrop(reader);
         tokio::select! {
             ended = &mut reader.0 => {

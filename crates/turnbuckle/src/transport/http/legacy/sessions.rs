@@ -63,29 +63,6 @@ impl fmt::Debug for SessionId {
     }
 }
 
-/// Who sends a request, as whoever stands before the server found out: an extension of the HTTP
-/// request. A session answers only to the one that opened it.
-///
-/// ```
-/// use turnbuckle::Principal;
-/// let mut request = http::Request::new(());
-/// request.extensions_mut().insert(Principal::new("alice"));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Principal(String);
-
-impl Principal {
-    /// By a name that is theirs alone and stays the same: the subject of a token, not the token.
-    pub fn new(name: impl Into<String>) -> Principal {
-        Principal(name.into())
-    }
-
-    /// The name.
-    pub fn name(&self) -> &str {
-        &self.0
-    }
-}
-
 /// What a session has to remember besides its handshake.
 ///
 /// ```

@@ -20,7 +20,7 @@ use turnbuckle_types::{
 };
 
 use super::{
-    super::legacy::{server as legacy, sessions::Principal},
+    super::legacy::server as legacy,
     Endpoint, answer,
     body::HttpBody,
     queue::Queue,
@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     dispatch::{
-        BoxFuture, Incoming, Note, Reply,
+        BoxFuture, Came, Head, Incoming, Note, Reply,
         duplex::{Permit, Replies, panicked},
     },
     envelope::ladder::is_legacy_message,
@@ -69,11 +69,10 @@ pin_project! {
 }
 
 /// What is known of a request before its body.
+#[derive(Clone)]
 pub(in crate::transport::http) struct Asked {
     pub(in crate::transport::http) endpoint: Arc<Endpoint>,
-    pub(in crate::transport::http) headers: HeaderMap,
-    /// Who asks, where that matters.
-    pub(in crate::transport::http) principal: Option<Principal>,
+    pub(in crate::transport::http) head: Head,
 }
 
 /// What a message has become.
@@ -182,7 +181,7 @@ fn begin(asked: Asked, text: Bytes) -> Begun {
         Begun::Answered(answer::fault(None, &RpcError::invalid_request(message)))
     };
     let message = jsonrpc::parse(text, depth);
-    if asked.endpoint.legacy.is_served() && is_legacy(&message, &asked.headers) {
+    if asked.endpoint.legacy.is_served() && is_legacy(&message, &asked.head.headers) {
         return legacy::begin(asked, message);
     }
     let is_note =
@@ -233,7 +232,7 @@ fn is_legacy(message: &Result<Message, Fault>, headers: &HeaderMap) -> bool {
 }
 
 fn start(asked: Asked, request: Request) -> Begun {
-    let Asked { endpoint, headers, .. } = asked;
+    let Asked { endpoint, head } = asked;
     let Request { id, method, params } = request;
     let limit = endpoint.limits.http_in_flight;
     let Ok(permit) = Permit::take(&endpoint.in_flight, limit) else {
@@ -243,7 +242,7 @@ fn start(asked: Asked, request: Request) -> Begun {
         return Begun::Answered(answer::error(StatusCode::SERVICE_UNAVAILABLE, Some(&id), &error));
     };
     let mut incoming = Incoming::new(id.clone(), method, params, permit);
-    incoming.headers = Some(headers);
+    incoming.came = Came::ByPost(head);
     let queue = Arc::new(Queue::new(endpoint.limits.queued_notifications));
     let replies = Replies::own(queue.clone());
     let reply = catch_unwind(AssertUnwindSafe(|| endpoint.serve.serve(incoming, replies)))

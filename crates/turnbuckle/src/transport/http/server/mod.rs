@@ -43,11 +43,11 @@ pub use serving::{BoundHttp, ServingHttp};
 use super::legacy::{
     Host, Session,
     server::{self as legacy, Legacy, Settings},
-    sessions::{Principal, SessionRecord},
+    sessions::SessionRecord,
     token::Handshake,
 };
 use crate::{
-    dispatch::{Incoming, Note, Reply, Serve, duplex::Replies},
+    dispatch::{Head, Incoming, Note, Reply, Serve, duplex::Replies},
     error::{Error, Result},
     limits::Limits,
 };
@@ -212,9 +212,8 @@ impl HttpService {
     }
 
     fn asked(&self, head: request::Parts) -> Asked {
-        let is_legacy = self.0.legacy.is_served();
-        let principal = is_legacy.then(|| head.extensions.get::<Principal>().cloned()).flatten();
-        Asked { endpoint: self.0.clone(), headers: head.headers, principal }
+        let head = Head { headers: head.headers, extensions: head.extensions };
+        Asked { endpoint: self.0.clone(), head }
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn serve(
     }
     refuse_initialize(&items)?;
     // A task of its own: whoever hangs up half-way does not leave half a batch behind.
-    let beginning = tokio::spawn(begin(asked.endpoint.clone(), visit, items));
+    let beginning = tokio::spawn(begin(asked.clone(), visit, items));
     let begun = beginning.await.unwrap_or_else(|_| {
         let message = "the batch could not be served: the server is shutting down";
         Err(Refused::unavailable(message))
@@ -88,11 +88,11 @@ impl Share {
 }
 
 async fn begin(
-    endpoint: Arc<Endpoint>,
+    asked: Asked,
     visit: Visit,
     items: Vec<Result<Frame, Fault>>,
 ) -> Result<Begun, Refused> {
-    let endpoint = &endpoint;
+    let endpoint = &asked.endpoint;
     let stream = visit.stream(endpoint);
     let (mut share, mut bytes) = (Share::new(&endpoint.limits), 0);
     let reader = request::reader(&stream)?;
@@ -109,7 +109,7 @@ async fn begin(
                     ready.push(frame(&id, Err(error)));
                     continue;
                 }
-                match request::start(endpoint, &visit, request, &stream, Batched::Yes).await {
+                match request::start(&asked, &visit, request, &stream, Batched::Yes).await {
                     Err(refused) => ready.push(frame(&id, Err(refused.error))),
                     Ok(Started::Cancelled) => {}
                     Ok(Started::Answered(serial, outcome)) => {

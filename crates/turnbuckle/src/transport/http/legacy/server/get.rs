@@ -27,7 +27,7 @@ use turnbuckle_types::RpcError;
 pub(super) async fn serve(asked: &Asked) -> Result<Response<HttpBody>, Refused> {
     accepts_events(asked)?;
     let visit = visit(asked).await?;
-    let cursor = match asked.headers.find(LAST_EVENT.as_str()) {
+    let cursor = match asked.head.headers.find(LAST_EVENT.as_str()) {
         Found::Absent => None,
         Found::Once(text) => Some(Cursor::read(text).ok_or_else(not_ours)?),
         Found::Several => {
@@ -41,8 +41,8 @@ pub(super) async fn serve(asked: &Asked) -> Result<Response<HttpBody>, Refused> 
 }
 
 fn accepts_events(asked: &Asked) -> Result<(), Refused> {
-    let values = asked.headers.get_all(header::ACCEPT).iter().map(|value| value.as_bytes());
-    let is_there = asked.headers.contains_key(header::ACCEPT);
+    let values = asked.head.headers.get_all(header::ACCEPT).iter().map(|value| value.as_bytes());
+    let is_there = asked.head.headers.contains_key(header::ACCEPT);
     if is_there && media::admits(values, media::EVENTS) == Some(true) {
         return Ok(());
     }

@@ -48,6 +48,7 @@ use crate::{
         ladder::is_modern_visit,
         mirror::{self, Found, Headers as _},
     },
+    principal::Principal,
 };
 use live::{Entry, Live, Opened};
 use request::Batched;
@@ -126,7 +127,7 @@ pub(in crate::transport::http) fn has_session(headers: &HeaderMap) -> bool {
 /// What a message that gets no answer is refused with, if its header is of no revision that is
 /// served.
 pub(in crate::transport::http) fn refuse_version(asked: &Asked) -> Option<Response<HttpBody>> {
-    let refused = version(&asked.headers, asked.endpoint.host.served()).err()?;
+    let refused = version(&asked.head.headers, asked.endpoint.host.served()).err()?;
     Some(refused.answer(None))
 }
 
@@ -190,7 +191,7 @@ fn is_initialize(request: &Request) -> bool {
 
 /// Opens a session. Nothing is kept: its id is all there is of it.
 async fn initialize(asked: &Asked, request: &Request) -> Result<Response<HttpBody>, Refused> {
-    if has_session(&asked.headers) {
+    if has_session(&asked.head.headers) {
         visit(asked).await?;
         let message = "this session has been initialized already; open another one";
         return Err(Refused::bad(message));
@@ -213,7 +214,8 @@ async fn initialize(asked: &Asked, request: &Request) -> Result<Response<HttpBod
 }
 
 fn owner(asked: &Asked) -> Owner {
-    Owner::new(asked.principal.as_ref().map(|principal| principal.name()))
+    let principal = asked.head.extensions.get::<Principal>();
+    Owner::new(principal.map(|principal| principal.name()))
 }
 
 /// The session that a request belongs to.
@@ -221,7 +223,7 @@ async fn visit(asked: &Asked) -> Result<Visit, Refused> {
     let endpoint = &asked.endpoint;
     let settings = &endpoint.legacy.settings;
     let served = endpoint.host.served();
-    let id = match asked.headers.find(SESSION.as_str()) {
+    let id = match asked.head.headers.find(SESSION.as_str()) {
         Found::Once(id) => id,
         Found::Absent => {
             return Err(Refused::bad(
@@ -233,7 +235,7 @@ async fn visit(asked: &Asked) -> Result<Visit, Refused> {
             return Err(Refused::bad("the Mcp-Session-Id header came more than once"));
         }
     };
-    version(&asked.headers, served)?;
+    version(&asked.head.headers, served)?;
     let ticket = token::open(&settings.keys, id, owner(asked), SystemTime::now())
         .filter(|ticket| served.contains(&ticket.handshake.revision))
         .ok_or_else(unknown_session)?;

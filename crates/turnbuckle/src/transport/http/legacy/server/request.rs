@@ -27,7 +27,7 @@ use super::{
     unknown_session,
 };
 use crate::dispatch::{
-    Incoming, Outcome, Reply,
+    Came, Incoming, Outcome, Reply,
     duplex::{Permit, Replies, panicked},
     table::Serial,
 };
@@ -51,7 +51,7 @@ pub(super) async fn serve(
     let id = request.id.clone();
     let changes = changes_record(&request);
     let reader = reader(&stream)?;
-    let started = start(endpoint, &visit, request, &stream, Batched::No).await?;
+    let started = start(asked, &visit, request, &stream, Batched::No).await?;
     let answered = match started {
         Started::Cancelled => return Ok(answer::ended_events()),
         Started::Answered(serial, outcome) if !stream.has_said() => {
@@ -138,17 +138,19 @@ pub(super) fn reader(stream: &Arc<Stream>) -> Result<Reader, Refused> {
 
 /// Enters a request and polls its handler once. This never waits.
 pub(super) async fn start(
-    endpoint: &Endpoint,
+    asked: &Asked,
     visit: &Visit,
     request: Request,
     stream: &Arc<Stream>,
     batched: Batched,
 ) -> Result<Started, Refused> {
+    let endpoint = &asked.endpoint;
     let Request { id, method, params } = request;
     let desk = &visit.entry.desk;
     let permit = take_permit(endpoint)?;
     let serial = desk.accept(&id, stream, batched).map_err(refused)?;
-    let incoming = Incoming::new(id.clone(), method, params, permit);
+    let mut incoming = Incoming::new(id.clone(), method, params, permit);
+    incoming.came = Came::InSession(asked.head.clone());
     let replies = Replies::own(Arc::new(Line {
         owner: Owner::Request(serial),
         stream: stream.clone(),

@@ -34,7 +34,7 @@ use super::{
     version,
 };
 use crate::dispatch::{
-    BoxFuture, Exchange, Incoming, Outcome, Outgoing, Reply, Replying,
+    BoxFuture, Came, Exchange, Incoming, Outcome, Outgoing, Reply, Replying,
     duplex::{Replies, panicked},
 };
 
@@ -48,16 +48,15 @@ pub(super) fn begin(asked: Asked, message: Result<Message, Fault>) -> Begun {
 }
 
 fn take(asked: Asked, message: Result<Message, Fault>) -> Result<Begun, Refused> {
-    let endpoint = asked.endpoint.clone();
     match message {
         Ok(Message::Single(Frame::Request(request))) if is_initialize(&request) => {
-            let outcome = endpoint.host.initialize(&request.params).map(|(result, _)| result);
+            let outcome = asked.endpoint.host.initialize(&request.params).map(|(result, _)| result);
             let response = answer::outcome_as(StatusCode::OK, &request.id, outcome);
             Ok(Begun::Answered(response))
         }
         Ok(Message::Single(Frame::Request(request))) => {
             let session = session(&asked, revision(&asked)?);
-            one(endpoint, &*session, request)
+            one(asked, &*session, request)
         }
         Ok(Message::Single(Frame::Notification(_) | Frame::Response(_))) => {
             revision(&asked)?;
@@ -69,7 +68,7 @@ fn take(asked: Asked, message: Result<Message, Fault>) -> Result<Begun, Refused>
                 return Err(batch::not_here());
             }
             batch::refuse_initialize(&items)?;
-            Ok(Begun::Later(Box::pin(many(endpoint, session, items))))
+            Ok(Begun::Later(Box::pin(many(asked, session, items))))
         }
         Err(fault) => Err(Refused { status: StatusCode::BAD_REQUEST, error: fault.error }),
     }
@@ -79,7 +78,7 @@ fn take(asked: Asked, message: Result<Message, Fault>) -> Result<Begun, Refused>
 // 2025-11-25 basic/transports §Protocol Version Header: without one it is 2025-03-26.
 fn revision(asked: &Asked) -> Result<Revision, Refused> {
     let served = asked.endpoint.host.served();
-    let declared = version(&asked.headers, served)?;
+    let declared = version(&asked.head.headers, served)?;
     let assumed = served.contains(&Revision::ASSUMED).then_some(Revision::ASSUMED);
     // The oldest that is served understands what every later one says.
     declared
@@ -97,13 +96,14 @@ fn session(asked: &Asked, revision: Revision) -> Arc<dyn Session> {
     asked.endpoint.host.session(handshake, SessionRecord::default())
 }
 
-fn one(endpoint: Arc<Endpoint>, session: &dyn Session, request: Request) -> Result<Begun, Refused> {
+fn one(asked: Asked, session: &dyn Session, request: Request) -> Result<Begun, Refused> {
+    let endpoint = asked.endpoint.clone();
     let id = request.id.clone();
     let is_json = endpoint.legacy.settings.answers_json();
     let queue = Arc::new(Queue::new(endpoint.limits.queued_notifications));
     let way: Arc<dyn Replying> =
         if is_json { Arc::new(Silent) } else { Arc::new(Mute(queue.clone())) };
-    let begun = match serve(&endpoint, session, request, way)? {
+    let begun = match serve(&asked, session, request, way)? {
         Reply::Now(outcome) => Begun::Answered(answer::outcome_as(StatusCode::OK, &id, outcome)),
         Reply::Later(handler) if is_json => Begun::Later(Box::pin(async move {
             let (status, outcome) = finish(&endpoint, &id, handler).await;
@@ -121,13 +121,15 @@ fn one(endpoint: Arc<Endpoint>, session: &dyn Session, request: Request) -> Resu
 }
 
 fn serve(
-    endpoint: &Endpoint,
+    asked: &Asked,
     session: &dyn Session,
     request: Request,
     way: Arc<dyn Replying>,
 ) -> Result<Reply, Refused> {
     let Request { id, method, params } = request;
-    let incoming = Incoming::new(id.clone(), method, params, take_permit(endpoint)?);
+    let permit = take_permit(&asked.endpoint)?;
+    let mut incoming = Incoming::new(id.clone(), method, params, permit);
+    incoming.came = Came::InSession(asked.head.clone());
     let reply = catch_unwind(AssertUnwindSafe(|| session.serve(incoming, Replies::own(way))));
     Ok(reply.unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref())))))
 }
@@ -160,10 +162,11 @@ async fn finish(
 
 /// Serves a batch, one after another, as one array. Dropping the future drops what runs.
 async fn many(
-    endpoint: Arc<Endpoint>,
+    asked: Asked,
     session: Arc<dyn Session>,
     items: Vec<Result<Frame, Fault>>,
 ) -> Response<HttpBody> {
+    let endpoint = &asked.endpoint;
     let mut answers = Vec::new();
     let (mut share, mut bytes) = (batch::Share::new(&endpoint.limits), 0);
     for item in items {
@@ -175,12 +178,12 @@ async fn many(
             Ok(Frame::Request(request)) => {
                 let id = request.id.clone();
                 let served = match share.take(bytes) {
-                    Ok(()) => serve(&endpoint, &*session, request, Arc::new(Silent)),
+                    Ok(()) => serve(&asked, &*session, request, Arc::new(Silent)),
                     Err(error) => Ok(Reply::Now(Err(error))),
                 };
                 let outcome = match served {
                     Ok(Reply::Now(outcome)) => outcome,
-                    Ok(Reply::Later(handler)) => finish(&endpoint, &id, handler).await.1,
+                    Ok(Reply::Later(handler)) => finish(endpoint, &id, handler).await.1,
                     Ok(Reply::Never) => Err(RpcError::internal("this request is not answered")),
                     Err(refused) => Err(refused.error),
                 };

@@ -21,15 +21,13 @@ use http_body::Body;
 use turnbuckle_types::{RpcError, jsonrpc};
 
 use crate::{
-    dispatch::{BoxFuture, Serve},
+    dispatch::{BoxFuture, Head, Serve},
     error::{Error, Result},
     limits::Limits,
-    transport::http::{
-        legacy::sessions::Principal,
-        server::{
-            HttpBody,
-            front::{self, Front},
-        },
+    principal::Principal,
+    transport::http::server::{
+        HttpBody,
+        front::{self, Front},
     },
 };
 use session::{Full, Session, Sessions};
@@ -40,7 +38,7 @@ const SESSIONS: usize = 1000;
 const PARAMETER: &str = "sessionId=";
 
 /// Makes what serves one session.
-pub(crate) type Connect = Arc<dyn Fn() -> Arc<dyn Serve> + Send + Sync>;
+pub(crate) type Connect = Arc<dyn Fn(Head) -> Arc<dyn Serve> + Send + Sync>;
 
 /// A server as a service for clients that only know the transport of revision 2024-11-05, HTTP with
 /// server-sent events, to be mounted beside the endpoint that everyone else uses.
@@ -232,7 +230,8 @@ impl Route {
         let endpoint = format!("{}?{PARAMETER}{id}", self.path);
         let place = self.sessions.place(id);
         let limit = self.limits.http_in_flight;
-        let serve = session::Attended::new(connect(), session, self.sessions.clone(), limit);
+        let serve =
+            session::Attended::new(connect(as_head(head)), session, self.sessions.clone(), limit);
         front::events(stream::open(
             &endpoint,
             place,
@@ -275,6 +274,10 @@ async fn post<B: Body>(
         Ok(()) => front::accepted(),
         Err(_) => front::refused(StatusCode::NOT_FOUND, &RpcError::invalid_request(GONE)),
     }
+}
+
+fn as_head(parts: &request::Parts) -> Head {
+    Head { headers: parts.headers.clone(), extensions: parts.extensions.clone() }
 }
 
 fn owner(head: &request::Parts) -> Option<Principal> {

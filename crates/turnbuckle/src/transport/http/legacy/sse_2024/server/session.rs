@@ -21,8 +21,8 @@ use crate::{
         BoxFuture, Incoming, Line, Lines, Note, Outcome, Peer, Reply, Serve,
         duplex::{Permit, Replies},
     },
+    principal::Principal,
     seal::random,
-    transport::http::legacy::sessions::Principal,
 };
 
 /// How many messages may wait to be read. They do not wait long: reading waits for nobody.

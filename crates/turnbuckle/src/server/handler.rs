@@ -1,0 +1,186 @@
+//! Owns how a function with extractors becomes a handler whose type is forgotten.
+//! Does not own the extractors, the replies, nor when a handler runs.
+
+use std::sync::Arc;
+
+use super::{
+    extract::{Description, FromCall, Invocation},
+    reply::{Failure, IntoReply},
+};
+use crate::dispatch::BoxFuture;
+
+/// A handler whose type is forgotten; `R` is what it makes.
+pub(super) trait Handle<R>: Send + Sync {
+    fn call(self: Arc<Self>, call: Invocation) -> BoxFuture<'static, Result<R, Failure>>;
+}
+
+/// Forgets the type of an `async fn`.
+pub(super) fn asynchronous<R, M, F>(function: F) -> Arc<dyn Handle<R>>
+where
+    R: 'static,
+    M: 'static,
+    F: HandlerFn<R, M>,
+{
+    Arc::new(Asynchronous { function, marker: marker::<M>() })
+}
+
+/// Forgets the type of a sync function.
+pub(super) fn blocking<R, M, F>(function: F) -> Arc<dyn Handle<R>>
+where
+    R: 'static,
+    M: 'static,
+    F: BlockingFn<R, M>,
+{
+    Arc::new(Blocking { function: Arc::new(function), marker: marker::<M>() })
+}
+
+/// An `async fn` that can be a handler: up to eight extractors in, a reply out. `R` is what the
+/// wire wants of it, such as a `CallToolResult`.
+#[diagnostic::on_unimplemented(
+    message = "this function can't be a handler",
+    label = "not a handler",
+    note = "a handler is an `async fn` whose arguments are extractors (`Args<T>`, `RawArgs`, \
+            `Ctx`, `State<S>` …) and whose result can become a `{R}`",
+    note = "put `#[tool]` on the function to take plain arguments and to see what is wrong",
+    note = "a sync function goes to `blocking_tool`"
+)]
+pub trait HandlerFn<R, M>: Send + Sync + 'static {
+    /// Runs it.
+    #[doc(hidden)]
+    fn call(&self, call: Invocation) -> impl Future<Output = Result<R, Failure>> + Send;
+    /// Says what its signature says.
+    #[doc(hidden)]
+    fn describe(description: &mut Description);
+}
+
+/// A sync function that can be a handler: up to eight extractors in, a reply out.
+#[diagnostic::on_unimplemented(
+    message = "this function can't be a blocking handler",
+    label = "not a handler",
+    note = "a blocking handler is a plain `fn` whose arguments are extractors; an `async fn` \
+            goes to `tool`"
+)]
+pub trait BlockingFn<R, M>: Send + Sync + 'static {
+    /// Runs it, on a thread where it may block.
+    #[doc(hidden)]
+    fn call(self: Arc<Self>, call: Invocation) -> impl Future<Output = Result<R, Failure>> + Send;
+    /// Says what its signature says.
+    #[doc(hidden)]
+    fn describe(description: &mut Description);
+}
+
+type Marker<M> = std::marker::PhantomData<fn() -> M>;
+
+fn marker<M>() -> Marker<M> {
+    std::marker::PhantomData
+}
+
+struct Asynchronous<M, F> {
+    function: F,
+    marker: Marker<M>,
+}
+
+impl<R, M: 'static, F: HandlerFn<R, M>> Handle<R> for Asynchronous<M, F> {
+    fn call(self: Arc<Self>, call: Invocation) -> BoxFuture<'static, Result<R, Failure>> {
+        let _ = self.marker;
+        Box::pin(async move { self.function.call(call).await })
+    }
+}
+
+struct Blocking<M, F> {
+    function: Arc<F>,
+    marker: Marker<M>,
+}
+
+impl<R, M: 'static, F: BlockingFn<R, M>> Handle<R> for Blocking<M, F> {
+    fn call(self: Arc<Self>, call: Invocation) -> BoxFuture<'static, Result<R, Failure>> {
+        let _ = self.marker;
+        Box::pin(async move { self.function.clone().call(call).await })
+    }
+}
+
+/// Runs a piece of work on a thread where it may block. A panic of it goes on here.
+async fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(value) => Ok(value),
+        Err(error) => match error.try_into_panic() {
+            Ok(payload) => std::panic::resume_unwind(payload),
+            Err(error) => Err(Failure::internal(error)),
+        },
+    }
+}
+
+/// Makes all arguments together, so that what has to be asked for is asked for at once.
+macro_rules! made {
+    ($call:ident) => { all(|| Ok(())) };
+    ($call:ident $kind:ident $argument:ident) => {
+        $kind::from_call(&$call).await.map(|made| (made,))
+    };
+    ($call:ident $($kind:ident $argument:ident),+) => {{
+        let ($($argument,)+) = tokio::join!($($kind::from_call(&$call)),+);
+        all(move || Ok(($($argument?,)+)))
+    }};
+}
+
+/// Gives a closure its error.
+fn all<T>(arguments: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    arguments()
+}
+
+macro_rules! handlers {
+    ($($kind:ident $argument:ident),*) => {
+        impl<Function, Fut, R, Reply, $($kind,)*> HandlerFn<R, (Reply, $($kind,)*)> for Function
+        where
+            Function: Fn($($kind),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Reply> + Send,
+            Reply: IntoReply<R> + 'static,
+            R: Send,
+            $($kind: FromCall,)*
+        {
+            async fn call(&self, call: Invocation) -> Result<R, Failure> {
+                let made = made!(call $($kind $argument),*);
+                // What the arguments were made from is not kept while the handler runs.
+                let ctx = call.into_ctx();
+                let ($($argument,)*) = made?;
+                self($($argument),*).await.into_reply(&ctx).await
+            }
+
+            fn describe(description: &mut Description) {
+                $($kind::describe(description);)*
+                <Reply as IntoReply<R>>::describe(description);
+            }
+        }
+
+        impl<Function, R, Reply, $($kind,)*> BlockingFn<R, (Reply, $($kind,)*)> for Function
+        where
+            Function: Fn($($kind),*) -> Reply + Send + Sync + 'static,
+            Reply: IntoReply<R> + 'static,
+            R: Send,
+            $($kind: FromCall,)*
+        {
+            async fn call(self: Arc<Self>, call: Invocation) -> Result<R, Failure> {
+                let made = made!(call $($kind $argument),*);
+                let ctx = call.into_ctx();
+                let ($($argument,)*) = made?;
+                on_a_thread(move || self($($argument),*)).await?.into_reply(&ctx).await
+            }
+
+            fn describe(description: &mut Description) {
+                $($kind::describe(description);)*
+                <Reply as IntoReply<R>>::describe(description);
+            }
+        }
+    };
+}
+
+handlers!();
+handlers!(A a);
+handlers!(A a, B b);
+handlers!(A a, B b, C c);
+handlers!(A a, B b, C c, D d);
+handlers!(A a, B b, C c, D d, E e);
+handlers!(A a, B b, C c, D d, E e, F f);
+handlers!(A a, B b, C c, D d, E e, F f, G g);
+handlers!(A a, B b, C c, D d, E e, F f, G g, H h);

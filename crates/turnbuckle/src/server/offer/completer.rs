@@ -1,0 +1,119 @@
+//! Owns what completes the arguments of prompts and templates. Does not own who asks for it.
+
+use std::sync::Arc;
+
+use turnbuckle_types::Completion;
+
+use super::{Member, Offer};
+use crate::server::handler::HandlerFn;
+
+/// The completers of one prompt or template, by argument.
+#[derive(Clone, Default)]
+pub(in crate::server) struct Completers {
+    /// Every argument there is.
+    arguments: Vec<String>,
+    completers: Vec<(String, Completer)>,
+}
+
+/// Completes one argument.
+#[derive(Clone)]
+pub(in crate::server) enum Completer {
+    /// From all that it can be.
+    Values(Arc<[String]>),
+    /// By a handler.
+    Handler(Arc<Offer<Completion>>),
+}
+
+impl Completers {
+    /// Those that follow from the types of the arguments.
+    pub(super) fn of(members: &[(String, Member, bool)]) -> Completers {
+        let mut completers = Completers::default();
+        for (name, member, _) in members {
+            completers.arguments.push(name.clone());
+            if let Some(choices) = member.choices() {
+                completers.insert(name, Completer::Values(choices.into()));
+            }
+        }
+        completers
+    }
+
+    /// One more argument that exists.
+    pub(super) fn know(&mut self, argument: &str) {
+        if !self.knows(argument) {
+            self.arguments.push(argument.to_owned());
+        }
+    }
+
+    pub(super) fn add<M: 'static, F: HandlerFn<Completion, M>>(&mut self, name: &str, function: F) {
+        let (offer, _) = Offer::asynchronous(function);
+        self.insert(name, Completer::Handler(Arc::new(offer)));
+    }
+
+    pub(super) fn add_values(
+        &mut self,
+        name: &str,
+        values: impl IntoIterator<Item = impl Into<String>>,
+    ) {
+        let values: Vec<String> = values.into_iter().map(Into::into).collect();
+        self.insert(name, Completer::Values(values.into()));
+    }
+
+    fn insert(&mut self, name: &str, completer: Completer) {
+        self.know(name);
+        self.completers.retain(|(known, _)| known != name);
+        self.completers.push((name.to_owned(), completer));
+    }
+
+    /// Whether there is such an argument.
+    pub(in crate::server) fn knows(&self, argument: &str) -> bool {
+        self.arguments.iter().any(|known| known == argument)
+    }
+
+    pub(in crate::server) fn find(&self, argument: &str) -> Option<&Completer> {
+        self.completers.iter().find(|(name, _)| name == argument).map(|(_, completer)| completer)
+    }
+
+    pub(in crate::server) fn is_empty(&self) -> bool {
+        self.completers.is_empty()
+    }
+
+    /// The handlers, for what they need.
+    pub(in crate::server) fn handlers(&self) -> impl Iterator<Item = &Offer<Completion>> {
+        self.completers.iter().filter_map(|(_, completer)| match completer {
+            Completer::Handler(offer) => Some(&**offer),
+            Completer::Values(_) => None,
+        })
+    }
+}
+
+/// What can be told to whatever has completers.
+macro_rules! completed {
+    ($kind:ident) => {
+        impl $kind {
+            /// Completes an argument with what a handler finds: an `async fn` that takes the
+            /// [`Typed`](crate::Typed) text, and extractors as any handler does.
+            #[must_use]
+            pub fn complete<M: 'static, F>(mut self, argument: &str, completer: F) -> $kind
+            where
+                F: crate::HandlerFn<turnbuckle_types::Completion, M>,
+            {
+                self.completers.add(argument, completer);
+                self
+            }
+
+            /// Completes an argument from a list of values. An enum in [`Args`](crate::Args)
+            /// needs no list: it is one.
+            #[must_use]
+            pub fn complete_values(
+                mut self,
+                argument: &str,
+                values: impl IntoIterator<Item = impl Into<String>>,
+            ) -> $kind {
+                self.completers.add_values(argument, values);
+                self
+            }
+        }
+    };
+}
+
+pub(super) use completed;

@@ -1,0 +1,107 @@
+//! Owns offers that are registered together, and what is true of all of them.
+//! Does not own the offers.
+
+use std::{panic::Location, sync::Arc};
+
+use super::{
+    IntoPrompt, IntoResource, IntoTemplate, IntoTool, Prompt, Resource, Template, Tool, Visible,
+};
+use crate::server::context::Ctx;
+
+/// Tools, prompts and resources that belong together: registered at once, and told at once what
+/// is true of all of them.
+///
+/// ```
+/// use turnbuckle::{Ctx, Group, Server, tool};
+/// async fn stop() {}
+/// async fn restart() {}
+/// let admin = Group::new()
+///     .tool(tool("stop", stop))
+///     .tool(tool("restart", restart))
+///     .visible_to(|ctx: &Ctx| ctx.principal::<()>().is_some_and(|caller| caller.name() == "root"));
+/// let server = Server::new("demo", "1.0").group(admin);
+/// # let _ = server;
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "a group does nothing until a server has it"]
+pub struct Group {
+    pub(in crate::server) tools: Vec<Tool>,
+    pub(in crate::server) prompts: Vec<Prompt>,
+    pub(in crate::server) resources: Vec<Resource>,
+    pub(in crate::server) templates: Vec<Template>,
+}
+
+/// What [`Server::group`](crate::Server::group) takes: a [`Group`], or a value whose `impl`
+/// carries `#[tools]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a group",
+    label = "not a group",
+    note = "put `#[tools]` on its `impl` block, or make a `Group`"
+)]
+pub trait IntoGroup {
+    /// Makes the group.
+    fn into_group(self) -> Group;
+}
+
+impl IntoGroup for Group {
+    fn into_group(self) -> Group {
+        self
+    }
+}
+
+impl Group {
+    /// An empty one.
+    pub fn new() -> Group {
+        Group::default()
+    }
+
+    /// Adds a tool.
+    #[track_caller]
+    pub fn tool(mut self, tool: impl IntoTool) -> Group {
+        self.tools.push(tool.into_tool().placed(Location::caller()));
+        self
+    }
+
+    /// Adds a prompt.
+    #[track_caller]
+    pub fn prompt(mut self, prompt: impl IntoPrompt) -> Group {
+        self.prompts.push(prompt.into_prompt().placed(Location::caller()));
+        self
+    }
+
+    /// Adds a resource.
+    #[track_caller]
+    pub fn resource(mut self, resource: impl IntoResource) -> Group {
+        self.resources.push(resource.into_resource().placed(Location::caller()));
+        self
+    }
+
+    /// Adds a family of resources.
+    #[track_caller]
+    pub fn template(mut self, template: impl IntoTemplate) -> Group {
+        self.templates.push(template.into_template().placed(Location::caller()));
+        self
+    }
+
+    /// Adds everything of another group.
+    #[track_caller]
+    pub fn group(mut self, group: impl IntoGroup) -> Group {
+        let Group { tools, prompts, resources, templates } = group.into_group();
+        self.tools.extend(tools);
+        self.prompts.extend(prompts);
+        self.resources.extend(resources);
+        self.templates.extend(templates);
+        self
+    }
+
+    /// Hides everything in it from whoever the rule says no of; see
+    /// [`Tool::visible_to`](crate::Tool::visible_to).
+    pub fn visible_to(mut self, rule: impl Fn(&Ctx) -> bool + Send + Sync + 'static) -> Group {
+        let rule: Visible = Arc::new(rule);
+        self.tools.iter_mut().for_each(|tool| tool.offer.visible.push(rule.clone()));
+        self.prompts.iter_mut().for_each(|prompt| prompt.offer.visible.push(rule.clone()));
+        self.resources.iter_mut().for_each(|resource| resource.offer.visible.push(rule.clone()));
+        self.templates.iter_mut().for_each(|template| template.offer.visible.push(rule.clone()));
+        self
+    }
+}

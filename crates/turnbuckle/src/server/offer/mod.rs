@@ -1,0 +1,205 @@
+//! Owns what can be registered with a server: a description, a handler, and what is true of it.
+//! Does not own what a server makes of all its offers, nor how a request reaches one.
+
+mod completer;
+mod group;
+mod prompt;
+mod resource;
+mod template;
+mod tool;
+
+use std::{any::TypeId, panic::Location, sync::Arc, time::Duration};
+
+use turnbuckle_types::Raw;
+
+pub use group::{Group, IntoGroup};
+pub use prompt::{IntoPrompt, Prompt, blocking_prompt, prompt};
+pub use resource::{IntoResource, Resource, blocking_resource, resource};
+pub use template::{IntoTemplate, Template, blocking_template, template};
+pub use tool::{IntoTool, Tool, blocking_tool, tool};
+
+pub(super) use completer::{Completer, Completers};
+pub(super) use tool::Check;
+
+use super::{
+    context::Ctx,
+    extract::Description,
+    handler::{BlockingFn, Handle, HandlerFn, asynchronous, blocking},
+    schema::SchemaError,
+};
+
+/// What every offer has besides its description; `R` is what its handler makes.
+pub(super) struct Offer<R> {
+    pub(super) handler: Arc<dyn Handle<R>>,
+    pub(super) on_cancel: OnCancel,
+    pub(super) needs: Vec<(TypeId, &'static str)>,
+    /// What is wrong with it: told when the server starts.
+    pub(super) problems: Vec<String>,
+    /// Who sees it: those for whom all of these hold.
+    pub(super) visible: Vec<Visible>,
+    /// Where in the program it was registered.
+    pub(super) place: Option<&'static Location<'static>>,
+}
+
+/// Says whether whoever sends a request may know of an offer.
+pub(super) type Visible = Arc<dyn Fn(&Ctx) -> bool + Send + Sync>;
+
+/// What happens to a handler whose request is cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnCancel {
+    /// Its future is dropped.
+    Drop,
+    /// Its token fires, and it has this long to end by itself.
+    Cooperate(Duration),
+    /// It is a sync function: its token fires, and it ends when it ends.
+    Finish,
+}
+
+impl<R: 'static> Offer<R> {
+    /// An `async fn`, and what its signature says.
+    fn asynchronous<M: 'static, F: HandlerFn<R, M>>(function: F) -> (Offer<R>, Description) {
+        Offer::new(asynchronous(function), OnCancel::Drop, F::describe)
+    }
+
+    /// A sync function, and what its signature says.
+    fn blocking<M: 'static, F: BlockingFn<R, M>>(function: F) -> (Offer<R>, Description) {
+        Offer::new(blocking(function), OnCancel::Finish, F::describe)
+    }
+
+    fn new(
+        handler: Arc<dyn Handle<R>>,
+        on_cancel: OnCancel,
+        describe: fn(&mut Description),
+    ) -> (Offer<R>, Description) {
+        let mut description = Description::default();
+        describe(&mut description);
+        let needs = std::mem::take(&mut description.needs);
+        let offer = Offer {
+            handler,
+            on_cancel,
+            needs,
+            problems: Vec::new(),
+            visible: Vec::new(),
+            place: None,
+        };
+        (offer, description)
+    }
+
+    /// A schema, unless there is something wrong with it.
+    fn sound<T>(&mut self, schema: Option<Result<T, SchemaError>>) -> Option<T> {
+        match schema? {
+            Ok(schema) => Some(schema),
+            Err(error) => {
+                self.problems.push(error.to_string());
+                None
+            }
+        }
+    }
+
+    pub(super) fn is_visible_to(&self, ctx: &Ctx) -> bool {
+        self.visible.iter().all(|rule| rule(ctx))
+    }
+}
+
+impl<R> Clone for Offer<R> {
+    fn clone(&self) -> Offer<R> {
+        Offer {
+            handler: self.handler.clone(),
+            on_cancel: self.on_cancel,
+            needs: self.needs.clone(),
+            problems: self.problems.clone(),
+            visible: self.visible.clone(),
+            place: self.place,
+        }
+    }
+}
+
+/// What every offer can be told.
+macro_rules! offered {
+    ($kind:ident) => {
+        impl $kind {
+            /// Lets a cancelled handler end by itself: its [`Ctx`](crate::Ctx) says so, and after
+            /// `grace` it is dropped as any other would have been at once.
+            #[must_use]
+            pub fn cooperative(mut self, grace: std::time::Duration) -> $kind {
+                if self.offer.on_cancel == super::OnCancel::Drop {
+                    self.offer.on_cancel = super::OnCancel::Cooperate(grace);
+                }
+                self
+            }
+
+            /// Hides it from whoever the rule says no of: it is neither listed nor reachable for
+            /// them. The rule runs for every request, so it should be quick; with several, all
+            /// must hold.
+            #[must_use]
+            pub fn visible_to(
+                mut self,
+                rule: impl Fn(&crate::Ctx) -> bool + Send + Sync + 'static,
+            ) -> $kind {
+                self.offer.visible.push(std::sync::Arc::new(rule));
+                self
+            }
+
+            /// Remembers where it was registered, unless that is known.
+            pub(in crate::server) fn placed(
+                mut self,
+                place: &'static std::panic::Location<'static>,
+            ) -> $kind {
+                self.offer.place.get_or_insert(place);
+                self
+            }
+        }
+
+        impl std::fmt::Debug for $kind {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($kind)).field("spec", &self.spec).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+use offered;
+
+/// Hosts send names to model APIs that take letters, digits, `_`, `-`, `.` and `/`, 64 or
+/// 128 of them.
+fn name_problem(kind: &str, name: &str) -> Option<String> {
+    let fits = (1..=128).contains(&name.len());
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte));
+    (!fits || !plain).then(|| {
+        format!("the {kind} name `{name}` must be 1 to 128 letters, digits, `_`, `-`, `.` or `/`")
+    })
+}
+
+/// The members of an object's schema: name, schema, and whether it is needed.
+fn members(schema: &Raw) -> Vec<(String, Member, bool)> {
+    #[derive(serde::Deserialize)]
+    struct Object {
+        #[serde(default)]
+        properties: turnbuckle_types::Named<Member>,
+        #[serde(default)]
+        required: Vec<String>,
+    }
+    let Ok(Object { properties, required }) = schema.decode() else { return Vec::new() };
+    let needed = |name: &str| required.iter().any(|required| required == name);
+    properties
+        .iter()
+        .map(|(name, member)| (name.to_owned(), member.clone(), needed(name)))
+        .collect()
+}
+
+/// What the schema of a member says that people and completers want to know.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+struct Member {
+    title: Option<String>,
+    description: Option<String>,
+    #[serde(default, rename = "enum")]
+    choices: Vec<serde_json::Value>,
+}
+
+impl Member {
+    /// The texts it can be, if those are all there are.
+    fn choices(&self) -> Option<Vec<String>> {
+        let texts = self.choices.iter().map(|choice| choice.as_str().map(str::to_owned));
+        texts.collect::<Option<Vec<_>>>().filter(|texts| !texts.is_empty())
+    }
+}
