@@ -41,6 +41,7 @@ async fn asked_by(tool: &str, arguments: Value, answer: Value) -> (Value, String
     (asked.lock().unwrap().pop().unwrap(), said.to_text())
 }
 
+// req: tools:call:sampling-roundtrip, sampling:create:basic
 #[tokio::test]
 async fn sampling() {
     let answer = json!({"role": "assistant", "content": {"type": "text", "text": "Paris"},
@@ -51,6 +52,7 @@ async fn sampling() {
     assert_eq!(said, "LLM response: Paris");
 }
 
+// req: tools:call:elicitation-roundtrip, elicitation:form:basic, elicitation:form:action:accept
 #[tokio::test]
 async fn elicitation() {
     let content = json!({"username": "ada", "email": "ada@example.com"});
@@ -63,6 +65,7 @@ async fn elicitation() {
     assert!(said.contains("action=accept") && said.contains("ada@example.com"), "{said}");
 }
 
+// req: elicitation:form:defaults, elicitation:form:action:cancel
 #[tokio::test]
 async fn elicitation_with_defaults() {
     let answer = json!({"action": "cancel"});
@@ -81,6 +84,7 @@ async fn elicitation_with_defaults() {
     assert!(said.contains("action=cancel"), "{said}");
 }
 
+// req: elicitation:form:schema:enum-variants
 #[tokio::test]
 async fn elicitation_with_choices() {
     let answer = json!({"action": "decline"});
@@ -188,6 +192,7 @@ async fn a_schema_comes_back_as_it_was_sent() {
     assert_eq!(schema["schema"]["$defs"]["address"]["$anchor"], "a");
 }
 
+// req: sampling:create:basic, sampling:capability:declare
 #[tokio::test]
 async fn the_programs_get_along_with_each_other() {
     let host = host().on_sampling(async |question: CreateMessage| {

@@ -6,6 +6,7 @@ mod common;
 mod conformance;
 mod features;
 mod interop;
+mod requirements;
 mod tidy;
 mod workspace;
 
@@ -24,7 +25,8 @@ usage: cargo xtask TASK
   conformance              run the official conformance suite on both roles
         [--server|--client] [--scenario NAME] [--all] [--write]
   interop                  run real peers against us, both roles, write docs/interop.md
-        [--only WORD]… [--check]";
+        [--only WORD]… [--check]
+  requirements [--check]   collect the requirements that tests prove, write docs/requirements.md";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
             ("bench", options) => bench::run(options),
             ("conformance", options) => conformance::run(options),
             ("interop", options) => interop::run(options),
+            ("requirements", options) => requirements::run(options),
             _ => Err(USAGE.to_owned()),
         },
         None => Err(USAGE.to_owned()),

@@ -16,14 +16,19 @@ use turnbuckle_contract::{Count, SECRET};
 use crate::rig::{Rig, Wire, contract, eventually};
 
 contract! { everywhere on [memory stdio unix direct http sse] in [legacy modern]:
+    // req: tools:call:content:text, tools:call:structured-content
     a01_a_result_arrives,
     a01_the_peers_error_arrives_intact,
+    // req: protocol:timeout:basic
     a01_time_that_runs_out_is_a_timeout,
+    // req: protocol:error:connection-closed
     a01_a_close_ends_whoever_waits,
     a01_two_hundred_large_answers_all_arrive,
+    // req: tools:list:basic
     a01_every_tool_is_listed,
     a02_options_can_all_be_given_at_once,
     a02_a_call_that_is_kept_running_is_not_cancelled,
+    // req: mcpserver:tool:extra, protocol:request-id:caller-supplied
     a03_a_supplied_id_reaches_the_peer_exactly,
     a03_a_minted_id_is_an_integer,
     a04_an_id_in_flight_is_refused_by_name,
@@ -31,6 +36,7 @@ contract! { everywhere on [memory stdio unix direct http sse] in [legacy modern]
     a05_text_and_number_are_one_key,
     a06_a_minted_id_skips_those_that_callers_took,
     a09_after_a_close_everyone_is_told_the_same,
+    // req: tools:call:is-error, mcpserver:tool:handler-throws, protocol:error:internal-error
     a10_a_handlers_failure_is_an_error_without_details,
     a10_a_panicking_progress_callback_costs_only_itself,
 }
@@ -43,6 +49,7 @@ contract! { by_name on [memory stdio unix direct] in [legacy modern]:
 contract! { with_settings unconnected on [memory stdio unix direct http] in [legacy modern]:
     a10_a_panicking_observer_costs_only_itself,
     a12b_progress_reaches_observers_too,
+    // req: tools:call:logging-mid-execution, mcpserver:context:logging
     a12b_log_messages_reach_observers,
 }
 

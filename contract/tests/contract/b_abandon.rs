@@ -8,18 +8,24 @@ use turnbuckle_contract::Count;
 use crate::rig::{Rig, contract};
 
 contract! { everywhere on [memory stdio unix direct http sse] in [legacy modern]:
+    // req: protocol:cancel:abort-signal, protocol:cancel:handler-abort-propagates
     b13_dropping_a_call_stops_its_handler,
+    // req: protocol:timeout:sends-cancellation
     b13_a_timeout_stops_the_handler,
     b14_a_call_that_was_never_polled_never_was,
+    // req: protocol:cancel:unknown-id-ignored
     b18_a_cancel_that_names_nothing_is_ignored,
     b18_a_cancel_after_the_answer_changes_nothing,
+    // req: protocol:cancel:abort-scoped
     b19_the_other_call_runs_on,
     b19_every_second_of_a_hundred_is_abandoned,
+    // req: protocol:cancel:server-survives
     b20_the_connection_serves_on,
 }
 
 // Over HTTP a cancel by name never reaches the peer: `c_client` has those lines.
 contract! { by_name on [memory stdio unix direct] in [legacy modern]:
+    // req: protocol:cancel:in-flight
     b17_a_named_cancel_stops_the_handler_and_is_not_answered,
 }
 

@@ -17,9 +17,11 @@ use crate::{
 
 in_both_eras! {
     a_call_has_half_an_hour_and_a_minute_between_signs_of_life,
+    // req: protocol:timeout:reset-on-progress, protocol:timeout:max-total
     progress_resets_the_idle_clock_but_never_the_total,
     each_clock_can_be_switched_off,
     an_answer_in_the_last_moment_counts,
+    // req: protocol:timeout:session-default
     a_clients_own_timeouts_hold_for_every_call,
     progress_is_asked_for_when_something_wants_it,
     every_page_is_asked_for_once,

@@ -23,16 +23,19 @@ in_both_eras! {
     a05_an_error_may_echo_the_number_for_the_text,
     a05_progress_may_echo_the_number_for_the_text,
     a07_an_answer_with_no_proper_id_matches_nothing,
+    // req: protocol:cancel:late-response-ignored
     a08_a_late_or_unknown_answer_is_dropped_and_counted,
     a09_whoever_waits_at_the_end_and_whoever_comes_later_hear_the_same,
     a09_the_reason_of_the_end_survives_a_wedged_writer,
     a09_a_notification_after_the_end_is_dropped,
     a12a_an_error_without_an_id_is_accepted_and_counted,
+    // req: protocol:error:null-id
     a12a_an_error_without_an_id_is_given_to_observers,
     a12b_a_cancel_reaches_observers,
     law01_an_answer_that_breaks_the_rules_ends_its_call,
     law02_the_second_answer_to_one_request_is_late,
     law05_progress_arrives_in_order_and_before_the_result,
+    // req: protocol:progress:late-dropped-by-client
     law05_progress_after_the_result_goes_nowhere,
     law06_the_end_of_the_stream_ends_every_call_at_once,
     law07_junk_costs_one_line,

@@ -376,6 +376,7 @@ async fn b15_an_abandoned_probe_is_not_cancelled() {
     .await;
 }
 
+// req: protocol:cancel:initialize-not-cancellable
 #[tokio::test(start_paused = true)]
 async fn b15_an_abandoned_handshake_is_not_cancelled() {
     virtually(async {

@@ -27,14 +27,17 @@ contract! { everywhere on [memory stdio unix direct http sse] in [legacy modern]
 
 contract! { listening on [memory stdio unix direct http] in [modern]:
     e35_dropping_a_listen_stream_unsubscribes,
+    // req: tools:listen:list-changed, tools:list-changed
     e35_a_listen_stream_tells_of_changes,
 }
 
 contract! { leaving on [memory stdio unix http] in [modern]:
+    // req: subscriptions:listen:graceful-close, subscriptions:listen:client:graceful-close
     e35_a_server_that_leaves_ends_its_listen_streams_in_good_order,
 }
 
 contract! { asking unconnected on [memory stdio unix direct http sse] in [legacy]:
+    // req: roots:list:empty
     e35_a_question_is_answered,
     e35_a_question_is_dropped_with_the_call_it_belongs_to,
     e35_a_question_that_the_handler_gives_up_is_dropped,
@@ -42,6 +45,8 @@ contract! { asking unconnected on [memory stdio unix direct http sse] in [legacy
 }
 
 contract! { not_declared on [memory stdio unix direct] in [legacy]:
+    // req: sampling:create-message:not-supported, elicitation:form:not-supported
+    // req: roots:list:not-supported
     e35_a_question_that_the_client_did_not_declare_is_refused_at_once,
 }
 

@@ -13,8 +13,13 @@ use crate::rig::{Rig, Wire, contract, eventually, virtually};
 
 contract! { everywhere on [memory stdio unix direct http sse] in [legacy modern]:
     law01_a_thousand_calls_of_every_sort_end_exactly_once,
+    // req: tools:call:progress, protocol:progress:callback
     law05_progress_comes_in_order_all_of_it_and_before_the_result,
+    // req: mcpserver:context:progress
     law05_progress_of_many_calls_is_not_mixed,
+    // req: tools:call:unknown-name, mcpserver:tool:unknown-name
+    // req: mcpserver:tool:input-validation, protocol:error:invalid-params
+    // req: protocol:error:method-not-found
     law07_bad_params_are_named_and_the_connection_lives,
     law07_a_version_that_is_not_served_is_told_apart,
 }

@@ -15,13 +15,18 @@ use crate::{
 };
 
 contract! { everywhere on [memory stdio unix direct http] in [modern]:
+    // req: subscriptions:listen:honored-filter-narrows-to-advertised
+    // req: subscriptions:listen:per-stream-filter
+    // req: subscriptions:listen:client:honored-surfacing
     e35_what_is_granted_is_what_is_asked_for_and_advertised,
+    // req: subscriptions:listen:client:concurrent-demux
     e35_each_stream_hears_what_it_asked_for_once,
     e35_a_stream_that_nobody_reads_slows_no_other,
     e22_closing_a_connection_releases_its_streams,
 }
 
 contract! { limited unconnected on [memory stdio unix direct http] in [modern]:
+    // req: subscriptions:listen:capacity-guard
     e35_no_more_than_the_limit_may_listen,
 }
 
@@ -157,6 +162,7 @@ async fn e35_a_change_reaches_the_clients_of_every_replica() {
 }
 
 /// A legacy client is told without having asked, and without a subscription.
+// req: tools:list-changed
 #[tokio::test(start_paused = true)]
 async fn a_legacy_client_is_told_of_changed_tools() {
     virtually(async {

@@ -13,6 +13,7 @@
 //! | `client_sends`, `client_hears`, `negotiate`, `calls`, `questions` | a client; its server is a script | A, B, 35 |
 //! | `server_hears`, `server_stops`, `server_leaves`, `server_eras`, `server_pressure` | a fixture; its client is a script | A, B, E, laws |
 //! | `listening` | both, then a client; its server is a script | 22, 35 |
+//! | `schemas` | both: what a person wrote | |
 //! | `words` | both, and what the legacy era must not hear | |
 //! | `child` | a client; its server is a process | laws 6 and 9 |
 //! | `c_client`, `c_client_ids`, `http_answers`, `http_sends`, `http_ways`, `http_negotiate` | a client; its server is a script that speaks HTTP/1.1 and records bytes | C, A over HTTP, 35 |
@@ -58,6 +59,7 @@ mod negotiate;
 mod questions;
 mod raw;
 mod rig;
+mod schemas;
 mod secure;
 mod server_eras;
 mod server_hears;

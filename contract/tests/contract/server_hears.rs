@@ -24,9 +24,12 @@ in_both_eras! {
     law07_pain_d_a_broken_request_is_refused_with_its_id,
     law07_pain_d6_a_line_that_is_not_text_costs_that_line,
     law07_junk_costs_one_line_each,
+    // req: tools:call:unknown-name, protocol:error:method-not-found
     law07_unknown_methods_and_tools,
     law07_answers_that_nobody_asked_for_are_ignored,
+    // req: protocol:notifications:no-response
     law07_notifications_are_never_answered,
+    // req: logging:per-request:opt-in, logging:per-request:threshold, logging:message:filtered
     law07_log_messages_are_sent_only_as_they_were_asked_for,
     law08_a_line_over_the_limit_names_the_limit,
     law08_a_line_at_the_limit_is_served,

@@ -157,6 +157,7 @@ fn listen(served: &Served, id: impl Into<Value>) -> Value {
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
+// req: subscriptions:listen:ack-first-stamped, subscriptions:listen:graceful-close
 #[tokio::test(start_paused = true)]
 async fn e35_a_listen_stream_is_answered_first_and_cancelled_then() {
     virtually(async {
@@ -214,6 +215,7 @@ async fn e35_a_listen_stream_that_its_client_ends_is_not_answered() {
 }
 
 /// The ways in which a server may end a listen stream, each in good order.
+// req: subscriptions:listen:client:graceful-close
 #[tokio::test(start_paused = true)]
 async fn e35_a_client_accepts_the_result_or_the_cancel_in_either_order() {
     virtually(async {
@@ -246,6 +248,7 @@ async fn e35_a_client_accepts_the_result_or_the_cancel_in_either_order() {
     .await;
 }
 
+// req: subscriptions:listen:client:lost
 #[tokio::test(start_paused = true)]
 async fn e35_a_listen_stream_with_neither_was_lost() {
     virtually(async {

@@ -26,7 +26,9 @@ in_both_eras! {
     e32_a_cancelled_sync_tool_still_counts_as_in_flight,
     e32_a_cooperative_handler_is_dropped_when_its_grace_is_over,
     e32_the_output_of_a_cancelled_sync_tool_is_discarded,
+    // req: protocol:progress:stops-after-completion
     law05_nothing_follows_the_answer,
+    // req: tools:call:progress, mcpserver:context:progress, protocol:progress:no-token
     law05_progress_comes_before_the_answer,
 }
 
@@ -295,6 +297,7 @@ async fn law05_progress_comes_before_the_answer(era: Era) {
     served.peer.quiet().await;
 }
 
+// req: protocol:cancel:server-to-client
 #[tokio::test(start_paused = true)]
 async fn e35_a_question_is_cancelled_exactly_once_with_its_call() {
     virtually(async {

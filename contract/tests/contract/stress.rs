@@ -30,6 +30,7 @@ macro_rules! on_every_wire {
 on_every_wire! {
     b16_dropping_works_after_the_runtime_is_gone,
     b16_dropping_works_on_a_thread_without_a_runtime,
+    // req: tools:call:concurrent
     law01_many_tasks_on_many_threads_lose_nothing,
 }
 

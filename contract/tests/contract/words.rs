@@ -178,6 +178,7 @@ async fn exchange(revision: Revision) -> String {
     String::from_utf8(said.clone()).unwrap()
 }
 
+// req: 2025:jsonschema:non-object-structured-content-wrapped
 #[tokio::test]
 async fn a_legacy_exchange_has_no_modern_word_in_either_direction() {
     within(async {

@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+/// Directories with nothing of ours in them, or with code that is wrong on purpose.
+const SKIPPED: &[&str] = &["target", "ui", "results"];
+
 pub(crate) fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{} is unreadable: {error}", path.display()))
 }
@@ -13,4 +16,37 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
 
 pub(crate) fn create(path: &Path) -> Result<(), String> {
     fs::create_dir_all(path).map_err(|error| format!("{} is not made: {error}", path.display()))
+}
+
+/// Every file under `place` whose name ends with `extension`, by its path from the root.
+pub(crate) fn read_all(
+    root: &Path,
+    place: &str,
+    extension: &str,
+) -> Result<Vec<(String, String)>, String> {
+    let mut waiting = vec![root.join(place)];
+    let mut files = Vec::new();
+    while let Some(directory) = waiting.pop() {
+        let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                let skipped = path
+                    .file_name()
+                    .is_some_and(|name| SKIPPED.iter().any(|skipped| name == *skipped));
+                if !skipped {
+                    waiting.push(path);
+                }
+            } else if path.extension().is_some_and(|found| found == extension) {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files.iter().map(|path| read_relative(root, path)).collect()
+}
+
+fn read_relative(root: &Path, path: &Path) -> Result<(String, String), String> {
+    let relative = path.strip_prefix(root).unwrap_or(path);
+    Ok((relative.to_string_lossy().replace('\\', "/"), read(path)?))
 }

@@ -8,17 +8,15 @@ mod size;
 mod source;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use self::source::{Finding, Source};
+use crate::common::files::read_all;
 use crate::workspace;
 
 /// Where Rust files are looked for.
 const PLACES: &[&str] =
     &["conformance", "contract", "crates", "examples", "interop", "xtask", "bench"];
-
-/// Directories with nothing of ours in them, or with code that is wrong on purpose.
-const SKIPPED: &[&str] = &["target", "ui", "results"];
 
 /// Rules that need nothing but one file.
 const RULES: &[fn(&Source) -> Vec<Finding>] = &[
@@ -92,37 +90,6 @@ fn pages(root: &Path) -> Result<Vec<(String, String)>, String> {
         pages.push(("README.md".to_owned(), text));
     }
     Ok(pages)
-}
-
-/// Every file under `place` whose name ends with `extension`, by its path from the root.
-fn read_all(root: &Path, place: &str, extension: &str) -> Result<Vec<(String, String)>, String> {
-    let mut waiting = vec![root.join(place)];
-    let mut files = Vec::new();
-    while let Some(directory) = waiting.pop() {
-        let Ok(entries) = std::fs::read_dir(&directory) else { continue };
-        for entry in entries.flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                let skipped = path
-                    .file_name()
-                    .is_some_and(|name| SKIPPED.iter().any(|skipped| name == *skipped));
-                if !skipped {
-                    waiting.push(path);
-                }
-            } else if path.extension().is_some_and(|found| found == extension) {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    files.iter().map(|path| read(root, path)).collect()
-}
-
-fn read(root: &Path, path: &PathBuf) -> Result<(String, String), String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-    let relative = path.strip_prefix(root).unwrap_or(path);
-    Ok((relative.to_string_lossy().replace('\\', "/"), text))
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ fn expected() -> [Happened; 5] {
     ]
 }
 
+// req: tools:listen:list-changed, resources:listen:list-changed, prompts:listen:list-changed
+// req: resources:updated-notification, subscriptions:listen:per-stream-filter
 #[tokio::test]
 async fn every_change_is_told_in_order_in_process_and_over_a_stream() {
     let server = everything();

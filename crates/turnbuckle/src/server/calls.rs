@@ -80,6 +80,8 @@ async fn run_tool(visit: Visit, tool: Arc<Tool>, arguments: Raw) -> Outcome {
         Ok(call) => run(&tool.offer, call, visit.permit).await,
         Err(failure) => Err(failure),
     };
+    #[cfg(feature = "validate")]
+    let replied = keeps_promise(&tool, replied);
     let mut result = settled(replied, &ctx, tool.name())?;
     tool.structured.fit(&mut result, ctx.revision());
     let size = size_hint(&result);
@@ -98,6 +100,16 @@ fn checked(tool: &Tool, mut call: Invocation) -> Result<Invocation, Failure> {
         }
     }
     Ok(call)
+}
+
+/// Output that does not fit the schema that was written for it is the server's mistake.
+#[cfg(feature = "validate")]
+fn keeps_promise(
+    tool: &Tool,
+    replied: Result<CallToolResult, Failure>,
+) -> Result<CallToolResult, Failure> {
+    let (Some(output), Ok(result)) = (&tool.output, &replied) else { return replied };
+    output.check(result).map_err(Failure::internal).and(replied)
 }
 
 pub(super) fn get_prompt(visit: Visit) -> Result<Reply, RpcError> {

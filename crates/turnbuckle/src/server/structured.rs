@@ -93,6 +93,8 @@ mod tests {
         })
     }
 
+    // req: 2025:jsonschema:non-object-output-wrapped, mcpserver:tool:output-schema:wrapped
+    // req: 2025:jsonschema:non-object-structured-content-wrapped
     #[test]
     fn what_is_no_object_is_wrapped_exactly_where_objects_are_needed() {
         let schema = json!({"type": "array", "items": {"type": "integer"}});
@@ -114,6 +116,7 @@ mod tests {
         }
     }
 
+    // req: 2025:jsonschema:wrap-follows-schema-not-value, server:jsonschema:union-output-natural
     #[test]
     fn a_schema_that_takes_objects_and_others_is_wrapped_for_all_of_them() {
         let either = json!({"anyOf": [{"type": "object"}, {"type": "null"}]});
@@ -123,9 +126,12 @@ mod tests {
             let whole = jsonschema::validator_for(&seen[3].0).unwrap();
             assert_eq!(seen[3].1, expected);
             assert!(whole.is_valid(&expected));
+            assert_eq!(seen[4], (either.clone(), content), "neither where anything goes");
         }
     }
 
+    // req: 2025:jsonschema:schemaless-non-object-sc-wrapped
+    // req: server:jsonschema:primitive-structured-content
     #[test]
     fn without_a_schema_the_value_decides() {
         assert_eq!(seen(None, json!(5))[3], (Value::Null, json!({"result": 5})));

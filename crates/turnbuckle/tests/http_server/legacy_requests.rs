@@ -225,6 +225,7 @@ async fn a_panic_is_an_error_without_details() {
     events.ends().await;
 }
 
+// req: logging:set-level
 #[tokio::test]
 async fn a_log_level_is_remembered_by_the_session_alone() {
     let (server, _watch) = legacy_server();

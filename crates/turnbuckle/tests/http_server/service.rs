@@ -305,6 +305,7 @@ async fn a_listener_hears_of_changes_until_it_is_dropped_or_told_that_this_is_th
     assert_eq!(ask(&service, echo.request()).await.status(), 200);
 }
 
+// req: mcpserver:tool:duplicate-name
 #[tokio::test]
 async fn a_server_with_a_problem_says_so_when_asked_and_serves_nothing() {
     let (server, _watch) = server();

@@ -8,6 +8,7 @@ use crate::Server;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
+// req: subscriptions:listen:honored-filter-narrows-to-advertised
 #[test]
 fn what_is_granted_is_what_is_asked_for_and_advertised() {
     let plain = App::new(&Server::new("s", "1")).unwrap();

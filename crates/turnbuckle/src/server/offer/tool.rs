@@ -21,6 +21,8 @@ pub struct Tool {
     pub(in crate::server) spec: turnbuckle_types::Tool,
     pub(in crate::server) offer: Offer<CallToolResult>,
     pub(in crate::server) check: Check,
+    #[cfg(feature = "validate")]
+    pub(in crate::server) output: Option<crate::server::schema::OutputCheck>,
     /// What its structured output is where only objects are known; found when the server starts.
     pub(in crate::server) structured: Structured,
     /// Arguments that HTTP repeats in headers; read when the server starts.
@@ -98,6 +100,8 @@ impl Tool {
             spec,
             offer,
             check: Check::Decoding(checks),
+            #[cfg(feature = "validate")]
+            output: None,
             structured: Structured::default(),
             #[cfg(feature = "http")]
             repeated: Annotations::default(),
@@ -151,10 +155,17 @@ impl Tool {
     }
 
     /// Sets the schema of the structured output by hand. Revisions that know only objects see
-    /// output of any other schema as the member `result` of one.
+    /// output of any other schema as the member `result` of one. With the `validate` feature,
+    /// output that does not fit it, or is missing, is an internal error, told to the log.
     #[must_use]
     pub fn output_schema(mut self, schema: impl Into<Raw>) -> Tool {
-        self.spec.output_schema = Some(schema.into());
+        let schema = schema.into();
+        #[cfg(feature = "validate")]
+        match crate::server::schema::OutputCheck::compile(&schema) {
+            Ok(compiled) => self.output = Some(compiled),
+            Err(error) => self.offer.problems.push(error.to_string()),
+        }
+        self.spec.output_schema = Some(schema);
         self
     }
 

@@ -184,6 +184,7 @@ mod tests {
         replied.or_else(|failure| CallToolResult::failed(failure, "t", Revision::LATEST))
     }
 
+    // req: tools:call:is-error
     #[tokio::test]
     async fn an_error_goes_where_its_type_says() {
         let tool: Result<(), ToolError> = Err("no such city".into());
@@ -205,6 +206,7 @@ mod tests {
         assert_eq!(shaped(rpc).await.unwrap_err().code, 7);
     }
 
+    // req: tools:call:structured-content:text-mirror
     #[tokio::test]
     async fn json_is_structured_and_mirrored_as_text() {
         #[derive(Serialize, JsonSchema)]

@@ -1,23 +1,20 @@
-//! Owns validating arguments against a schema that somebody wrote by hand.
-//! Does not own schemas derived from types: those are checked by decoding and `Checks`.
+//! Owns validating values against a schema that somebody wrote by hand, and what is said of them.
+//! Does not own compiling such a schema, nor derived ones: those are checked by decoding and `Checks`.
 
 use std::fmt;
 use std::sync::Arc;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
-use jsonschema::{Draft, JsonType, ValidationError, Validator};
+use jsonschema::{JsonType, ValidationError, Validator};
 use serde_json::Value;
 use turnbuckle_types::Raw;
 
 use super::SchemaError;
+use super::compile;
 use super::problem::{ArgumentError, Problem, count, push_index, push_key, shorten};
 use super::walk::must_be_one_of;
 
-/// The largest schema that is compiled, in bytes.
-const LARGEST: usize = 1024 * 1024;
-/// The deepest nesting of arrays and objects in a schema.
-const DEEPEST: usize = 64;
 /// How many violations are reported; the rest would only repeat them.
 const MOST_PROBLEMS: usize = 8;
 
@@ -49,54 +46,43 @@ pub struct HandWritten {
 impl HandWritten {
     /// Compiles a schema, or says what must be changed in it.
     pub fn compile(schema: &Raw) -> Result<HandWritten, SchemaError> {
-        let text = schema.as_str();
-        if text.len() > LARGEST {
-            return Err(SchemaError::new(format!(
-                "the schema has {} bytes and may have {LARGEST}: make it smaller",
-                text.len()
-            )));
-        }
-        let too_deep = || {
-            SchemaError::new(format!(
-                "the schema nests more than {DEEPEST} levels deep: \
-                 make it flatter, or use `$defs` and `$ref`"
-            ))
-        };
-        // The text is JSON, so all that can stop the parser is its own limit on nesting.
-        let tree: Value = serde_json::from_str(text).map_err(|_| too_deep())?;
-        if depth(&tree) > DEEPEST {
-            return Err(too_deep());
-        }
+        let tree = compile::read(schema)?;
         if tree.get("type").is_none_or(|kind| kind != "object") {
             return Err(SchemaError::new(
                 "the schema of a tool's arguments must have `\"type\": \"object\"` at its root: add it",
             ));
         }
-        let draft = draft_of(&tree)?;
-        let options = jsonschema::options().with_draft(draft).offline();
-        let validator = options.build(&tree).map_err(|error| refuse(&error))?;
-        Ok(HandWritten { validator: Arc::new(validator) })
+        Ok(HandWritten { validator: Arc::new(compile::compile(schema, &tree)?) })
     }
 
     /// Validates arguments, given as the text of one JSON value. Reports a few violations at most.
     pub fn validate(&self, arguments: &str) -> Result<(), ArgumentError> {
-        let arguments: Value = serde_json::from_str(arguments).map_err(|error| {
-            ArgumentError::one(Problem::new(
-                "",
-                format!("is not JSON that can be checked: {error}"),
-            ))
-        })?;
-        if self.validator.is_valid(&arguments) {
-            return Ok(());
+        match problems(&self.validator, arguments) {
+            problems if problems.is_empty() => Ok(()),
+            problems => Err(ArgumentError { problems }),
         }
-        let errors = self.validator.iter_errors(&arguments).take(MOST_PROBLEMS);
-        let mut problems: Vec<Problem> = errors.map(|error| explain(&error)).collect();
-        problems.dedup();
-        if problems.is_empty() {
-            problems.push(Problem::new("", "is not valid under the tool's schema"));
-        }
-        Err(ArgumentError { problems })
     }
+}
+
+/// What is wrong with a value, given as text: a few violations at most, none if nothing is.
+pub(super) fn problems(validator: &Validator, value: &str) -> Vec<Problem> {
+    // The parser stops at 128 levels, and with it the depth of what is validated.
+    let value: Value = match serde_json::from_str(value) {
+        Ok(value) => value,
+        Err(error) => {
+            return vec![Problem::new("", format!("is not JSON that can be checked: {error}"))];
+        }
+    };
+    if validator.is_valid(&value) {
+        return Vec::new();
+    }
+    let errors = validator.iter_errors(&value).take(MOST_PROBLEMS);
+    let mut problems: Vec<Problem> = errors.map(|error| explain(&error)).collect();
+    problems.dedup();
+    if problems.is_empty() {
+        problems.push(Problem::new("", "is not valid under the tool's schema"));
+    }
+    problems
 }
 
 impl fmt::Debug for HandWritten {
@@ -105,45 +91,6 @@ impl fmt::Debug for HandWritten {
             .field("draft", &self.validator.draft())
             .finish_non_exhaustive()
     }
-}
-
-fn draft_of(tree: &Value) -> Result<Draft, SchemaError> {
-    const KNOWN: [Draft; 5] =
-        [Draft::Draft202012, Draft::Draft201909, Draft::Draft7, Draft::Draft6, Draft::Draft4];
-    let draft = Draft::default().detect(tree);
-    if KNOWN.contains(&draft) {
-        return Ok(draft);
-    }
-    let named = tree.get("$schema").and_then(Value::as_str).unwrap_or_default();
-    Err(SchemaError::new(format!(
-        "the dialect `{}` in `$schema` is not supported: \
-         use https://json-schema.org/draft/2020-12/schema, or leave `$schema` out",
-        shorten(named)
-    )))
-}
-
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
-        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or_default(),
-        _ => 0,
-    }
-}
-
-fn refuse(error: &ValidationError<'_>) -> SchemaError {
-    if let ValidationErrorKind::Referencing(error) = error.kind() {
-        return SchemaError::new(format!(
-            "the schema refers to something that is not in it ({error}): \
-             copy that into `$defs` and refer to it there"
-        ));
-    }
-    let place = match error.instance_path().as_str() {
-        "" => "at its root".to_owned(),
-        pointer => format!("at `{pointer}`"),
-    };
-    SchemaError::new(format!(
-        "the schema is not valid JSON Schema {place} ({error}): correct it there"
-    ))
 }
 
 fn explain(error: &ValidationError<'_>) -> Problem {

@@ -4,9 +4,12 @@
 //! A type's schema is what schemars derives, brought into a shape that clients and model APIs take
 //! without complaint ([`input_schema_of`]). Arguments of such a tool are decoded straight into the
 //! type; what decoding does not enforce (ranges, lengths, patterns) is compiled once into [`Checks`].
-//! Hand-written schemas are validated by `HandWritten`, behind the feature `validate`.
+//! Behind the feature `validate`, arguments are validated by `HandWritten`, and output by
+//! `OutputCheck`, where their schemas were written by hand.
 
 mod checks;
+#[cfg(feature = "validate")]
+mod compile;
 mod decode;
 mod explain;
 #[cfg(feature = "validate")]
@@ -14,6 +17,8 @@ mod handwritten;
 mod inline;
 mod keywords;
 mod number;
+#[cfg(feature = "validate")]
+mod output;
 mod portable;
 mod problem;
 mod rewrite;
@@ -36,6 +41,8 @@ pub use self::decode::decode_arguments;
 #[cfg(feature = "validate")]
 pub use self::handwritten::HandWritten;
 pub use self::keywords::lint;
+#[cfg(feature = "validate")]
+pub use self::output::OutputCheck;
 pub use self::problem::{ArgumentError, Problem};
 pub(in crate::server) use self::rewrite::without_keyword;
 pub(in crate::server) use self::wrap::wrap;

@@ -85,6 +85,8 @@ fn server() -> (Server, Changes) {
     (server, changes)
 }
 
+// req: resources:subscribe, resources:unsubscribe, resources:subscribe:updated
+// req: resources:unsubscribe:stops-updates, resources:updated-notification, resources:list-changed
 #[tokio::test]
 async fn a_client_hears_of_what_it_subscribed_to_until_it_unsubscribes() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -127,6 +129,7 @@ async fn to_subscribe_twice_is_to_subscribe_once() {
     script.hears_nothing().await;
 }
 
+// req: resources:subscribe:capability-required
 #[tokio::test]
 async fn a_server_that_does_not_offer_it_has_no_such_method() {
     let server = Server::new("s", "1");
@@ -194,6 +197,7 @@ async fn a_session_takes_its_subscriptions_along() {
     assert_eq!(listener.take(), Ok(None));
 }
 
+// req: logging:set-level, logging:set-level:invalid-level, logging:message:filtered
 #[tokio::test]
 async fn log_messages_are_sent_from_the_level_that_was_set() {
     async fn speak(ctx: Ctx) -> &'static str {

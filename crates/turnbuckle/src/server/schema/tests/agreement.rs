@@ -134,6 +134,7 @@ fn try_many<T: JsonSchema + DeserializeOwned>(
     assert!(refused.get() > 50, "only {} were not valid", refused.get());
 }
 
+// req: mcpserver:tool:schema-variants
 #[test]
 fn on_constraints() {
     try_many::<Constrained>(&[
@@ -167,6 +168,7 @@ fn on_integers() {
     ]);
 }
 
+// req: mcpserver:tool:schema-variants
 #[test]
 fn on_enums() {
     try_many::<Enums>(&[

@@ -5,6 +5,8 @@ mod check;
 mod decode;
 #[cfg(feature = "validate")]
 mod handwritten;
+#[cfg(feature = "validate")]
+mod output;
 mod refused;
 mod schemas;
 mod zoo;

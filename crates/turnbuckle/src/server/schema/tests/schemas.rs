@@ -257,6 +257,7 @@ fn enums_are_lists_of_names_in_order_of_declaration() {
     );
 }
 
+// req: mcpserver:tool:schema-variants
 #[test]
 fn tagged_enums_in_a_field_are_unions() {
     let byte = r#"{"type":"integer","minimum":0,"maximum":255}"#;

@@ -32,6 +32,7 @@ fn agree(schema: &Value, values: &[Value]) {
     assert!(!whole.is_valid(&json!({})) && !whole.is_valid(&json!([])), "{schema}");
 }
 
+// req: 2025:jsonschema:ref-rewrite-on-wrap
 #[test]
 fn references_hold_wherever_they_point() {
     let tree = |reference: &str, definitions: &str| {
@@ -60,6 +61,7 @@ fn references_hold_wherever_they_point() {
     assert!(wrapped(&older)["properties"]["result"].get("$schema").is_none());
 }
 
+// req: 2025:jsonschema:ref-rewrite-scope
 #[test]
 fn anchors_and_documents_of_their_own_stay_as_they_are() {
     let schema = json!({
@@ -84,6 +86,7 @@ fn anchors_and_documents_of_their_own_stay_as_they_are() {
     assert_eq!(wrapped(&own)["properties"]["result"], own);
 }
 
+// req: 2025:jsonschema:ref-rewrite-scope
 #[test]
 fn only_what_is_a_reference_is_changed() {
     let schema = json!({

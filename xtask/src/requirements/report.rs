@@ -1,0 +1,79 @@
+//! Owns: how requirements and their proofs are shown. Does not own: whether they suffice.
+
+use std::fmt::Write as _;
+
+use super::comments::Proofs;
+use super::list::{Era, Line, List, Side};
+use crate::common::page;
+
+/// A table for each group, in the order of the list: the same text for the same list and tests.
+pub(crate) fn text(list: &List, proofs: &Proofs) -> String {
+    let mut text = format!("{}\n", summary(list, proofs));
+    for group in &list.groups {
+        // Writing to a string does not fail.
+        let _ = write!(text, "\n### {}\n\n", group.title);
+        let head = ["id", "era", "side", "what is expected", "shown by"];
+        let mut lines = vec![head.map(str::to_owned).to_vec()];
+        lines.extend(group.lines.iter().map(|line| row(line, proofs)));
+        text.push_str(&page::table(&lines));
+    }
+    text
+}
+
+/// How many lines that concern a server have a test.
+pub(crate) fn summary(list: &List, proofs: &Proofs) -> String {
+    let lines: Vec<&Line> = list.lines().filter(|line| line.concerns_servers()).collect();
+    let proven = lines.iter().filter(|line| proofs.of(&line.id).next().is_some()).count();
+    format!("{proven} of the {} lines that concern a server have a test.", lines.len())
+}
+
+fn row(line: &Line, proofs: &Proofs) -> Vec<String> {
+    let era = match line.era {
+        Era::Both => "",
+        Era::Legacy => "[L]",
+        Era::Modern => "[M]",
+    };
+    let side = match line.side {
+        Side::Server => "server",
+        Side::Client => "client",
+        Side::Both => "both",
+    };
+    let mut shown: Vec<String> = proofs.of(&line.id).map(|test| format!("`{test}`")).collect();
+    shown.extend(line.decided.as_ref().map(|decided| format!("Decided: {decided}")));
+    shown.extend(line.waits.as_ref().map(|waits| format!("Waits: {waits}")));
+    if shown.is_empty() {
+        shown.push("–".to_owned());
+    }
+    let id = format!("`{}`", line.id);
+    vec![id, era.to_owned(), side.to_owned(), line.what.clone(), shown.join("<br>")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_shows_tests_and_reasons() {
+        let list = List::parse(
+            r#"
+            [[group]]
+            title = "Tools"
+            lines = [
+                { id = "a", era = "legacy", side = "server", what = "W.", decided = "Not so." },
+                { id = "b", side = "both", what = "W.", waits = "Later." },
+                { id = "c", side = "client", what = "W." },
+            ]"#,
+        )
+        .unwrap();
+        let mut proofs = Proofs::default();
+        proofs.collect("t.rs", "// req: a\n#[test]\nfn one() {}\n// req: a\n#[test]\nfn two() {}");
+        let text = text(&list, &proofs);
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
+        assert!(rows[0].ends_with("| `t.rs::one`<br>`t.rs::two`<br>Decided: Not so. |"), "{text}");
+        assert!(rows[0].contains("| [L] |") && rows[1].contains("|     |"), "{text}");
+        assert!(rows[1].ends_with("| Waits: Later. |") && rows[2].ends_with("| – |"), "{text}");
+        assert!(
+            text.starts_with("1 of the 2 lines that concern a server have a test.\n\n### Tools")
+        );
+    }
+}
