@@ -45,10 +45,11 @@ pub use seal::KeyRing;
 pub use server::{
     Amount, Args, Arguments, Audio, BlockingFn, Change, Changes, Ctx, Extension, Failure, FromCall,
     Group, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply, IntoResource, IntoTemplate,
-    IntoTool, Invocation, Json, Listeners, MemoryBus, NotFound, Prompt, RawArgs, Report, Resource,
-    Server, Serves, Serving, State, Streaming, SubscriptionBus, Template, TextValue, Tool,
-    ToolError, Typed, UriTemplate, Variables, blocking_prompt, blocking_resource,
-    blocking_template, blocking_tool, prompt, resource, schema, template, tool,
+    IntoTool, Invocation, Json, Listeners, MemoryBus, NotFound, PathError, PathSegment, Prompt,
+    RawArgs, Report, Resource, SafePath, Server, Serves, Serving, State, Streaming,
+    SubscriptionBus, Template, TemplateError, TextValue, Tool, ToolError, Typed, UriTemplate,
+    Variables, blocking_prompt, blocking_resource, blocking_template, blocking_tool, prompt,
+    resource, safe_join, schema, template, tool,
 };
 #[cfg(all(feature = "http", feature = "server"))]
 pub use server::{Header, HttpHeader};

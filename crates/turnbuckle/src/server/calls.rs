@@ -135,7 +135,7 @@ pub(super) fn read_resource(visit: Visit) -> Result<Reply, RpcError> {
         visit.app.catalogue.find(&uri).ok_or_else(|| not_found(&uri, visit.ctx.revision()))?;
     let variables = match &found {
         Found::Resource(_) => Vec::new(),
-        Found::Template(_, variables) => variables.clone(),
+        Found::Template(_, variables) => variables.clone().into_texts(),
     };
     let call = visit.call(Arguments::Text(variables));
     Ok(Reply::Later(Box::pin(async move {

@@ -50,7 +50,9 @@ pub use reply::{Audio, Failure, Image, IntoReply, Json, NotFound, Streaming, Too
 pub use say::{Amount, Report};
 pub use serves::Serves;
 pub use serving::Serving;
-pub use uri::{TextValue, UriTemplate, Variables};
+pub use uri::{
+    PathError, PathSegment, SafePath, TemplateError, TextValue, UriTemplate, Variables, safe_join,
+};
 
 #[doc(hidden)]
 pub use extract::Description;

@@ -43,6 +43,7 @@ pub use self::handwritten::HandWritten;
 pub use self::keywords::lint;
 #[cfg(feature = "validate")]
 pub use self::output::OutputCheck;
+pub(in crate::server) use self::problem::shorten;
 pub use self::problem::{ArgumentError, Problem};
 pub(in crate::server) use self::rewrite::without_keyword;
 pub(in crate::server) use self::wrap::wrap;

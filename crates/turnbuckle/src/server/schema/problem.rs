@@ -27,7 +27,7 @@ pub struct ArgumentError {
 }
 
 impl ArgumentError {
-    pub(super) fn one(problem: Problem) -> ArgumentError {
+    pub(in crate::server) fn one(problem: Problem) -> ArgumentError {
         ArgumentError { problems: vec![problem] }
     }
 }
@@ -67,7 +67,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(path: impl Into<String>, message: impl Into<String>) -> Problem {
+    pub(in crate::server) fn new(path: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem { path: path.into(), message: message.into() }
     }
 }
@@ -103,7 +103,7 @@ pub(super) fn push_index(path: &mut String, index: usize) {
 }
 
 /// Text that may be repeated to whoever sent it: no longer than some forty characters.
-pub(super) fn shorten(text: &str) -> String {
+pub(in crate::server) fn shorten(text: &str) -> String {
     match text.char_indices().nth(LONGEST_ECHO) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,0 +1,147 @@
+//! Owns the values of variables. Does not own where they come from or go to.
+
+use std::collections::{BTreeMap, btree_map};
+
+/// A text, or several.
+///
+/// ```
+/// use turnbuckle::TextValue;
+/// assert_eq!(TextValue::from("a"), TextValue::One("a".to_owned()));
+/// assert_eq!(TextValue::from(["a", "b"]).iter().collect::<Vec<_>>(), ["a", "b"]);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TextValue {
+    /// What a plain variable has.
+    One(String),
+    /// What a variable with `*` has.
+    Many(Vec<String>),
+}
+
+impl TextValue {
+    /// The text, or each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let texts = match self {
+            TextValue::One(text) => std::slice::from_ref(text),
+            TextValue::Many(texts) => texts,
+        };
+        texts.iter().map(String::as_str)
+    }
+}
+
+impl From<&str> for TextValue {
+    fn from(text: &str) -> TextValue {
+        TextValue::One(text.to_owned())
+    }
+}
+
+impl From<String> for TextValue {
+    fn from(text: String) -> TextValue {
+        TextValue::One(text)
+    }
+}
+
+impl From<Vec<String>> for TextValue {
+    fn from(texts: Vec<String>) -> TextValue {
+        TextValue::Many(texts)
+    }
+}
+
+impl<const N: usize> From<[&str; N]> for TextValue {
+    fn from(texts: [&str; N]) -> TextValue {
+        TextValue::Many(texts.map(str::to_owned).into())
+    }
+}
+
+/// The values of a template's variables.
+///
+/// ```
+/// use turnbuckle::{UriTemplate, Variables};
+///
+/// let template = UriTemplate::parse("note://{id}{?tag*}")?;
+/// let variables = Variables::new().with("id", "a/b").with("tag", ["x", "y"]);
+/// assert_eq!(template.expand(&variables), "note://a%2Fb?tag=x&tag=y");
+/// assert_eq!(variables.text("id"), Some("a/b"));
+/// # Ok::<(), turnbuckle::TemplateError>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Variables(BTreeMap<String, Value>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    Text(TextValue),
+    Pairs(Vec<(String, String)>),
+}
+
+impl Variables {
+    /// No values yet.
+    pub fn new() -> Variables {
+        Variables::default()
+    }
+
+    /// With a value for a variable, in place of one that it has.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<TextValue>) -> Variables {
+        self.0.insert(name.into(), Value::Text(value.into()));
+        self
+    }
+
+    /// With names and values for one variable, what RFC 6570 calls an associative array. Such a
+    /// value can be expanded; matching never yields one.
+    #[must_use]
+    pub fn with_pairs<K: Into<String>, V: Into<String>>(
+        mut self,
+        name: impl Into<String>,
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> Variables {
+        let pairs = pairs.into_iter().map(|(key, value)| (key.into(), value.into()));
+        self.0.insert(name.into(), Value::Pairs(pairs.collect()));
+        self
+    }
+
+    /// The value of a variable.
+    pub fn value(&self, name: &str) -> Option<&TextValue> {
+        match self.0.get(name)? {
+            Value::Text(value) => Some(value),
+            Value::Pairs(_) => None,
+        }
+    }
+
+    /// The value of a variable that has one text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.value(name)? {
+            TextValue::One(text) => Some(text),
+            TextValue::Many(_) => None,
+        }
+    }
+
+    /// Whether no variable has a value.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The variables that have texts, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &TextValue)> {
+        self.0.iter().filter_map(|(name, value)| match value {
+            Value::Text(value) => Some((name.as_str(), value)),
+            Value::Pairs(_) => None,
+        })
+    }
+
+    pub(super) fn any(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// Where the value of a variable is or would be.
+    pub(super) fn place(&mut self, name: &str) -> btree_map::Entry<'_, String, Value> {
+        self.0.entry(name.to_owned())
+    }
+
+    /// The variables that have texts, for [`from_text`](super::from_text).
+    pub(crate) fn into_texts(self) -> Vec<(String, TextValue)> {
+        let text = |(name, value)| match value {
+            Value::Text(value) => Some((name, value)),
+            Value::Pairs(_) => None,
+        };
+        self.0.into_iter().filter_map(text).collect()
+    }
+}
