@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use turnbuckle::{
     Args, Ctx, Json, Limits, RpcError, Server, State, Tool, ToolError, blocking_tool, tool,
-    types::LogLevel,
+    types::{CallToolResult, LogLevel, ResultType, TextContent},
 };
 
 use crate::{Fixture, LONG_GRACE, Ledger, SECRET, SHORT_GRACE};
@@ -29,7 +29,8 @@ pub fn server(fixture: &Fixture, limits: Limits) -> Server {
         .tools(plain_tools())
         .tools(failing_tools())
         .tools(holding_tools())
-        .tools(speaking_tools());
+        .tools(speaking_tools())
+        .tool(tool("inquire", inquire));
     fixture.watches(server.changes());
     server
 }
@@ -84,6 +85,22 @@ struct Identity {
     id: String,
     revision: String,
     token: Option<String>,
+}
+
+/// Asks the client twice under its key before it answers, and keeps no other state.
+async fn inquire(Args(Key { key }): Args<Key>, State(fixture): State<Fixture>) -> CallToolResult {
+    fixture.start(&key).finish();
+    let round = fixture.of(&key).started;
+    let mut result = CallToolResult::new(vec![TextContent::new(format!("{round} rounds")).into()]);
+    if round < 3 {
+        let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+        let form = json!({"mode": "form", "message": key, "requestedSchema": schema});
+        let question = json!({"method": "elicitation/create", "params": form});
+        result.result_type = Some(ResultType::InputRequired);
+        result.extra.insert("inputRequests", json!({"question": question}));
+        result.extra.insert("requestState", json!(format!("after {round}")));
+    }
+    result
 }
 
 fn plain_tools() -> [Tool; 8] {

@@ -6,3 +6,8 @@
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
+
+/// How to test a server, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/testing.md")]
+pub struct Testing;

@@ -10,8 +10,9 @@
 //! |---|---|---|
 //! | `a_dispatch`, `b_abandon`, `e_server`, `laws` | client and fixture, over memory, stdio, a Unix socket, in process, HTTP, HTTP+SSE | A, B, E, laws |
 //! | `memory`, `stress` | the same, in great numbers and on many threads | 34, 16, law 1 |
-//! | `client_sends`, `client_hears`, `negotiate`, `calls`, `questions` | a client; its server is a script | A, B, 35 |
+//! | `client_sends`, `client_hears`, `client_lists`, `negotiate`, `calls`, `questions` | a client; its server is a script | A, B, 35 |
 //! | `server_hears`, `server_stops`, `server_leaves`, `server_eras`, `server_pressure` | a fixture; its client is a script | A, B, E, laws |
+//! | `client_input` | a client; its server is a script that asks before it answers; then both, over every wire | |
 //! | `listening` | both, then a client; its server is a script | 22, 35 |
 //! | `schemas` | both: what a person wrote | |
 //! | `words` | both, and what the legacy era must not hear | |
@@ -22,6 +23,7 @@
 //! | `c_server` | a fixture; its client is a socket that speaks HTTP/1.1 or HTTP/2 | C, 11, 12, 35 |
 //! | `d_server` | a fixture; its client is a socket that has a session | D, 5, 11, 18, 35 |
 //! | `matrix` | both: every pair of eras that a client and a server may speak | |
+//! | `linked` | both, and a way between them that fails as it is told to | laws 1, 6, 7 |
 //! | `faults` | both, and a server that is killed; a socket that opens sessions and forgets them | 34, law 6 |
 //!
 //! `rig`, `raw`, `web`, `session` and `secure` are what the others stand on.
@@ -38,6 +40,8 @@ mod c_server;
 mod calls;
 mod child;
 mod client_hears;
+mod client_input;
+mod client_lists;
 mod client_sends;
 mod d_client;
 mod d_server;
@@ -52,6 +56,7 @@ mod legacy_anew;
 mod legacy_client;
 mod legacy_hears;
 mod legacy_strain;
+mod linked;
 mod listening;
 mod matrix;
 mod memory;

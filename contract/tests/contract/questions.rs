@@ -141,13 +141,13 @@ async fn registering_declares_in_the_shape_of_the_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nothing_can_answer_yet_is_not_declared_in_the_modern_era() {
+async fn a_modern_request_declares_what_has_a_callback() {
     virtually(async {
         let (mut peer, client) = client_with(Era::Modern, thinking().0, 1 << 20).await;
         let call = tokio::spawn(async move { client.call_tool("t", ()).await });
         let request = peer.read().await;
-        let meta = &request["params"]["_meta"];
-        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}), "{request}");
+        let declared = &request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        assert_eq!(declared, &json!({"sampling": {}}), "{request}");
         call.abort();
     })
     .await;

@@ -53,7 +53,7 @@ pub enum ErrorKind {
     Remote,
     /// The peer broke the protocol.
     Protocol,
-    /// Refused on this side before anything was sent.
+    /// Refused on this side: before anything was sent, or by a callback that was to answer.
     Refused,
     /// A configured limit was reached.
     Limit,
@@ -120,6 +120,15 @@ impl Error {
         Error::new(ErrorKind::Protocol, message).with_executed(Executed::Maybe)
     }
 
+    /// What a callback of this side said instead of answering the peer's question.
+    pub(crate) fn unanswered(method: &str, rpc: RpcError) -> Error {
+        let message = format!("this client does not answer `{method}`: {rpc}");
+        let mut error = Error::refused(message).with_executed(Executed::Maybe);
+        error.0.source = Some(Box::new(rpc.clone()));
+        error.0.rpc = Some(rpc);
+        error
+    }
+
     pub(crate) fn id_in_flight(id: &RequestId) -> Error {
         Error::refused(format!("the request id {id} is already in flight; choose another or wait"))
     }
@@ -137,7 +146,7 @@ impl Error {
         self.0.kind
     }
 
-    /// The error that the peer answered with.
+    /// The error that the peer answered with, or that a callback gave for the peer's question.
     pub fn as_rpc(&self) -> Option<&RpcError> {
         self.0.rpc.as_ref()
     }

@@ -24,6 +24,8 @@ mod principal;
 mod seal;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod transport;
 
@@ -31,7 +33,8 @@ pub mod transport;
 pub use client::Prior;
 #[cfg(feature = "client")]
 pub use client::{
-    Call, Client, ClientBuilder, Happened, IntoSpawn, Listening, ServerRequest, Tools, Watch,
+    Call, Client, ClientBuilder, Happened, IntoSpawn, Listed, Listening, ServerRequest, Tools,
+    Watch,
 };
 #[cfg(any(feature = "client", feature = "server"))]
 pub use dispatch::Counters;

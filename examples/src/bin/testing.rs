@@ -1,7 +1,7 @@
 //! Testing a server: the real codec, both eras, no process, no port, no waiting.
 
 use serde_json::json;
-use turnbuckle::{Client, Revision, Server, ToolError, tool};
+use turnbuckle::{Revision, Server, ToolError, testing::TestClient, tool};
 
 /// Look up the capital of a country.
 #[tool]
@@ -19,7 +19,7 @@ fn server() -> Server {
 #[tokio::main]
 async fn main() -> turnbuckle::Result<()> {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-        let client = Client::builder().revision(revision).in_process(&server()).await?;
+        let client = TestClient::new(&server()).revision(revision).await?;
 
         let found = client.call_tool("capital", json!({"country": "Portugal"})).await?;
         assert_eq!(found.to_text(), "Lisbon");

@@ -25,6 +25,8 @@ const ROOMS: &[(&str, u8)] = &[
     ("ext", 5),
     // The one place that joins a client and a server.
     ("in_process", 6),
+    // What users test their servers with; the program itself has no use for it.
+    ("testing", 7),
 ];
 
 /// Code that decides and never waits, so that it can be tested without a runtime.

@@ -1,5 +1,5 @@
 //! Owns how this side answers what a server asks, and who sees its notifications.
-//! Does not own the questions of the modern era, which arrive as results.
+//! Does not own the questions of the modern era, which arrive as results: `input` does.
 
 use std::{
     fmt,
@@ -129,7 +129,8 @@ impl Answering {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pause(self: &Arc<Self>) -> Pause {
+    /// From now until what it gives is dropped, this side is answering.
+    pub(super) fn pause(self: &Arc<Self>) -> Pause {
         let mut state = self.lock();
         state.active += 1;
         state.since.get_or_insert_with(Instant::now);
@@ -155,7 +156,8 @@ impl Answering {
     }
 }
 
-struct Pause(Arc<Answering>);
+/// An answer that someone is working on.
+pub(super) struct Pause(Arc<Answering>);
 
 impl Drop for Pause {
     fn drop(&mut self) {

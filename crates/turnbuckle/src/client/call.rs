@@ -11,9 +11,13 @@ use std::{
 };
 
 use tokio::time::Instant;
-use turnbuckle_types::{Meta, Method, Progress, Raw, RequestId};
+use turnbuckle_types::{Era, Meta, Method, Progress, Raw, RequestId};
 
-use super::{Inner, clock::Deadlines};
+use super::{
+    Inner,
+    clock::Deadlines,
+    input::{self, Asked},
+};
 use crate::{
     dispatch::{Abandon, Event, Exchange, Outgoing},
     envelope::stamp::WantsProgress,
@@ -43,6 +47,8 @@ pub struct Call<T> {
     timeouts: super::Timeouts,
     on_progress: Option<OnProgress>,
     abandon: Abandon,
+    /// How often the server may ask before it answers; `None` if what it asks is handed on.
+    rounds: Option<usize>,
     decode: Decode<T>,
     /// The tool that is called, and headers of this one call.
     #[cfg(feature = "http")]
@@ -78,11 +84,20 @@ impl<T> Call<T> {
             timeouts: client.timeouts,
             on_progress: None,
             abandon: if abandonable { Abandon::Signal } else { Abandon::Silence },
+            rounds: None,
             decode,
             #[cfg(feature = "http")]
             about: About::default(),
             method,
         }
+    }
+
+    /// Has the server's questions answered, where the method may ask any in a result.
+    pub(super) fn answering(mut self) -> Call<T> {
+        let may_ask = Method::from_name(&self.method).is_some_and(|method| method.row().may_ask);
+        let modern = self.client.stamp.revision().era() == Era::Modern;
+        self.rounds = (may_ask && modern).then_some(input::ROUNDS);
+        self
     }
 
     #[cfg(feature = "http")]
@@ -130,6 +145,16 @@ impl<T> Call<T> {
         self
     }
 
+    /// How often a modern server may ask for input before it is an error: 10 times. Each time the
+    /// client's callbacks answer and the request is made again; the time that they take does not
+    /// count, all the rest is one call with one timeout.
+    pub fn max_rounds(mut self, rounds: usize) -> Call<T> {
+        if let Some(most) = &mut self.rounds {
+            *most = rounds;
+        }
+        self
+    }
+
     /// Adds an entry to the request's `_meta`.
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Raw>) -> Call<T> {
         self.meta.insert(key.into(), value.into());
@@ -137,7 +162,7 @@ impl<T> Call<T> {
     }
 
     /// Chooses the request's id. It reaches the server exactly as given; one that is in
-    /// flight is refused.
+    /// flight is refused. A request that is made again with answers gets a new one.
     pub fn request_id(mut self, id: impl Into<RequestId>) -> Call<T> {
         self.id = Some(id.into());
         self
@@ -200,7 +225,9 @@ impl<T> Call<T> {
     }
 
     async fn run(mut self) -> Result<T> {
-        let params = std::mem::replace(&mut self.params, Ok(String::new()))?;
+        let first = std::mem::replace(&mut self.params, Ok(String::new()))?;
+        let mut params = Cow::Borrowed(&*first);
+        let mut rounds = 0;
         let progress = self.wants_progress();
         let exchange = self.exchange(&params, progress);
         let mut running = self.running(exchange);
@@ -231,12 +258,34 @@ impl<T> Call<T> {
                     if let Err(error) = &result {
                         running.client.reconsider(error);
                     }
-                    return (running.decode)(&running.client, result?);
+                    let result = result?;
+                    let error = match (running.decode)(&running.client, result.clone()) {
+                        Ok(decoded) => return Ok(decoded),
+                        Err(error) => error,
+                    };
+                    let Some(asked) = self.asked(&result, rounds)? else { return Err(error) };
+                    params = Cow::Owned(running.answered(asked, &first).await?);
+                    rounds += 1;
+                    // 2026-07-28 basic/patterns/mrtr §Client Requirements: a request of its own.
+                    self.id = None;
+                    running.exchange = self.exchange(&params, progress);
+                    #[cfg(feature = "http")]
+                    (settled = false);
                 }
             }
             // A server that reports without end must not keep this task from anything else.
             tokio::task::consume_budget().await;
         }
+    }
+
+    /// What the server wants to know first, after so many rounds; `None` if that is nothing.
+    fn asked(&self, result: &Raw, rounds: usize) -> Result<Option<Asked>> {
+        let Some(most) = self.rounds else { return Ok(None) };
+        let asked = input::asked(&self.method, result)?;
+        if asked.is_some() && rounds >= most {
+            return Err(input::too_many(&self.method, most));
+        }
+        Ok(asked)
     }
 
     /// Whether a call was refused for the headers of its arguments.
@@ -305,6 +354,17 @@ impl<T> Running<T> {
             }
             self.check(Instant::now())?;
         }
+    }
+
+    /// Has the questions answered, while the clocks stand still: the params of the next round.
+    async fn answered(&mut self, asked: Asked, params: &str) -> Result<String> {
+        let client = self.client.clone();
+        let revision = client.stamp.revision();
+        let paused = client.answering.pause();
+        let params = asked.answered((&self.method, params), &client.callbacks, revision).await?;
+        drop(paused);
+        self.check(Instant::now())?;
+        Ok(params)
     }
 
     /// Lists the server's tools anew, in the time that this call has left.

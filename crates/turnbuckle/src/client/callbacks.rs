@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 use serde::Deserialize;
 use turnbuckle_types::{
     ClientCapabilities, CreateMessage, CreateMessageResult, Elicit, ElicitResult,
-    ElicitationCapability, Era, ListRoots, ListRootsResult, Method, Raw, Revision, Root,
+    ElicitationCapability, ListRoots, ListRootsResult, Method, Raw, Revision, Root,
     RootsCapability, RpcError, SamplingCapability, jsonrpc::Params,
 };
 
@@ -29,13 +29,9 @@ pub(super) struct Callbacks {
 }
 
 impl Callbacks {
-    /// What is declared to a server of this revision.
-    pub(super) fn declared(&self, revision: Revision) -> ClientCapabilities {
+    /// What is declared to a server, of whatever revision: the encoder knows what each has.
+    pub(super) fn declared(&self) -> ClientCapabilities {
         let mut declared = self.explicit.clone();
-        // There the questions are part of a result, and nothing answers those yet.
-        if revision.era() == Era::Modern {
-            return declared;
-        }
         if self.sampling.is_some() {
             declared.sampling.get_or_insert_with(SamplingCapability::new);
         }
@@ -65,12 +61,8 @@ impl Callbacks {
         if ![row.server, row.input].iter().flatten().any(|span| span.contains(revision)) {
             return None;
         }
-        let asked = || Asked {
-            method,
-            params: params.clone(),
-            revision,
-            declared: self.declared(revision),
-        };
+        let asked =
+            || Asked { method, params: params.clone(), revision, declared: self.declared() };
         Some(match method {
             Method::CreateMessage => Box::pin(asked().sampling(self.sampling.clone()?)),
             Method::Elicit => Box::pin(asked().elicitation(self.elicitation.clone()?)),
@@ -144,9 +136,11 @@ impl Asked {
 impl ClientBuilder {
     /// Lets servers use this client's model, and declares so: `sampling/createMessage`.
     ///
-    /// A server may offer the model tools only if [`capabilities`](ClientBuilder::capabilities)
-    /// say so (`sampling.tools`). An error goes to the server as it is. The future is dropped
-    /// when the server gives its question up; while it runs, no call of this client runs out of
+    /// In both eras: a legacy server asks while a call runs, a modern one answers a call with its
+    /// questions, and the call is made again with the answers. A server may offer the model tools only if [`capabilities`](ClientBuilder::capabilities)
+    /// say so (`sampling.tools`). An error goes to a legacy server as it is, and fails the call
+    /// of a modern one. The future is dropped when the server gives its question up, or the call
+    /// that it belongs to is dropped; while it runs, no call of this client runs out of
     /// time. This goes before [`on_request`](ClientBuilder::on_request).
     ///
     /// ```

@@ -188,7 +188,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Answers what a legacy server asks, other than `ping` and what a typed callback is for
+    /// Answers what a legacy server asks while a call runs, other than `ping` and what a typed callback is for
     /// (`on_sampling`, `on_elicitation`, `roots`). The future is dropped when the server gives
     /// the question up; while it runs, no call of this client runs out of time.
     pub fn on_request<F, Fut>(mut self, answer: F) -> ClientBuilder
@@ -345,6 +345,7 @@ impl ClientBuilder {
             server,
             timeouts: self.timeouts,
             answering,
+            callbacks: self.callbacks,
             child,
             #[cfg(feature = "http")]
             repeated: (kind == Kind::Http && era == Era::Modern).then(Default::default),
@@ -354,7 +355,7 @@ impl ClientBuilder {
     }
 
     pub(super) fn stamp(&self, revision: Revision) -> Stamp {
-        Stamp::new(revision, &self.info, &self.callbacks.declared(revision))
+        Stamp::new(revision, &self.info, &self.callbacks.declared())
     }
 }
 

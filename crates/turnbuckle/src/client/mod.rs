@@ -12,6 +12,8 @@ mod failure;
 mod form;
 #[cfg(feature = "http")]
 mod http;
+mod input;
+mod listed;
 mod listen;
 mod negotiate;
 mod open;
@@ -19,7 +21,6 @@ mod open;
 mod prior;
 #[cfg(feature = "http")]
 mod repeated;
-mod tools;
 mod verbs;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -29,10 +30,10 @@ use turnbuckle_types::{Implementation, Revision, ServerCapabilities};
 pub use answer::ServerRequest;
 pub use call::Call;
 pub use connect::{ClientBuilder, IntoSpawn};
+pub use listed::{Listed, Tools};
 pub use listen::{Happened, Listening, Watch};
 #[cfg(feature = "http")]
 pub use prior::Prior;
-pub use tools::Tools;
 
 use crate::{
     dispatch::{Counters, Transport},
@@ -40,6 +41,7 @@ use crate::{
     transport::child::{ChildHandle, ExitReport},
 };
 use answer::Answering;
+use callbacks::Callbacks;
 
 /// A connection to a server: cheap to clone, shared by everyone who calls.
 ///
@@ -68,6 +70,8 @@ struct Inner {
     server: ServerFacts,
     timeouts: Timeouts,
     answering: Arc<Answering>,
+    /// Who answers what comes as a result.
+    callbacks: Callbacks,
     child: Option<ChildHandle>,
     /// `None` on wires that have no headers.
     #[cfg(feature = "http")]

@@ -190,7 +190,7 @@ impl ClientBuilder {
         offered: Revision,
         mut probe: Option<Exchange>,
     ) -> Result<(Stamp, ServerFacts)> {
-        let declared = self.callbacks.declared(offered);
+        let declared = self.callbacks.declared();
         let params = Initialize::new(offered.as_str(), declared, self.info.clone());
         let mut initialize = transport.open(opening(Method::Initialize, text(&params, offered)));
         let deadline = tokio::time::Instant::now() + self.connect_timeout;

@@ -2,12 +2,15 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 use turnbuckle_types::{
-    CallToolResult, Discover, DiscoverResult, Encode, ListTools, ListToolsResult, Method, Ping,
-    Raw, ResultType, Revision, jsonrpc, write_at,
+    CallToolResult, Complete, CompleteResult, CompletionArgument, CompletionReference, Discover,
+    DiscoverResult, Encode, GetPromptResult, ListPrompts, ListPromptsResult, ListResourceTemplates,
+    ListResourceTemplatesResult, ListResources, ListResourcesResult, ListTools, ListToolsResult,
+    Method, Ping, Prompt, Raw, ReadResource, ReadResourceResult, Resource, ResourceTemplate,
+    ResultType, Revision, jsonrpc, write_at,
 };
 
 use super::{
-    Call, Client, Tools,
+    Call, Client, Listed, Tools,
     call::{Decode, undecodable},
 };
 use crate::{
@@ -19,7 +22,8 @@ impl Client {
     /// Calls a tool. `arguments` is anything that encodes to an object; `()` for none.
     ///
     /// A tool that fails returns a result with `is_error`, not an error: the model is meant
-    /// to read it. Dropping the future cancels the call on the server.
+    /// to read it. A modern server that asks for input first is answered by this client's
+    /// callbacks. Dropping the future cancels the call on the server, or what is being asked.
     pub fn call_tool(&self, name: &str, arguments: impl Serialize) -> Call<CallToolResult> {
         let params = call_params(name, &arguments);
         let call = Call::new(&self.0, Method::CallTool.as_str(), params, |_, raw| {
@@ -27,7 +31,7 @@ impl Client {
         });
         #[cfg(feature = "http")]
         let call = call.about_tool(name);
-        call
+        call.answering()
     }
 
     /// Asks for the first page of the server's tools. Dropping the future cancels it.
@@ -57,7 +61,115 @@ impl Client {
 
     /// All tools of the server, page by page as they are asked for.
     pub fn tools(&self) -> Tools {
-        Tools::new(self.clone())
+        Listed::tools(self)
+    }
+
+    /// Reads a resource. A modern server that asks for input first is answered by this client's
+    /// callbacks. Dropping the future cancels it.
+    pub fn read_resource(&self, uri: impl Into<String>) -> Call<ReadResourceResult> {
+        self.verb(Method::ReadResource, &ReadResource::new(uri), |_, raw| {
+            complete::<ReadResourceResult>(Method::ReadResource, &raw, |result| {
+                result.result_type.as_ref()
+            })
+        })
+    }
+
+    /// Has a prompt rendered. `arguments` is anything that encodes to an object of strings; `()`
+    /// for none. A modern server that asks for input first is answered by this client's
+    /// callbacks. Dropping the future cancels it.
+    pub fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Call<GetPromptResult> {
+        let params = call_params(name, &arguments);
+        let call = Call::new(&self.0, Method::GetPrompt.as_str(), params, |_, raw| {
+            complete::<GetPromptResult>(Method::GetPrompt, &raw, |result| {
+                result.result_type.as_ref()
+            })
+        });
+        call.answering()
+    }
+
+    /// Asks how an argument of a prompt or of a resource template may go on, from what was typed
+    /// so far. Dropping the future cancels it.
+    ///
+    /// ```no_run
+    /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
+    /// use turnbuckle::types::PromptReference;
+    /// let found = client.complete(PromptReference::new("review"), "language", "ru").await?;
+    /// println!("{:?}", found.completion.values);
+    /// # Ok(()) }
+    /// ```
+    pub fn complete(
+        &self,
+        reference: impl Into<CompletionReference>,
+        argument: impl Into<String>,
+        typed: impl Into<String>,
+    ) -> Call<CompleteResult> {
+        let params = Complete::new(reference, CompletionArgument::new(argument, typed));
+        self.verb(Method::Complete, &params, |_, raw| {
+            complete::<CompleteResult>(Method::Complete, &raw, |result| result.result_type.as_ref())
+        })
+    }
+
+    /// Asks for the first page of the server's resources. Dropping the future cancels it.
+    pub fn list_resources(&self) -> Call<ListResourcesResult> {
+        self.list_resources_from(None)
+    }
+
+    pub(super) fn list_resources_from(&self, cursor: Option<String>) -> Call<ListResourcesResult> {
+        let mut params = ListResources::new();
+        params.cursor = cursor;
+        self.verb(Method::ListResources, &params, |_, raw| {
+            complete::<ListResourcesResult>(Method::ListResources, &raw, |result| {
+                result.result_type.as_ref()
+            })
+        })
+    }
+
+    /// All resources of the server, page by page as they are asked for.
+    pub fn resources(&self) -> Listed<Resource> {
+        Listed::resources(self)
+    }
+
+    /// Asks for the first page of the server's resource templates. Dropping the future cancels it.
+    pub fn list_resource_templates(&self) -> Call<ListResourceTemplatesResult> {
+        self.list_templates_from(None)
+    }
+
+    pub(super) fn list_templates_from(
+        &self,
+        cursor: Option<String>,
+    ) -> Call<ListResourceTemplatesResult> {
+        let mut params = ListResourceTemplates::new();
+        params.cursor = cursor;
+        self.verb(Method::ListResourceTemplates, &params, |_, raw| {
+            complete::<ListResourceTemplatesResult>(Method::ListResourceTemplates, &raw, |result| {
+                result.result_type.as_ref()
+            })
+        })
+    }
+
+    /// All resource templates of the server, page by page as they are asked for.
+    pub fn resource_templates(&self) -> Listed<ResourceTemplate> {
+        Listed::templates(self)
+    }
+
+    /// Asks for the first page of the server's prompts. Dropping the future cancels it.
+    pub fn list_prompts(&self) -> Call<ListPromptsResult> {
+        self.list_prompts_from(None)
+    }
+
+    pub(super) fn list_prompts_from(&self, cursor: Option<String>) -> Call<ListPromptsResult> {
+        let mut params = ListPrompts::new();
+        params.cursor = cursor;
+        self.verb(Method::ListPrompts, &params, |_, raw| {
+            complete::<ListPromptsResult>(Method::ListPrompts, &raw, |result| {
+                result.result_type.as_ref()
+            })
+        })
+    }
+
+    /// All prompts of the server, page by page as they are asked for.
+    pub fn prompts(&self) -> Listed<Prompt> {
+        Listed::prompts(self)
     }
 
     /// Asks whether the server is there. The modern era has no ping: there it fails at
@@ -125,7 +237,7 @@ impl Client {
         } else {
             Err(lacking(method, revision))
         };
-        Call::new(&self.0, method.as_str(), params, decode)
+        Call::new(&self.0, method.as_str(), params, decode).answering()
     }
 }
 

@@ -19,7 +19,7 @@ fn everything() -> ClientBuilder {
 }
 
 fn declared(builder: &ClientBuilder, revision: Revision) -> Value {
-    Raw::at(&builder.callbacks.declared(revision), revision).decode().unwrap()
+    Raw::at(&builder.callbacks.declared(), revision).decode().unwrap()
 }
 
 fn params(params: &Value) -> Params {
@@ -48,6 +48,7 @@ fn a_callback_declares_its_capability_in_the_shape_of_each_revision() {
     let all = everything();
     let new = json!({"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}});
     assert_eq!(declared(&all, Revision::V2025_11_25), new);
+    assert_eq!(declared(&all, Revision::LATEST), new);
     let middle = json!({"roots": {}, "sampling": {}, "elicitation": {}});
     assert_eq!(declared(&all, Revision::V2025_06_18), middle);
     for old in [Revision::V2025_03_26, Revision::V2024_11_05] {

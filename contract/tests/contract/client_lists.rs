@@ -1,0 +1,123 @@
+//! What a client asks about resources, prompts and completions, and how it turns pages. Its server
+//! is a script.
+
+use serde_json::{Value, json};
+use turnbuckle::{
+    Client, ErrorKind,
+    types::{Era, PromptReference, ResourceTemplateReference},
+};
+
+use crate::{
+    raw::{Peer, client, in_both_eras},
+    web::launch,
+};
+
+in_both_eras! {
+    every_list_is_read_page_by_page,
+    a_list_that_does_not_end_is_left_by_name,
+    an_argument_is_completed,
+    a_resource_is_read_and_a_prompt_rendered,
+}
+
+/// The names of all that the client lists of a kind.
+async fn all(kind: &str, client: &Client) -> Vec<String> {
+    match kind {
+        "tools" => client.tools().all().await.unwrap().into_iter().map(|one| one.name).collect(),
+        "resources" => {
+            client.resources().all().await.unwrap().into_iter().map(|one| one.name).collect()
+        }
+        "resourceTemplates" => {
+            let all = client.resource_templates().all().await.unwrap();
+            all.into_iter().map(|one| one.name).collect()
+        }
+        _ => client.prompts().all().await.unwrap().into_iter().map(|one| one.name).collect(),
+    }
+}
+
+/// One entry that is enough of every kind.
+fn entry(name: &str) -> Value {
+    json!({"name": name, "uri": "a://b", "uriTemplate": "a://{b}", "inputSchema": {"type": "object"}})
+}
+
+async fn page(peer: &mut Peer, method: &str, cursor: Value, result: Value) {
+    let request = peer.read().await;
+    assert_eq!((&request["method"], &request["params"]["cursor"]), (&json!(method), &cursor));
+    peer.answer(&request, result).await;
+}
+
+async fn every_list_is_read_page_by_page(era: Era) {
+    let (mut peer, client) = client(era).await;
+    for (kind, method) in [
+        ("tools", "tools/list"),
+        ("resources", "resources/list"),
+        ("resourceTemplates", "resources/templates/list"),
+        ("prompts", "prompts/list"),
+    ] {
+        let ours = client.clone();
+        let listing = tokio::spawn(async move { all(kind, &ours).await });
+        let first = json!({kind: [entry("a"), entry("b")], "nextCursor": "2"});
+        page(&mut peer, method, Value::Null, first).await;
+        page(&mut peer, method, json!("2"), json!({kind: [], "nextCursor": ""})).await;
+        page(&mut peer, method, json!(""), json!({kind: [entry("c")]})).await;
+        assert_eq!(listing.await.unwrap(), ["a", "b", "c"], "{kind}");
+    }
+}
+
+async fn a_list_that_does_not_end_is_left_by_name(era: Era) {
+    let (mut peer, client) = client(era).await;
+    let ours = client.clone();
+    let listing = tokio::spawn(async move { ours.prompts().all().await });
+    for cursor in [Value::Null, json!("x")] {
+        let result = json!({"prompts": [], "nextCursor": "x"});
+        page(&mut peer, "prompts/list", cursor, result).await;
+    }
+    let error = listing.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+    assert!(error.to_string().contains("prompts"), "{error}");
+    let listing = tokio::spawn(async move { client.resources().max_pages(1).all().await });
+    let result = json!({"resources": [], "nextCursor": "x"});
+    page(&mut peer, "resources/list", Value::Null, result).await;
+    let error = listing.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    assert!(error.to_string().contains("resources"), "{error}");
+}
+
+async fn an_argument_is_completed(era: Era) {
+    let (mut peer, client) = client(era).await;
+    let prompt = client.complete(PromptReference::new("review"), "language", "ru");
+    let resource = client.complete(ResourceTemplateReference::new("a://{b}"), "b", "");
+    for (call, reference, argument) in [
+        (prompt, json!({"type": "ref/prompt", "name": "review"}), json!(["language", "ru"])),
+        (resource, json!({"type": "ref/resource", "uri": "a://{b}"}), json!(["b", ""])),
+    ] {
+        let call = launch(call);
+        let request = peer.read().await;
+        assert_eq!(request["method"], "completion/complete");
+        assert_eq!(request["params"]["ref"], reference);
+        let given = &request["params"]["argument"];
+        assert_eq!(json!([given["name"], given["value"]]), argument);
+        peer.answer(&request, json!({"completion": {"values": ["rust", "ruby"]}})).await;
+        assert_eq!(call.await.unwrap().unwrap().completion.values, ["rust", "ruby"]);
+    }
+}
+
+async fn a_resource_is_read_and_a_prompt_rendered(era: Era) {
+    let (mut peer, client) = client(era).await;
+    let read = launch(client.read_resource("a://b"));
+    let request = peer.read().await;
+    assert_eq!(
+        (&request["method"], &request["params"]["uri"]),
+        (&json!("resources/read"), &json!("a://b"))
+    );
+    peer.answer(&request, json!({"contents": [{"uri": "a://b", "text": "hello"}]})).await;
+    assert_eq!(read.await.unwrap().unwrap().contents[0].uri(), "a://b");
+    let rendered = launch(client.get_prompt("p", ()));
+    let request = peer.read().await;
+    assert_eq!(
+        (&request["method"], &request["params"]["name"]),
+        (&json!("prompts/get"), &json!("p"))
+    );
+    assert!(request["params"].get("arguments").is_none(), "{request}");
+    peer.answer(&request, json!({"messages": []})).await;
+    assert!(rendered.await.unwrap().unwrap().messages.is_empty());
+}
