@@ -26,6 +26,7 @@ mod seal;
 mod server;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod trace;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod transport;
 
@@ -44,18 +45,21 @@ pub use limits::Limits;
 pub use principal::Principal;
 #[cfg(all(feature = "http", feature = "server"))]
 pub use seal::KeyRing;
+#[cfg(feature = "logs")]
+pub use server::ForwardLogs;
 #[cfg(feature = "server")]
 pub use server::{
-    Amount, Args, Arguments, Audio, BlockingFn, Change, Changes, Ctx, Extension, Failure, FromCall,
-    Group, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply, IntoResource, IntoTemplate,
-    IntoTool, Invocation, Json, Listeners, MemoryBus, NotFound, PathError, PathSegment, Prompt,
-    RawArgs, Report, Resource, SafePath, Server, Serves, Serving, State, Streaming,
-    SubscriptionBus, Template, TemplateError, TextValue, Tool, ToolError, Typed, UriTemplate,
-    Variables, blocking_prompt, blocking_resource, blocking_template, blocking_tool, prompt,
-    resource, safe_join, schema, template, tool,
+    Amount, Args, Arguments, Audio, BlockingFn, Change, Changes, Ctx, Ended, Extension, Failure,
+    Finished, FromCall, Group, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply, IntoResource,
+    IntoTemplate, IntoTool, Invocation, Json, Listeners, MemoryBus, Metrics, NotFound, PathError,
+    PathSegment, Prompt, RawArgs, Report, Resource, SafePath, Server, Serves, Serving, Started,
+    State, Streaming, SubscriptionBus, Template, TemplateError, TextValue, Tool, ToolError, Typed,
+    UriTemplate, Variables, blocking_prompt, blocking_resource, blocking_template, blocking_tool,
+    layer, prompt, resource, safe_join, schema, template, tool,
 };
 #[cfg(all(feature = "http", feature = "server"))]
 pub use server::{Header, HttpHeader};
+pub use trace::{InvalidTraceParent, TraceContext, TraceParent};
 #[cfg(all(feature = "client", feature = "http"))]
 pub use transport::http::client::{PostBody, Redirects};
 #[cfg(all(feature = "http", feature = "server"))]

@@ -16,6 +16,7 @@ const ROOMS: &[(&str, u8)] = &[
     ("error", 0),
     ("limits", 0),
     ("seal", 0),
+    ("trace", 0),
     ("envelope", 1),
     ("dispatch", 2),
     ("transport", 3),

@@ -142,6 +142,18 @@ pub(crate) enum Reply {
     Never,
 }
 
+#[cfg(feature = "server")]
+impl Reply {
+    /// The same, for whoever waits for it.
+    pub(crate) fn into_outcome(self) -> BoxFuture<'static, Outcome> {
+        match self {
+            Reply::Now(outcome) => Box::pin(std::future::ready(outcome)),
+            Reply::Later(running) => running,
+            Reply::Never => Box::pin(std::future::pending()),
+        }
+    }
+}
+
 /// A request to be sent.
 #[derive(Debug)]
 pub(crate) struct Outgoing {

@@ -10,7 +10,10 @@ use turnbuckle_types::{
     write_at,
 };
 
-use super::{Server, catalogue::Catalogue, changes::Changes, extract::States, listing::listed};
+use super::{
+    Server, around::Around, catalogue::Catalogue, changes::Changes, extract::States,
+    listing::listed,
+};
 
 /// A server that was found sound.
 pub(super) struct App {
@@ -19,6 +22,8 @@ pub(super) struct App {
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) states: Arc<States>,
     pub(super) changes: Changes,
+    /// What stands around every request.
+    pub(super) around: Around,
     /// What is advertised, and so what a client may listen to.
     pub(super) capabilities: ServerCapabilities,
     /// How many streams may listen at once.
@@ -41,6 +46,7 @@ impl App {
             catalogue: Arc::new(catalogue),
             states: Arc::new(server.states.clone()),
             changes: server.changes.clone(),
+            around: server.around.clone(),
             listeners: server.limits.listeners,
             lists: Default::default(),
             tail: tail(&server.info),

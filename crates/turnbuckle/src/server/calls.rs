@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use turnbuckle_types::{
     CallToolResult, Complete, CompleteResult, Completion, CompletionReference, ContentBlock,
-    Encode, GetPrompt, GetPromptResult, Meta, Raw, ReadResource, ReadResourceResult,
+    Encode, GetPrompt, GetPromptResult, Meta, Method, Raw, ReadResource, ReadResourceResult,
     ResourceContents, RpcError, jsonrpc::Params,
 };
 
@@ -14,7 +14,8 @@ use super::{
     catalogue::Found,
     context::Ctx,
     extract::{Arguments, Invocation},
-    offer::{Check, Completer, Completers, Offer, Tool},
+    layer::{Request, Stack},
+    offer::{Check, Completer, Completers, Offer, Prompt, Tool},
     reply::{Fails, Failure, not_found},
     run::run,
     uri::TextValue,
@@ -71,7 +72,26 @@ pub(super) fn call_tool(visit: Visit) -> Result<Reply, RpcError> {
         // 2026-07-28 transports/streamable-http §Server Behavior for Custom Headers.
         tool.repeated.check(arguments.as_str(), &head.headers)?;
     }
-    Ok(Reply::Later(Box::pin(run_tool(visit, tool, arguments))))
+    if tool.offer.layers.is_empty() {
+        return Ok(Reply::Later(Box::pin(run_tool(visit, tool, arguments))));
+    }
+    let (layers, name) = (tool.offer.layers.clone(), tool.name().to_owned());
+    let run = move |visit| Reply::Later(Box::pin(run_tool(visit, tool, arguments)));
+    Ok(through(&layers, (Method::CallTool, name), visit, run))
+}
+
+/// Takes a request through the layers that stand around an offer, and then to what answers it.
+fn through(
+    layers: &Stack,
+    (method, name): (Method, String),
+    visit: Visit,
+    answer: impl FnOnce(Visit) -> Reply + Send + 'static,
+) -> Reply {
+    if layers.is_empty() {
+        return answer(visit);
+    }
+    let request = Request::of(&visit, method.as_str().into(), Some(name));
+    Reply::Later(layers.run(request, move |_| answer(visit).into_outcome()))
 }
 
 async fn run_tool(visit: Visit, tool: Arc<Tool>, arguments: Raw) -> Outcome {
@@ -118,15 +138,19 @@ pub(super) fn get_prompt(visit: Visit) -> Result<Reply, RpcError> {
         RpcError::invalid_params(format!("there is no prompt named `{}`", asked.name))
     })?;
     let call = visit.call(as_text(asked.arguments.unwrap_or_default()));
-    Ok(Reply::Later(Box::pin(async move {
-        let Visit { app, ctx, permit, .. } = visit;
-        let replied = run(&prompt.offer, call, permit).await;
-        let mut result: GetPromptResult = settled(replied, &ctx, prompt.name())?;
-        if result.description.is_none() {
-            result.description.clone_from(&prompt.spec.description);
-        }
-        Ok(encode(&app, &ctx, result, 0, |result| &mut result.meta))
-    })))
+    let layers = prompt.offer.layers.clone();
+    let answer = move |visit| Reply::Later(Box::pin(run_prompt(visit, prompt, call)));
+    Ok(through(&layers, (Method::GetPrompt, asked.name), visit, answer))
+}
+
+async fn run_prompt(visit: Visit, prompt: Arc<Prompt>, call: Invocation) -> Outcome {
+    let Visit { app, ctx, permit, .. } = visit;
+    let replied = run(&prompt.offer, call, permit).await;
+    let mut result: GetPromptResult = settled(replied, &ctx, prompt.name())?;
+    if result.description.is_none() {
+        result.description.clone_from(&prompt.spec.description);
+    }
+    Ok(encode(&app, &ctx, result, 0, |result| &mut result.meta))
 }
 
 pub(super) fn read_resource(visit: Visit) -> Result<Reply, RpcError> {
@@ -138,17 +162,25 @@ pub(super) fn read_resource(visit: Visit) -> Result<Reply, RpcError> {
         Found::Template(_, variables) => variables.clone().into_texts(),
     };
     let call = visit.call(Arguments::Text(variables));
-    Ok(Reply::Later(Box::pin(async move {
-        let Visit { app, ctx, permit, .. } = visit;
-        let (offer, mime_type) = match &found {
-            Found::Resource(resource) => (&resource.offer, &resource.spec.mime_type),
-            Found::Template(template, _) => (&template.offer, &template.spec.mime_type),
-        };
-        let replied = run(offer, call, permit).await;
-        let mut result: ReadResourceResult = settled(replied, &ctx, &uri)?;
-        result.contents.iter_mut().for_each(|contents| complete(contents, &uri, mime_type));
-        Ok(encode(&app, &ctx, result, 0, |result| &mut result.meta))
-    })))
+    let layers = match &found {
+        Found::Resource(resource) => resource.offer.layers.clone(),
+        Found::Template(template, _) => template.offer.layers.clone(),
+    };
+    let name = uri.clone();
+    let answer = move |visit| Reply::Later(Box::pin(run_resource(visit, found, uri, call)));
+    Ok(through(&layers, (Method::ReadResource, name), visit, answer))
+}
+
+async fn run_resource(visit: Visit, found: Found, uri: String, call: Invocation) -> Outcome {
+    let Visit { app, ctx, permit, .. } = visit;
+    let (offer, mime_type) = match &found {
+        Found::Resource(resource) => (&resource.offer, &resource.spec.mime_type),
+        Found::Template(template, _) => (&template.offer, &template.spec.mime_type),
+    };
+    let replied = run(offer, call, permit).await;
+    let mut result: ReadResourceResult = settled(replied, &ctx, &uri)?;
+    result.contents.iter_mut().for_each(|contents| complete(contents, &uri, mime_type));
+    Ok(encode(&app, &ctx, result, 0, |result| &mut result.meta))
 }
 
 /// Fills in what the handler left to the request and the registration.
@@ -169,33 +201,48 @@ fn complete(contents: &mut ResourceContents, uri: &str, mime_type: &Option<Strin
 pub(super) fn complete_argument(visit: Visit) -> Result<Reply, RpcError> {
     let asked: Complete = decode(&visit.params)?;
     let catalogue = &visit.app.catalogue;
-    let completers = match &asked.reference {
+    let found: Option<(&Completers, &Stack)> = match &asked.reference {
         CompletionReference::Prompt(prompt) => {
-            catalogue.prompt(&prompt.name).map(|prompt| &prompt.completers)
+            catalogue.prompt(&prompt.name).map(|found| (&found.completers, &found.offer.layers))
         }
         CompletionReference::Resource(template) => {
-            catalogue.template(&template.uri).map(|template| &template.completers)
+            catalogue.template(&template.uri).map(|found| (&found.completers, &found.offer.layers))
         }
         _ => None,
     };
     let unknown = || RpcError::invalid_params("`params.ref` is nothing that this server offers");
-    let completers: &Completers = completers.ok_or_else(unknown)?;
-    let typed = asked.argument.value;
+    let (completers, layers) = found.ok_or_else(unknown)?;
     if !completers.knows(&asked.argument.name) {
         let message = format!("there is no argument named `{}`", asked.argument.name);
         return Err(RpcError::invalid_params(message));
     }
-    match completers.find(&asked.argument.name).cloned() {
-        None => Ok(Reply::Now(Ok(suggested(&visit.app, &visit.ctx, Completion::new([]))))),
+    let (completer, layers) = (completers.find(&asked.argument.name).cloned(), layers.clone());
+    let about = (Method::Complete, completed(&asked.reference).to_owned());
+    Ok(through(&layers, about, visit, move |visit| suggest(visit, completer, asked)))
+}
+
+/// What it is whose argument is completed.
+pub(super) fn completed(reference: &CompletionReference) -> &str {
+    match reference {
+        CompletionReference::Prompt(prompt) => &prompt.name,
+        CompletionReference::Resource(template) => &template.uri,
+        _ => "",
+    }
+}
+
+fn suggest(visit: Visit, completer: Option<Completer>, asked: Complete) -> Reply {
+    let typed = asked.argument.value;
+    match completer {
+        None => Reply::Now(Ok(suggested(&visit.app, &visit.ctx, Completion::new([])))),
         Some(Completer::Values(values)) => {
             let matching = values.iter().filter(|value| begins(value, &typed)).cloned();
             let completion = Completion::new(matching.collect::<Vec<_>>());
-            Ok(Reply::Now(Ok(suggested(&visit.app, &visit.ctx, completion))))
+            Reply::Now(Ok(suggested(&visit.app, &visit.ctx, completion)))
         }
         Some(Completer::Handler(offer)) => {
             let known = asked.context.and_then(|context| context.arguments).unwrap_or_default();
             let call = Invocation { typed: Some(typed), ..visit.call(as_text(known)) };
-            Ok(Reply::Later(Box::pin(run_completer(visit, offer, call))))
+            Reply::Later(Box::pin(run_completer(visit, offer, call)))
         }
     }
 }
@@ -265,7 +312,7 @@ fn size_hint(result: &CallToolResult) -> usize {
 }
 
 /// The text of a JSON string.
-fn text(raw: &Raw) -> Option<std::borrow::Cow<'_, str>> {
+pub(super) fn text(raw: &Raw) -> Option<std::borrow::Cow<'_, str>> {
     let inner = raw.as_str().strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {
         return raw.decode::<String>().ok().map(Into::into);

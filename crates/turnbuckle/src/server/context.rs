@@ -14,14 +14,21 @@ use turnbuckle_types::{
     ClientCapabilities, Implementation, LogLevel, Meta, Method, Raw, RequestId, Revision,
 };
 
-use super::{extract::States, legacy::Opened, say};
+use super::{
+    extract::States,
+    layer::{Question, Questions},
+    legacy::Opened,
+    observe::Carry,
+    say,
+};
 #[cfg(feature = "http")]
 use crate::dispatch::Head;
 use crate::{
-    dispatch::{Came, Outgoing, duplex::Replies},
+    dispatch::{BoxFuture, Came, Outgoing, duplex::Replies},
     envelope::question::{lacking, written_at},
     error::{Error, ErrorKind, Result},
     principal::Principal,
+    trace::TraceContext,
 };
 
 /// The request that a handler answers: who asks, and how to talk back meanwhile.
@@ -56,9 +63,13 @@ pub(super) struct Inner {
     pub(super) came: Came,
     /// What is true of all requests of its connection.
     pub(super) connection: Arc<Connection>,
+    /// What stands around the questions that its handler asks.
+    pub(super) questions: Questions,
     pub(super) cancelled: AtomicBool,
     pub(super) cancel: Notify,
     pub(super) said: Mutex<Said>,
+    /// Where layers stand around a handler that panics, they see an error instead.
+    pub(super) panicked: AtomicBool,
 }
 
 /// What a connection was given when it began.
@@ -75,6 +86,8 @@ pub(super) struct Connection {
 pub(super) struct Said {
     pub(super) progress: Option<f64>,
     pub(super) meta: Meta,
+    /// What layers have added for those further in.
+    pub(super) added: States,
 }
 
 impl Ctx {
@@ -114,8 +127,20 @@ impl Ctx {
         self.said().meta.insert(key.into(), value.into());
     }
 
-    /// A value that came with the request: an extension of the HTTP request, or of the connection.
+    /// The trace that the request belongs to, as its `_meta` says. What the server asks its client
+    /// meanwhile carries it on.
+    pub fn trace(&self) -> TraceContext {
+        TraceContext::from_meta(&self.0.meta)
+    }
+
+    /// A value that came with the request: one that a [layer](crate::layer) has added, an extension
+    /// of the HTTP request, or of the connection.
     pub fn extension<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
+        // Copied first: what clones a value is not run under a lock.
+        let added = self.said().added.clone();
+        if let Some(added) = added.get() {
+            return Some(added);
+        }
         let Inner { connection, .. } = &*self.0;
         #[cfg(feature = "http")]
         for head in self.0.came.head().into_iter().chain(&connection.head) {
@@ -144,7 +169,7 @@ impl Ctx {
     }
 
     /// Whether the request came on a wire that is one client's own.
-    fn is_local(&self) -> bool {
+    pub(super) fn is_local(&self) -> bool {
         #[cfg(feature = "http")]
         if self.0.came.head().is_some() || self.0.connection.head.is_some() {
             return false;
@@ -203,8 +228,27 @@ impl Ctx {
         let params = self
             .question(method, params)
             .map_err(|why| Error::refused(format!("`{method}` can't be sent: {why}")))?;
-        let params = if params == Raw::null() { String::new() } else { params.as_str().to_owned() };
-        self.0.replies.ask(Outgoing::new(method.to_owned(), params)).done().await
+        let trace = self.trace();
+        let params = if trace.is_empty() { params } else { trace.carried_in(params) };
+        if self.0.questions.is_empty() {
+            return self.put(method.to_owned(), &params).await;
+        }
+        let question = Question::new(self.clone(), method.to_owned(), params);
+        let put = |question: Question| -> BoxFuture<'static, _> {
+            let (ctx, method) = (question.ctx().clone(), question.method().to_owned());
+            Box::pin(async move { Ok(ctx.put(method, &question.into_params()).await?) })
+        };
+        self.0.questions.run(question, put).await.map_err(|error| match error.downcast() {
+            Ok(error) => *error,
+            Err(error) => Error::refused(format!("`{method}` was not asked")).with_source(error),
+        })
+    }
+
+    /// Puts a question to the client, now that nothing stands before it.
+    async fn put(&self, method: String, params: &Raw) -> Result<Raw> {
+        let params =
+            if *params == Raw::null() { String::new() } else { params.as_str().to_owned() };
+        self.0.replies.ask(Outgoing::new(method, params)).done().await
     }
 
     /// The params of a question as they are sent, or why it can't be put to this client.
@@ -259,7 +303,7 @@ impl Ctx {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> T {
-        match tokio::spawn(work).await {
+        match tokio::spawn(Carry::here().future(work)).await {
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(payload) => std::panic::resume_unwind(payload),
@@ -267,6 +311,15 @@ impl Ctx {
                 Err(_) => std::future::pending().await,
             },
         }
+    }
+
+    /// Notes that the handler panicked, for whoever tells of its end.
+    pub(super) fn panicked(&self) {
+        self.0.panicked.store(true, Ordering::Release);
+    }
+
+    pub(super) fn has_panicked(&self) -> bool {
+        self.0.panicked.load(Ordering::Acquire)
     }
 
     pub(super) fn said(&self) -> MutexGuard<'_, Said> {
@@ -303,9 +356,11 @@ impl Ctx {
             replies: Replies::nowhere(),
             came: Came::default(),
             connection: Arc::default(),
+            questions: Questions::default(),
             cancelled: false.into(),
             cancel: Notify::new(),
             said: Mutex::default(),
+            panicked: false.into(),
         }))
     }
 }

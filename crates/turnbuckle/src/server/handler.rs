@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{
     extract::{Description, FromCall, Invocation},
+    observe::Carry,
     reply::{Failure, IntoReply},
 };
 use crate::dispatch::BoxFuture;
@@ -103,7 +104,8 @@ impl<R, M: 'static, F: BlockingFn<R, M>> Handle<R> for Blocking<M, F> {
 async fn on_a_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    match tokio::task::spawn_blocking(work).await {
+    let carry = Carry::here();
+    match tokio::task::spawn_blocking(move || carry.run(work)).await {
         Ok(value) => Ok(value),
         Err(error) => match error.try_into_panic() {
             Ok(payload) => std::panic::resume_unwind(payload),

@@ -88,13 +88,13 @@ impl Server {
         }
         Ok(Arc::new(move |head| {
             let connection = Connection { head: Some(head), ..Connection::default() };
-            Arc::new(Kernel::new(app.clone(), served.clone()).with(connection))
+            Kernel::new(app.clone(), served.clone()).with(connection).shared()
         }))
     }
 
     fn host(&self) -> Result<Arc<dyn Host>> {
         let (app, served) = (self.app()?, self.serves.revisions());
-        let stateless = Arc::new(Kernel::new(app.clone(), served.clone()));
+        let stateless = Kernel::new(app.clone(), served.clone()).shared();
         Ok(Arc::new(Hosted { app, served, stateless }))
     }
 }
@@ -130,7 +130,7 @@ impl Host for Hosted {
         let handshake = legacy::Handshake::restored(opened, record.log_level);
         // What declares a revision of its own is no part of a session.
         let (app, served) = (self.app.clone(), serves::legacy(&self.served));
-        Arc::new(Kernel::restored(app, served, handshake, record.subscriptions))
+        Kernel::restored(app, served, handshake, record.subscriptions).shared()
     }
 }
 

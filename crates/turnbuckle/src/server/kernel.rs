@@ -1,15 +1,17 @@
 //! Owns the way of one request: which method, which params, which handler.
 //! Does not own the handlers, nor how their answers travel.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use turnbuckle_types::{
     EmptyResult, Initialize, ListTools, Listen, LogLevel, Meta, Method, Raw, Revision, RpcError,
-    SetLevel, Subscribe, Unsubscribe, jsonrpc::Fault,
+    SetLevel, Subscribe, Unsubscribe,
+    jsonrpc::{Fault, Params, Text},
 };
 
 use super::{
     app::App,
+    around,
     calls::{self, Visit},
     context::{Connection, Ctx, Inner},
     legacy::{Handshake, Opened},
@@ -29,6 +31,8 @@ use crate::{dispatch::Came, envelope::ladder::ladder};
 
 /// Serves one connection.
 pub(super) struct Kernel {
+    /// Itself, for what outlives the moment in which it is asked.
+    me: Weak<Kernel>,
     app: Arc<App>,
     /// The revisions that this wire speaks, oldest first.
     served: Vec<Revision>,
@@ -40,16 +44,48 @@ pub(super) struct Kernel {
 }
 
 /// What a request brought along, whatever its era.
-struct Asked {
+pub(super) struct Asked {
     revision: Revision,
     meta: Meta,
     opened: Option<Arc<Opened>>,
     log_level: Option<LogLevel>,
 }
 
+/// A request to be answered.
+pub(super) enum Arrived {
+    /// As it came: nothing stands around it.
+    Plain { request: Incoming, asked: Asked, replies: Replies },
+    /// It has passed what stands around it.
+    Passed(Text, Visit),
+}
+
+impl Arrived {
+    fn revision(&self) -> Revision {
+        match self {
+            Arrived::Plain { asked, .. } => asked.revision,
+            Arrived::Passed(_, visit) => visit.ctx.revision(),
+        }
+    }
+
+    fn method(&self) -> &str {
+        match self {
+            Arrived::Plain { request, .. } => &request.method,
+            Arrived::Passed(method, _) => method,
+        }
+    }
+
+    fn params(&self) -> &Params {
+        match self {
+            Arrived::Plain { request, .. } => &request.params,
+            Arrived::Passed(_, visit) => &visit.params,
+        }
+    }
+}
+
 impl Kernel {
     pub(super) fn new(app: Arc<App>, served: Vec<Revision>) -> Kernel {
         Kernel {
+            me: Weak::new(),
             app,
             served,
             handshake: Handshake::default(),
@@ -62,6 +98,11 @@ impl Kernel {
     /// Serves a connection that began with something.
     pub(super) fn with(self, connection: Connection) -> Kernel {
         Kernel { connection: Arc::new(connection), ..self }
+    }
+
+    /// Ready to serve.
+    pub(super) fn shared(self) -> Arc<Kernel> {
+        Arc::new_cyclic(|me| Kernel { me: me.clone(), ..self })
     }
 
     /// Serves a session that was opened before.
@@ -133,46 +174,58 @@ impl Kernel {
         asked: Asked,
         replies: Replies,
     ) -> Result<Reply, RpcError> {
-        let revision = asked.revision;
-        let method = Method::from_name(&request.method)
+        if !self.app.around.is_wanted(asked.log_level) {
+            return self.answer(Arrived::Plain { request, asked, replies });
+        }
+        // Whoever calls holds it: without it a request would get past its layers.
+        let kernel = self.me.upgrade().ok_or_else(|| RpcError::internal("internal error"))?;
+        let method = request.method.clone();
+        let visit = self.visit(Arrived::Plain { request, asked, replies })?;
+        Ok(around::serve(kernel, method, visit))
+    }
+
+    /// Answers a request, or has it answered. Nothing reaches this but what passed all layers.
+    pub(super) fn answer(&self, arrived: Arrived) -> Result<Reply, RpcError> {
+        let (revision, params) = (arrived.revision(), arrived.params());
+        let method = Method::from_name(arrived.method())
             .filter(|method| method.sent_by_client(revision) && self.app.offers(*method))
-            .ok_or_else(|| RpcError::method_not_found(&request.method))?;
+            .ok_or_else(|| RpcError::method_not_found(arrived.method()))?;
         let empty = || Ok(Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision))));
         match method {
             Method::Discover => Ok(Reply::Now(Ok(self.app.discover(revision, &self.served)))),
-            Method::ListTools => self.list(&request, || self.app.list_tools(revision)),
-            Method::ListPrompts => self.list(&request, || self.app.list_prompts(revision)),
-            Method::ListResources => self.list(&request, || self.app.list_resources(revision)),
+            Method::ListTools => self.list(params, || self.app.list_tools(revision)),
+            Method::ListPrompts => self.list(params, || self.app.list_prompts(revision)),
+            Method::ListResources => self.list(params, || self.app.list_resources(revision)),
             Method::ListResourceTemplates => {
-                self.list(&request, || self.app.list_templates(revision))
+                self.list(params, || self.app.list_templates(revision))
             }
-            Method::CallTool => calls::call_tool(self.visit(request, asked, replies)?),
-            Method::GetPrompt => calls::get_prompt(self.visit(request, asked, replies)?),
-            Method::ReadResource => calls::read_resource(self.visit(request, asked, replies)?),
-            Method::Complete => calls::complete_argument(self.visit(request, asked, replies)?),
-            Method::Listen => self.listen(request, revision, replies),
+            Method::CallTool => calls::call_tool(self.visit(arrived)?),
+            Method::GetPrompt => calls::get_prompt(self.visit(arrived)?),
+            Method::ReadResource => calls::read_resource(self.visit(arrived)?),
+            Method::Complete => calls::complete_argument(self.visit(arrived)?),
+            Method::Listen => self.listen(arrived),
             Method::SetLevel => {
-                let level: SetLevel = decode(&request.params)?;
+                let level: SetLevel = decode(params)?;
                 self.handshake.set_log_level(level.level);
                 empty()
             }
             Method::Subscribe => {
-                let subscribe: Subscribe = decode(&request.params)?;
+                let subscribe: Subscribe = decode(params)?;
                 self.subscriptions.add(&self.app, subscribe.uri)?;
                 self.tell_changes();
                 empty()
             }
             Method::Unsubscribe => {
-                let unsubscribe: Unsubscribe = decode(&request.params)?;
+                let unsubscribe: Unsubscribe = decode(params)?;
                 self.subscriptions.remove(&self.app, unsubscribe.uri);
                 empty()
             }
-            _ => Err(RpcError::method_not_found(&request.method)),
+            _ => Err(RpcError::method_not_found(arrived.method())),
         }
     }
 
-    fn list(&self, request: &Incoming, list: impl FnOnce() -> Raw) -> Result<Reply, RpcError> {
-        let asked: ListTools = decode(&request.params)?;
+    fn list(&self, params: &Params, list: impl FnOnce() -> Raw) -> Result<Reply, RpcError> {
+        let asked: ListTools = decode(params)?;
         if asked.cursor.is_some() {
             return Err(RpcError::invalid_params("`cursor` is not one that this server gave out"));
         }
@@ -180,7 +233,11 @@ impl Kernel {
     }
 
     /// A request as those see it who answer it.
-    fn visit(&self, request: Incoming, asked: Asked, replies: Replies) -> Result<Visit, RpcError> {
+    fn visit(&self, arrived: Arrived) -> Result<Visit, RpcError> {
+        let (request, asked, replies) = match arrived {
+            Arrived::Plain { request, asked, replies } => (request, asked, replies),
+            Arrived::Passed(_, visit) => return Ok(visit),
+        };
         let Incoming { id, params, permit, came, .. } = request;
         let token = asked.meta.progress_token().map_err(|error| invalid(&error))?;
         let ctx = Ctx(Arc::new(Inner {
@@ -193,22 +250,25 @@ impl Kernel {
             replies,
             came,
             connection: self.connection.clone(),
+            questions: self.app.around.questions.clone(),
             cancelled: false.into(),
             cancel: tokio::sync::Notify::new(),
             said: Default::default(),
+            panicked: false.into(),
         }));
         Ok(Visit { app: self.app.clone(), ctx, params, permit })
     }
 
-    fn listen(
-        &self,
-        request: Incoming,
-        revision: Revision,
-        replies: Replies,
-    ) -> Result<Reply, RpcError> {
-        let listen: Listen = decode(&request.params)?;
-        let asked = listen.notifications;
-        listen::open(&self.app, request, asked, revision, replies).map(Reply::Later)
+    fn listen(&self, arrived: Arrived) -> Result<Reply, RpcError> {
+        let Listen { notifications, .. } = decode(arrived.params())?;
+        let revision = arrived.revision();
+        let (whose, replies) = match arrived {
+            Arrived::Plain { request, replies, .. } => ((request.id, request.permit), replies),
+            Arrived::Passed(_, Visit { ctx, permit, .. }) => {
+                ((ctx.0.id.clone(), permit), ctx.0.replies.clone())
+            }
+        };
+        listen::open(&self.app, whose, notifications, revision, replies).map(Reply::Later)
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
     listeners::{BACKLOG, Listener},
 };
 use crate::dispatch::{
-    BoxFuture, Incoming, Outcome,
+    BoxFuture, Outcome,
     duplex::{Permit, Replies},
 };
 
@@ -25,12 +25,11 @@ const WATCHED: usize = 4096;
 /// the connection, ends it.
 pub(super) fn open(
     app: &App,
-    request: Incoming,
+    (id, permit): (RequestId, Permit),
     asked: SubscriptionFilter,
     revision: Revision,
     replies: Replies,
 ) -> Result<BoxFuture<'static, Outcome>, RpcError> {
-    let Incoming { id, permit, .. } = request;
     let granted = granted(asked, &app.capabilities)?;
     let Some(listener) = app.changes.here().stream(topics(&granted), app.listeners) else {
         return Err(RpcError::internal(format!(

@@ -4,6 +4,7 @@
 //! not own: wires, framing, which requests are in flight.
 
 mod app;
+mod around;
 mod bus;
 mod calls;
 mod catalogue;
@@ -14,10 +15,12 @@ mod handler;
 #[cfg(feature = "http")]
 mod http;
 mod kernel;
+pub mod layer;
 mod legacy;
 mod listen;
 mod listeners;
 mod listing;
+mod observe;
 mod offer;
 mod reply;
 mod run;
@@ -41,6 +44,9 @@ pub use extract::{Args, Arguments, Extension, FromCall, Invocation, RawArgs, Sta
 pub use extract::{Header, HttpHeader};
 pub use handler::{BlockingFn, HandlerFn};
 pub use listeners::Listeners;
+#[cfg(feature = "logs")]
+pub use observe::ForwardLogs;
+pub use observe::{Ended, Finished, Metrics, Started};
 pub use offer::{
     Group, IntoGroup, IntoPrompt, IntoResource, IntoTemplate, IntoTool, Prompt, Resource, Template,
     Tool, blocking_prompt, blocking_resource, blocking_template, blocking_tool, prompt, resource,
@@ -63,6 +69,7 @@ use crate::{
     limits::Limits,
 };
 use app::App;
+use around::Around;
 use context::Connection;
 use extract::States;
 use kernel::Kernel;
@@ -96,6 +103,7 @@ pub struct Server {
     limits: Limits,
     changes: Changes,
     serves: Serves,
+    around: Around,
     /// Made when the first connection needs it.
     app: OnceLock<Arc<App>>,
 }
@@ -111,6 +119,7 @@ impl Server {
             limits: Limits::default(),
             changes: Changes::default(),
             serves: Serves::default(),
+            around: Around::default(),
             app: OnceLock::new(),
         }
     }
@@ -195,6 +204,51 @@ impl Server {
         self.changed(|server| server.serves = serves)
     }
 
+    /// Puts a layer around everything that is asked of this server: see [`layer`](mod@layer). The
+    /// first that is given sees a request first. It sees every request of either era, on every
+    /// wire, except `initialize` and `ping`.
+    #[must_use]
+    pub fn layer<L>(self, layer: L) -> Server
+    where
+        L: tower_layer::Layer<layer::Next>,
+        L::Service: tower_service::Service<layer::Request, Response = layer::Response>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        <L::Service as tower_service::Service<layer::Request>>::Error:
+            Into<Box<dyn std::error::Error + Send + Sync>>,
+        <L::Service as tower_service::Service<layer::Request>>::Future: Send + 'static,
+    {
+        self.changed(|server| server.around.layers.push(layer))
+    }
+
+    /// Puts a layer around everything that handlers ask their clients: the other direction. Its
+    /// service takes a [`layer::Question`] and gives the answer's JSON. The first that is given
+    /// sees a question first; a question that it does not pass on is not asked.
+    #[must_use]
+    pub fn ask_layer<L>(self, layer: L) -> Server
+    where
+        L: tower_layer::Layer<layer::NextQuestion>,
+        L::Service: tower_service::Service<layer::Question, Response = turnbuckle_types::Raw>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        <L::Service as tower_service::Service<layer::Question>>::Error:
+            Into<Box<dyn std::error::Error + Send + Sync>>,
+        <L::Service as tower_service::Service<layer::Question>>::Future: Send + 'static,
+    {
+        self.changed(|server| server.around.questions.push(layer))
+    }
+
+    /// Tells someone of every request that starts and ends, so that they can be counted. The
+    /// last that is given is told.
+    #[must_use]
+    pub fn observe(self, metrics: impl Metrics) -> Server {
+        self.changed(|server| server.around.metrics = Some(Arc::new(metrics)))
+    }
+
     /// Carries changes to every replica of this server, instead of the [`MemoryBus`] that it
     /// has unless told otherwise. The bus is handed this replica's listeners at once; handles
     /// from [`changes`](Server::changes) use it whether they were taken before or after.
@@ -237,7 +291,7 @@ impl Server {
 
     /// What serves one connection that began with something.
     fn connection_with(&self, connection: Connection) -> Result<Arc<dyn Serve>> {
-        Ok(Arc::new(Kernel::new(self.app()?, self.serves.revisions()).with(connection)))
+        Ok(Kernel::new(self.app()?, self.serves.revisions()).with(connection).shared())
     }
 
     pub(crate) fn connection_limits(&self) -> Limits {

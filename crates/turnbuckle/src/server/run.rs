@@ -4,6 +4,7 @@
 use super::{
     context::Ctx,
     extract::Invocation,
+    observe::Carry,
     offer::{Offer, OnCancel},
     reply::Failure,
 };
@@ -40,7 +41,7 @@ async fn apart<R: Send + 'static>(
     on_cancel: OnCancel,
     permit: Permit,
 ) -> Result<R, Failure> {
-    let task = tokio::spawn(async move {
+    let task = tokio::spawn(Carry::here().future(async move {
         let _permit = permit;
         let OnCancel::Cooperate(grace) = on_cancel else { return handler.await };
         tokio::select! {
@@ -49,7 +50,7 @@ async fn apart<R: Send + 'static>(
                 Err(Failure::internal("the handler did not end within its grace period"))
             }
         }
-    });
+    }));
     match task.await {
         Ok(replied) => replied,
         Err(error) => match error.try_into_panic() {

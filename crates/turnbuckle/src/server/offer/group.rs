@@ -3,10 +3,15 @@
 
 use std::{panic::Location, sync::Arc};
 
+use tower_service::Service;
+
 use super::{
     IntoPrompt, IntoResource, IntoTemplate, IntoTool, Prompt, Resource, Template, Tool, Visible,
 };
-use crate::server::context::Ctx;
+use crate::server::{
+    context::Ctx,
+    layer::{Next, Request, Response, Stack},
+};
 
 /// Tools, prompts and resources that belong together: registered at once, and told at once what
 /// is true of all of them.
@@ -29,6 +34,8 @@ pub struct Group {
     pub(in crate::server) prompts: Vec<Prompt>,
     pub(in crate::server) resources: Vec<Resource>,
     pub(in crate::server) templates: Vec<Template>,
+    /// What stands around all of them, also those that are added later.
+    layers: Stack,
 }
 
 /// What [`Server::group`](crate::Server::group) takes: a [`Group`], or a value whose `impl`
@@ -86,11 +93,37 @@ impl Group {
     /// Adds everything of another group.
     #[track_caller]
     pub fn group(mut self, group: impl IntoGroup) -> Group {
-        let Group { tools, prompts, resources, templates } = group.into_group();
+        let Group { tools, prompts, resources, templates, .. } = group.into_group().layered();
         self.tools.extend(tools);
         self.prompts.extend(prompts);
         self.resources.extend(resources);
         self.templates.extend(templates);
+        self
+    }
+
+    /// Puts a layer around everything in it, whether it was added before or is added later: see
+    /// [`layer`](mod@crate::layer). The first that is given sees a request first, after those of
+    /// the server and of any group around this one.
+    pub fn layer<L>(mut self, layer: L) -> Group
+    where
+        L: tower_layer::Layer<Next>,
+        L::Service: Service<Request, Response = Response> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Request>>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        <L::Service as Service<Request>>::Future: Send + 'static,
+    {
+        self.layers.push(layer);
+        self
+    }
+
+    /// Everything in it with the group's layers around.
+    fn layered(mut self) -> Group {
+        let layers = std::mem::take(&mut self.layers);
+        if !layers.is_empty() {
+            self.tools.iter_mut().for_each(|tool| tool.offer.layers.within(&layers));
+            self.prompts.iter_mut().for_each(|prompt| prompt.offer.layers.within(&layers));
+            self.resources.iter_mut().for_each(|resource| resource.offer.layers.within(&layers));
+            self.templates.iter_mut().for_each(|template| template.offer.layers.within(&layers));
+        }
         self
     }
 

@@ -25,6 +25,7 @@ use super::{
     context::Ctx,
     extract::Description,
     handler::{BlockingFn, Handle, HandlerFn, asynchronous, blocking},
+    layer::Stack,
     schema::SchemaError,
 };
 
@@ -37,6 +38,8 @@ pub(super) struct Offer<R> {
     pub(super) problems: Vec<String>,
     /// Who sees it: those for whom all of these hold.
     pub(super) visible: Vec<Visible>,
+    /// What stands around it.
+    pub(super) layers: Stack,
     /// Where in the program it was registered.
     pub(super) place: Option<&'static Location<'static>>,
 }
@@ -80,6 +83,7 @@ impl<R: 'static> Offer<R> {
             needs,
             problems: Vec::new(),
             visible: Vec::new(),
+            layers: Stack::default(),
             place: None,
         };
         (offer, description)
@@ -109,6 +113,7 @@ impl<R> Clone for Offer<R> {
             needs: self.needs.clone(),
             problems: self.problems.clone(),
             visible: self.visible.clone(),
+            layers: self.layers.clone(),
             place: self.place,
         }
     }
@@ -137,6 +142,28 @@ macro_rules! offered {
                 rule: impl Fn(&crate::Ctx) -> bool + Send + Sync + 'static,
             ) -> $kind {
                 self.offer.visible.push(std::sync::Arc::new(rule));
+                self
+            }
+
+            /// Puts a layer around it: see [`layer`](mod@crate::layer). The first that is given
+            /// sees a request first, after those of the server and of the group.
+            #[must_use]
+            pub fn layer<L>(mut self, layer: L) -> $kind
+            where
+                L: tower_layer::Layer<crate::layer::Next>,
+                L::Service: tower_service::Service<
+                        crate::layer::Request,
+                        Response = crate::layer::Response,
+                    > + Clone
+                    + Send
+                    + Sync
+                    + 'static,
+                <L::Service as tower_service::Service<crate::layer::Request>>::Error:
+                    Into<Box<dyn std::error::Error + Send + Sync>>,
+                <L::Service as tower_service::Service<crate::layer::Request>>::Future:
+                    Send + 'static,
+            {
+                self.offer.layers.push(layer);
                 self
             }
 

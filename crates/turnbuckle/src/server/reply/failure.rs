@@ -41,7 +41,7 @@ impl ToolError {
         self
     }
 
-    fn into_result(self) -> CallToolResult {
+    pub(in crate::server) fn into_result(self) -> CallToolResult {
         let mut result = CallToolResult::new([ContentBlock::text(self.message)]);
         result.content.extend(self.content);
         result.is_error = Some(true);

@@ -1,0 +1,159 @@
+//! Owns the words for how a request ended, and that each end is told exactly once.
+//! Does not own who is told.
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use serde::Deserialize;
+use tokio::time::Instant;
+use turnbuckle_types::{Raw, RpcError};
+
+/// How a request ended.
+///
+/// ```
+/// use turnbuckle::Ended;
+/// assert_eq!(Ended::ToolError.as_str(), "tool_error");
+/// assert_eq!(Ended::Error(-32602).to_string(), "error -32602");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Ended {
+    /// With a result.
+    Ok,
+    /// With a question to the client, which comes back with the answer.
+    InputRequired,
+    /// With a result that says that the tool failed.
+    ToolError,
+    /// With this error code.
+    Error(i64),
+    /// The client gave it up, or is gone: nothing was answered.
+    Cancelled,
+    /// With an internal error, because the handler panicked.
+    Panicked,
+}
+
+impl Ended {
+    /// One word, for a label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Ended::Ok => "ok",
+            Ended::InputRequired => "input_required",
+            Ended::ToolError => "tool_error",
+            Ended::Error(_) => "error",
+            Ended::Cancelled => "cancelled",
+            Ended::Panicked => "panicked",
+        }
+    }
+
+    /// The error code that was answered.
+    pub fn code(self) -> Option<i64> {
+        match self {
+            Ended::Error(code) => Some(code),
+            Ended::Panicked => Some(turnbuckle_types::code::INTERNAL_ERROR),
+            Ended::Ok | Ended::InputRequired | Ended::ToolError | Ended::Cancelled => None,
+        }
+    }
+
+    /// What an outcome is. Looks into the text of results: for whoever wants to know.
+    pub(in crate::server) fn of(outcome: Result<&Raw, &RpcError>) -> Ended {
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Head<'a> {
+            is_error: bool,
+            #[serde(borrow)]
+            result_type: Option<Cow<'a, str>>,
+        }
+        let result = match outcome {
+            Err(error) => return Ended::Error(error.code),
+            Ok(result) => result,
+        };
+        let head: Head<'_> = result.decode_borrowed().unwrap_or_default();
+        match head.result_type.as_deref() {
+            Some("input_required") => Ended::InputRequired,
+            _ if head.is_error => Ended::ToolError,
+            _ => Ended::Ok,
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Error(code) => write!(f, "error {code}"),
+            other => f.write_str(other.as_str()),
+        }
+    }
+}
+
+/// Tells once how something ended: told, or dropped.
+pub(in crate::server) struct Finish<F: FnOnce(End)> {
+    tell: Option<F>,
+    since: Instant,
+}
+
+/// The end of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) struct End {
+    pub(in crate::server) ended: Ended,
+    pub(in crate::server) latency: Duration,
+    /// The length of the result.
+    pub(in crate::server) bytes: usize,
+}
+
+impl<F: FnOnce(End)> Finish<F> {
+    pub(in crate::server) fn new(tell: F) -> Finish<F> {
+        Finish { tell: Some(tell), since: Instant::now() }
+    }
+
+    pub(in crate::server) fn tell(mut self, ended: Ended, bytes: usize) {
+        self.end(ended, bytes);
+    }
+
+    fn end(&mut self, ended: Ended, bytes: usize) {
+        if let Some(tell) = self.tell.take() {
+            tell(End { ended, latency: self.since.elapsed(), bytes });
+        }
+    }
+}
+
+impl<F: FnOnce(End)> Drop for Finish<F> {
+    fn drop(&mut self) {
+        // A handler's panic unwinds through whatever watches it.
+        self.end(if std::thread::panicking() { Ended::Panicked } else { Ended::Cancelled }, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, panic::AssertUnwindSafe};
+
+    use super::*;
+
+    #[test]
+    fn an_outcome_is_known_by_its_text() {
+        let of = |text: &str| Ended::of(Ok(&Raw::from_json(text).unwrap()));
+        assert_eq!(of(r#"{"content":[],"isError":true}"#), Ended::ToolError);
+        assert_eq!(of(r#"{"content":[{"isError":true}],"isError":false}"#), Ended::Ok);
+        assert_eq!(of(r#"{"resultType":"input_required"}"#), Ended::InputRequired);
+        assert_eq!(of(r#"{"resultType":"complete","tools":[]}"#), Ended::Ok);
+        assert_eq!(of("7"), Ended::Ok);
+        assert_eq!(Ended::of(Err(&RpcError::new(7, "seven"))), Ended::Error(7));
+    }
+
+    #[test]
+    fn an_end_is_told_once_however_it_comes() {
+        let told = Cell::new(Vec::new());
+        let tell = |end: End| {
+            let mut all = told.take();
+            all.push(end.ended);
+            told.set(all);
+        };
+        Finish::new(tell).tell(Ended::Ok, 2);
+        drop(Finish::new(tell));
+        let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let _finish = Finish::new(tell);
+            std::panic::resume_unwind(Box::new(()));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(told.take(), [Ended::Ok, Ended::Cancelled, Ended::Panicked]);
+    }
+}

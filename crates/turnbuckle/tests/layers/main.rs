@@ -1,0 +1,12 @@
+//! What stands around handlers: layers, and whoever looks on; through real clients, on every wire
+//! and in both eras.
+
+#![cfg(all(feature = "client", feature = "server", feature = "http"))]
+
+mod bypass;
+mod logs;
+mod offers;
+mod questions;
+mod spans;
+mod support;
+mod watched;
