@@ -15,18 +15,22 @@ mod envelope;
     expect(dead_code, reason = "each side makes its own errors")
 )]
 mod error;
+#[cfg(any(feature = "client", feature = "server"))]
+mod form;
 #[cfg(all(feature = "client", feature = "server"))]
 mod in_process;
 mod limits;
 #[cfg(feature = "server")]
 mod principal;
-#[cfg(all(feature = "http", feature = "server"))]
+#[cfg(feature = "server")]
 mod seal;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod trace;
+#[cfg(feature = "server")]
+mod store;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod transport;
 
@@ -43,7 +47,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use limits::Limits;
 #[cfg(feature = "server")]
 pub use principal::Principal;
-#[cfg(all(feature = "http", feature = "server"))]
+#[cfg(feature = "server")]
 pub use seal::KeyRing;
 #[cfg(feature = "logs")]
 pub use server::ForwardLogs;
@@ -59,19 +63,27 @@ pub use server::{
 };
 #[cfg(all(feature = "http", feature = "server"))]
 pub use server::{Header, HttpHeader};
-pub use trace::{InvalidTraceParent, TraceContext, TraceParent};
+#[cfg(feature = "server")]
+pub use server::{
+    Action, Ask, AskError, Asked, Asking, Elicit, ElicitFields, ElicitPage, Elicited,
+    InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,
+    elicit_url, form_of, roots, sample,
+};
+#[cfg(feature = "server")]
+pub use store::{StoreError, StoreFuture};
 #[cfg(all(feature = "client", feature = "http"))]
 pub use transport::http::client::{PostBody, Redirects};
 #[cfg(all(feature = "http", feature = "server"))]
 pub use transport::http::legacy::{
     events::{EventStore, MemoryEvents, StoredEvent, StreamKey},
-    sessions::{MemorySessions, SessionId, SessionRecord, SessionStore, StoreError, StoreFuture},
+    sessions::{MemorySessions, SessionId, SessionRecord, SessionStore},
     sse_2024::server::{SseFuture, SseService},
 };
 #[cfg(all(feature = "http", feature = "server"))]
 pub use transport::http::server::{
     BoundHttp, HttpAddress, HttpBody, HttpFuture, HttpReport, HttpService, ServingHttp,
 };
+pub use trace::{InvalidTraceParent, TraceContext, TraceParent};
 pub use turnbuckle_types as types;
 pub use turnbuckle_types::{Revision, RpcError};
 

@@ -14,20 +14,23 @@ use ring::{
 /// share one, however many there are.
 pub(crate) const SALT: usize = 16;
 
-/// The longest sealed text there is. A longer one is refused before anything is done with it.
+/// The longest sealed text that travels with every request: session ids. Whoever seals for another
+/// purpose says what is too long. A longer one is refused before anything is done with it.
+#[cfg(feature = "http")]
 pub(crate) const LONGEST: usize = 1024;
 
 /// What keys are derived for. A change of how texts are sealed needs another.
 const LABEL: &[u8] = b"turnbuckle seal 1";
 
-/// The secret keys that seal what clients keep for a server: session ids.
+/// The secret keys that seal what clients keep for a server: session ids, and what a request that
+/// asked for input needs to go on.
 ///
 /// A server has a random one unless it is told otherwise: then what it sealed is worth nothing to
-/// another replica, nor to itself after a restart. Replicas that share keys accept each other's
-/// sessions.
+/// another replica, nor to itself after a restart. Replicas that share keys accept what the others
+/// sealed.
 ///
 /// To change the key of running replicas, first let all of them accept the new one, then seal
-/// with it, and stop accepting the old one when the last session that it sealed has expired.
+/// with it, and stop accepting the old one when the last text that it sealed has expired.
 ///
 /// ```
 /// use turnbuckle::KeyRing;
@@ -60,8 +63,7 @@ impl KeyRing {
         KeyRing(self.0.iter().cloned().chain([root(&key)]).collect())
     }
 
-    /// Seals a text for a purpose. `salt` must be fresh. What would be longer than [`LONGEST`] does
-    /// not open.
+    /// Seals a text for a purpose. `salt` must be fresh.
     pub(crate) fn seal(&self, purpose: &[u8], salt: [u8; SALT], text: &[u8]) -> String {
         let mut sealed = text.to_vec();
         key(&self.0[0], purpose, &salt)
@@ -72,10 +74,21 @@ impl KeyRing {
         URL_SAFE_NO_PAD.encode(whole)
     }
 
+    /// [`open_within`](KeyRing::open_within) of a text that travels with every request.
+    #[cfg(feature = "http")]
+    pub(crate) fn open(&self, purpose: &[u8], sealed: &[u8]) -> Option<([u8; SALT], Vec<u8>)> {
+        self.open_within(LONGEST, purpose, sealed)
+    }
+
     /// Opens what was sealed for this purpose with any of the keys. Whatever is wrong with it, the
     /// answer is the same.
-    pub(crate) fn open(&self, purpose: &[u8], sealed: &[u8]) -> Option<([u8; SALT], Vec<u8>)> {
-        if sealed.len() > LONGEST {
+    pub(crate) fn open_within(
+        &self,
+        longest: usize,
+        purpose: &[u8],
+        sealed: &[u8],
+    ) -> Option<([u8; SALT], Vec<u8>)> {
+        if sealed.len() > longest {
             return None;
         }
         let whole = URL_SAFE_NO_PAD.decode(sealed).ok()?;
@@ -125,7 +138,7 @@ fn nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; NONCE_LEN])
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "http"))]
 mod tests {
     use super::*;
 

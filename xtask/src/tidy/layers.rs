@@ -14,9 +14,11 @@ const HOUSE: &str = "crates/turnbuckle/src/";
 /// never name each other. The root (`lib`) stands above all of them.
 const ROOMS: &[(&str, u8)] = &[
     ("error", 0),
+    ("form", 0),
     ("limits", 0),
     ("seal", 0),
     ("trace", 0),
+    ("store", 0),
     ("envelope", 1),
     ("dispatch", 2),
     ("transport", 3),

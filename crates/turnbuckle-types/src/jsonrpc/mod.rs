@@ -80,6 +80,10 @@ pub struct Params {
     pub arguments: Option<Raw>,
     /// The request that a notification speaks of: its `requestId` or `progressToken`.
     pub subject: Option<Raw>,
+    /// Its `inputResponses`: what a request that asked for input was given.
+    pub input_responses: Option<Raw>,
+    /// Its `requestState`: what such a request had the client keep.
+    pub request_state: Option<Raw>,
 }
 
 impl Params {

@@ -282,6 +282,8 @@ struct ParamsFound<'a> {
     name: Option<&'a RawValue>,
     arguments: Option<&'a RawValue>,
     subject: Option<&'a RawValue>,
+    input_responses: Option<&'a RawValue>,
+    request_state: Option<&'a RawValue>,
     /// Where the object's first key and last value stand: they give its extent, which
     /// the parser does not tell, without a second pass.
     first_key: Option<&'a str>,
@@ -332,6 +334,8 @@ impl<'a> ParamsFound<'a> {
             name: self.name.map(slice),
             arguments: self.arguments.map(slice),
             subject: self.subject.map(slice),
+            input_responses: self.input_responses.map(slice),
+            request_state: self.request_state.map(slice),
         })
     }
 }
@@ -387,6 +391,8 @@ impl<'de> Visitor<'de> for ParamsSeed {
                 "name" => &mut found.name,
                 "arguments" => &mut found.arguments,
                 "requestId" | "progressToken" => &mut found.subject,
+                "inputResponses" => &mut found.input_responses,
+                "requestState" => &mut found.request_state,
                 _ => continue,
             };
             found.repeated |= slot.replace(value).is_some();

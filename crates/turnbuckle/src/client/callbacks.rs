@@ -10,10 +10,11 @@ use turnbuckle_types::{
     RootsCapability, RpcError, SamplingCapability, jsonrpc::Params,
 };
 
-use super::{ClientBuilder, form};
+use super::ClientBuilder;
 use crate::{
     dispatch::{BoxFuture, Outcome},
     envelope::{params::decode, question::lacking},
+    form,
 };
 
 type Callback<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<'static, Result<A, RpcError>> + Send + Sync>;
@@ -109,7 +110,7 @@ impl Asked {
     fn is_allowed(&self) -> Result<(), RpcError> {
         // An older revision has no word for some of what is declared: then it was not.
         let declared = Raw::at(&self.declared, self.revision).decode().unwrap_or_default();
-        match lacking(self.method, self.params.text(), &declared) {
+        match lacking(self.method, self.params.text(), &declared, self.revision) {
             Some(capability) => Err(RpcError::invalid_params(format!(
                 "this client did not declare the capability `{capability}`"
             ))),

@@ -9,7 +9,6 @@ mod callbacks;
 mod clock;
 mod connect;
 mod failure;
-mod form;
 #[cfg(feature = "http")]
 mod http;
 mod input;

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
-use turnbuckle_types::{ClientCapabilities, Method};
+use turnbuckle_types::{ClientCapabilities, Method, Revision};
 #[cfg(feature = "server")]
-use turnbuckle_types::{Raw, Request, Revision, methods};
+use turnbuckle_types::{Raw, Request, methods};
 
 /// A capability that some questions need.
 struct Need {
@@ -16,6 +16,8 @@ struct Need {
     applies: fn(&Question) -> bool,
     is_declared: fn(&ClientCapabilities) -> bool,
     capability: &'static str,
+    /// The first revision in which it can be declared, and so must be.
+    since: Revision,
 }
 
 /// 2025-11-25 basic/lifecycle §Capability Negotiation: both sides keep to what was declared. A
@@ -26,18 +28,29 @@ const NEEDS: &[Need] = &[
         applies: |_| true,
         is_declared: |client| client.roots.is_some(),
         capability: "roots",
+        since: Revision::V2024_11_05,
     },
     Need {
         method: Method::CreateMessage,
         applies: |_| true,
         is_declared: |client| client.sampling.is_some(),
         capability: "sampling",
+        since: Revision::V2024_11_05,
     },
     Need {
         method: Method::CreateMessage,
         applies: |question| question.has_tools,
         is_declared: |client| client.sampling.as_ref().is_some_and(|known| known.tools.is_some()),
         capability: "sampling.tools",
+        since: Revision::V2024_11_05,
+    },
+    // 2025-11-25 client/sampling §Capabilities: no other context unless that was declared.
+    Need {
+        method: Method::CreateMessage,
+        applies: |question| question.has_context,
+        is_declared: |client| client.sampling.as_ref().is_some_and(|known| known.context.is_some()),
+        capability: "sampling.context",
+        since: Revision::V2025_11_25,
     },
     Need {
         method: Method::Elicit,
@@ -48,12 +61,14 @@ const NEEDS: &[Need] = &[
             known.is_some_and(|known| known.form.is_some() || known.url.is_none())
         },
         capability: "elicitation.form",
+        since: Revision::V2024_11_05,
     },
     Need {
         method: Method::Elicit,
         applies: |question| question.is_page,
         is_declared: |client| client.elicitation.as_ref().is_some_and(|known| known.url.is_some()),
         capability: "elicitation.url",
+        since: Revision::V2024_11_05,
     },
 ];
 
@@ -61,6 +76,7 @@ const NEEDS: &[Need] = &[
 #[derive(Clone, Copy)]
 struct Question {
     has_tools: bool,
+    has_context: bool,
     is_page: bool,
 }
 
@@ -73,21 +89,25 @@ impl Question {
             tools: Option<IgnoredAny>,
             #[serde(rename = "toolChoice")]
             tool_choice: Option<IgnoredAny>,
+            #[serde(rename = "includeContext", borrow)]
+            context: Option<&'a RawValue>,
         }
         #[derive(Deserialize)]
-        struct Mode<'a>(#[serde(borrow)] Cow<'a, str>);
+        struct Word<'a>(#[serde(borrow)] Cow<'a, str>);
+        fn is(member: Option<&RawValue>, word: &str) -> bool {
+            let read = member.and_then(|member| serde_json::from_str(member.get()).ok());
+            read.is_some_and(|Word(read)| read == word)
+        }
 
         match serde_json::from_str::<Option<Members<'_>>>(params) {
-            Ok(None) => Question { has_tools: false, is_page: false },
-            Ok(Some(members)) => {
-                let mode = members.mode.and_then(|mode| serde_json::from_str(mode.get()).ok());
-                Question {
-                    has_tools: members.tools.is_some() || members.tool_choice.is_some(),
-                    is_page: mode.is_some_and(|Mode(mode)| mode == "url"),
-                }
-            }
+            Ok(None) => Question { has_tools: false, has_context: false, is_page: false },
+            Ok(Some(members)) => Question {
+                has_tools: members.tools.is_some() || members.tool_choice.is_some(),
+                has_context: members.context.is_some() && !is(members.context, "none"),
+                is_page: is(members.mode, "url"),
+            },
             // Whoever gives a member twice does not get past this by it.
-            Err(_) => Question { has_tools: true, is_page: true },
+            Err(_) => Question { has_tools: true, has_context: true, is_page: true },
         }
     }
 }
@@ -97,9 +117,12 @@ pub(crate) fn lacking(
     method: Method,
     params: &str,
     client: &ClientCapabilities,
+    revision: Revision,
 ) -> Option<&'static str> {
     let question = Question::of(params);
-    let mut needs = NEEDS.iter().filter(|need| need.method == method && (need.applies)(&question));
+    let mut needs = NEEDS.iter().filter(|need| {
+        need.method == method && revision >= need.since && (need.applies)(&question)
+    });
     needs.find(|need| !(need.is_declared)(client)).map(|need| need.capability)
 }
 
@@ -126,7 +149,8 @@ mod tests {
     use super::*;
 
     fn lacks(method: Method, params: Value, client: Value) -> Option<&'static str> {
-        lacking(method, &params.to_string(), &serde_json::from_value(client).unwrap())
+        let client = serde_json::from_value(client).unwrap();
+        lacking(method, &params.to_string(), &client, Revision::LATEST)
     }
 
     #[test]
@@ -157,6 +181,27 @@ mod tests {
         }
     }
 
+    // req: sampling:context:server-gated-by-capability
+    #[test]
+    fn context_is_a_capability_of_its_own_where_there_is_one() {
+        for (context, with_sampling) in [
+            (json!("thisServer"), Some("sampling.context")),
+            (json!("allServers"), Some("sampling.context")),
+            (json!(5), Some("sampling.context")),
+            (json!("none"), None),
+            (json!(null), None),
+        ] {
+            let params = json!({"includeContext": context});
+            let lacks = |client| lacks(Method::CreateMessage, params.clone(), client);
+            assert_eq!(lacks(json!({"sampling": {}})), with_sampling, "{params}");
+            assert_eq!(lacks(json!({"sampling": {"context": {}}})), None, "{params}");
+            let old = serde_json::from_value(json!({"sampling": {}})).unwrap();
+            let asked = params.to_string();
+            let lacking = lacking(Method::CreateMessage, &asked, &old, Revision::V2025_06_18);
+            assert_eq!(lacking, None, "{params}");
+        }
+    }
+
     #[test]
     fn odd_spelling_gets_nobody_past_a_need() {
         let client = serde_json::from_value(json!({"sampling": {}, "elicitation": {}})).unwrap();
@@ -170,7 +215,7 @@ mod tests {
             // No params at all.
             (Method::CreateMessage, "null", None),
         ] {
-            assert_eq!(lacking(method, params, &client), needed, "{params}");
+            assert_eq!(lacking(method, params, &client, Revision::LATEST), needed, "{params}");
         }
     }
 

@@ -11,9 +11,10 @@ use turnbuckle_types::{
 };
 
 use super::{
-    Server, around::Around, catalogue::Catalogue, changes::Changes, extract::States,
+    Server, around::Around, ask::Asking, catalogue::Catalogue, changes::Changes, extract::States,
     listing::listed,
 };
+use crate::seal::KeyRing;
 
 /// A server that was found sound.
 pub(super) struct App {
@@ -24,6 +25,9 @@ pub(super) struct App {
     pub(super) changes: Changes,
     /// What stands around every request.
     pub(super) around: Around,
+    pub(super) asking: Asking,
+    /// What seals all that clients keep.
+    pub(super) keys: KeyRing,
     /// What is advertised, and so what a client may listen to.
     pub(super) capabilities: ServerCapabilities,
     /// How many streams may listen at once.
@@ -47,6 +51,8 @@ impl App {
             states: Arc::new(server.states.clone()),
             changes: server.changes.clone(),
             around: server.around.clone(),
+            asking: server.asking.clone(),
+            keys: server.keys.clone(),
             listeners: server.limits.listeners,
             lists: Default::default(),
             tail: tail(&server.info),

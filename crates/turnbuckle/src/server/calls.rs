@@ -11,6 +11,7 @@ use turnbuckle_types::{
 
 use super::{
     app::App,
+    ask::{self, Ended, Subject},
     catalogue::Found,
     context::Ctx,
     extract::{Arguments, Invocation},
@@ -95,9 +96,16 @@ fn through(
 }
 
 async fn run_tool(visit: Visit, tool: Arc<Tool>, arguments: Raw) -> Outcome {
-    let (app, ctx) = (visit.app.clone(), visit.ctx.clone());
-    let replied = match checked(&tool, visit.call(Arguments::Json(arguments))) {
-        Ok(call) => run(&tool.offer, call, visit.permit).await,
+    let call = checked(&tool, visit.call(Arguments::Json(arguments)));
+    let Visit { app, ctx, params, permit } = visit;
+    let replied = match call {
+        Ok(call) => {
+            let subject = Subject { method: Method::CallTool, name: tool.name(), params: &params };
+            match ask::run(&app, &tool.offer, call, permit, subject).await {
+                Ended::Replied(replied) => replied,
+                Ended::Instead(outcome) => return outcome,
+            }
+        }
         Err(failure) => Err(failure),
     };
     #[cfg(feature = "validate")]
@@ -144,8 +152,12 @@ pub(super) fn get_prompt(visit: Visit) -> Result<Reply, RpcError> {
 }
 
 async fn run_prompt(visit: Visit, prompt: Arc<Prompt>, call: Invocation) -> Outcome {
-    let Visit { app, ctx, permit, .. } = visit;
-    let replied = run(&prompt.offer, call, permit).await;
+    let Visit { app, ctx, params, permit } = visit;
+    let subject = Subject { method: Method::GetPrompt, name: prompt.name(), params: &params };
+    let replied = match ask::run(&app, &prompt.offer, call, permit, subject).await {
+        Ended::Replied(replied) => replied,
+        Ended::Instead(outcome) => return outcome,
+    };
     let mut result: GetPromptResult = settled(replied, &ctx, prompt.name())?;
     if result.description.is_none() {
         result.description.clone_from(&prompt.spec.description);
@@ -172,12 +184,16 @@ pub(super) fn read_resource(visit: Visit) -> Result<Reply, RpcError> {
 }
 
 async fn run_resource(visit: Visit, found: Found, uri: String, call: Invocation) -> Outcome {
-    let Visit { app, ctx, permit, .. } = visit;
+    let Visit { app, ctx, params, permit } = visit;
     let (offer, mime_type) = match &found {
         Found::Resource(resource) => (&resource.offer, &resource.spec.mime_type),
         Found::Template(template, _) => (&template.offer, &template.spec.mime_type),
     };
-    let replied = run(offer, call, permit).await;
+    let subject = Subject { method: Method::ReadResource, name: &uri, params: &params };
+    let replied = match ask::run(&app, offer, call, permit, subject).await {
+        Ended::Replied(replied) => replied,
+        Ended::Instead(outcome) => return outcome,
+    };
     let mut result: ReadResourceResult = settled(replied, &ctx, &uri)?;
     result.contents.iter_mut().for_each(|contents| complete(contents, &uri, mime_type));
     Ok(encode(&app, &ctx, result, 0, |result| &mut result.meta))
@@ -280,7 +296,7 @@ fn settled<R: Fails>(replied: Result<R, Failure>, ctx: &Ctx, name: &str) -> Resu
 }
 
 /// The result as text, with what the handler added to its `_meta`.
-fn encode<R: Encode>(
+pub(super) fn encode<R: Encode>(
     app: &App,
     ctx: &Ctx,
     mut result: R,

@@ -15,6 +15,7 @@ use turnbuckle_types::{
 };
 
 use super::{
+    ask::Round,
     extract::States,
     layer::{Question, Questions},
     legacy::Opened,
@@ -24,7 +25,7 @@ use super::{
 #[cfg(feature = "http")]
 use crate::dispatch::Head;
 use crate::{
-    dispatch::{BoxFuture, Came, Outgoing, duplex::Replies},
+    dispatch::{BoxFuture, Came, Outgoing, Peer, duplex::Replies},
     envelope::question::{lacking, written_at},
     error::{Error, ErrorKind, Result},
     principal::Principal,
@@ -70,6 +71,10 @@ pub(super) struct Inner {
     pub(super) said: Mutex<Said>,
     /// Where layers stand around a handler that panics, they see an error instead.
     pub(super) panicked: AtomicBool,
+    /// What it has asked and been told.
+    pub(super) asking: Mutex<Round>,
+    /// The way to a client of the legacy era once the request has ended.
+    pub(super) peer: Option<Peer>,
 }
 
 /// What a connection was given when it began.
@@ -255,14 +260,16 @@ impl Ctx {
     fn question(&self, method: &str, params: Raw) -> Result<Raw, String> {
         let revision = self.0.revision;
         let Some(opened) = &self.0.opened else {
-            return Err(format!("in revision {revision} a server does not send requests"));
+            return Err(format!(
+                "in revision {revision} a server does not send requests; ask with `Ctx::ask`"
+            ));
         };
         // What the protocol does not know is between this server and its client.
         let Some(known) = Method::from_name(method) else { return Ok(params) };
         if !known.sent_by_server(revision) {
             return Err(format!("revision {revision} has no such request to a client"));
         }
-        match lacking(known, params.as_str(), &opened.client.capabilities) {
+        match lacking(known, params.as_str(), &opened.client.capabilities, revision) {
             Some(capability) => {
                 Err(format!("the client did not declare the capability `{capability}`"))
             }
@@ -361,6 +368,8 @@ impl Ctx {
             cancel: Notify::new(),
             said: Mutex::default(),
             panicked: false.into(),
+            asking: Mutex::default(),
+            peer: None,
         }))
     }
 }

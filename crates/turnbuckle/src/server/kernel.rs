@@ -240,6 +240,7 @@ impl Kernel {
         };
         let Incoming { id, params, permit, came, .. } = request;
         let token = asked.meta.progress_token().map_err(|error| invalid(&error))?;
+        let peer = asked.opened.as_ref().and_then(|_| self.peer.get().cloned());
         let ctx = Ctx(Arc::new(Inner {
             id,
             revision: asked.revision,
@@ -255,6 +256,8 @@ impl Kernel {
             cancel: tokio::sync::Notify::new(),
             said: Default::default(),
             panicked: false.into(),
+            asking: Default::default(),
+            peer,
         }));
         Ok(Visit { app: self.app.clone(), ctx, params, permit })
     }

@@ -5,6 +5,7 @@
 
 mod app;
 mod around;
+mod ask;
 mod bus;
 mod calls;
 mod catalogue;
@@ -36,6 +37,11 @@ use std::sync::{Arc, OnceLock};
 
 use turnbuckle_types::Implementation;
 
+pub use ask::{
+    Action, Ask, AskError, Asked, Asking, Elicit, ElicitFields, ElicitPage, Elicited,
+    InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,
+    elicit_url, form_of, roots, sample,
+};
 pub use bus::{Change, MemoryBus, SubscriptionBus};
 pub use changes::Changes;
 pub use context::Ctx;
@@ -67,6 +73,7 @@ use crate::{
     dispatch::Serve,
     error::{Error, ErrorKind, Result},
     limits::Limits,
+    seal::KeyRing,
 };
 use app::App;
 use around::Around;
@@ -104,6 +111,9 @@ pub struct Server {
     changes: Changes,
     serves: Serves,
     around: Around,
+    asking: Asking,
+    /// What seals all that clients keep for this server, but for session ids.
+    keys: KeyRing,
     /// Made when the first connection needs it.
     app: OnceLock<Arc<App>>,
 }
@@ -120,6 +130,8 @@ impl Server {
             changes: Changes::default(),
             serves: Serves::default(),
             around: Around::default(),
+            asking: Asking::default(),
+            keys: KeyRing::random(),
             app: OnceLock::new(),
         }
     }
@@ -195,6 +207,20 @@ impl Server {
     #[must_use]
     pub fn limits(self, limits: Limits) -> Server {
         self.changed(|server| server.limits = limits)
+    }
+
+    /// How requests that wait for answers of the client are treated: how often they may ask, how
+    /// long the answers may take, whether they can be used once.
+    #[must_use]
+    pub fn asking(self, asking: Asking) -> Server {
+        self.changed(|server| server.asking = asking)
+    }
+
+    /// The keys that seal what clients keep for this server. They are random unless given: then
+    /// another replica, or this one after a restart, refuses what clients kept.
+    #[must_use]
+    pub fn keys(self, keys: KeyRing) -> Server {
+        self.changed(|server| server.keys = keys)
     }
 
     /// Which revisions of the protocol are served: all, unless told otherwise. A client that

@@ -2,6 +2,7 @@
 
 #![cfg(all(feature = "http", feature = "server"))]
 
+mod asking;
 mod disconnect;
 mod legacy_batches;
 mod legacy_faults;

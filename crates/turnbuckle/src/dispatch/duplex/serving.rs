@@ -115,6 +115,20 @@ impl Permit {
     }
 }
 
+#[cfg(feature = "server")]
+impl Permit {
+    /// What counts the requests of its connection.
+    pub(crate) fn counter(&self) -> Arc<AtomicUsize> {
+        self.0.clone()
+    }
+
+    /// The same request again, which had its place before.
+    pub(crate) fn another(in_flight: &Arc<AtomicUsize>) -> Permit {
+        in_flight.fetch_add(1, Relaxed);
+        Permit(in_flight.clone())
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);

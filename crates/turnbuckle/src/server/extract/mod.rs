@@ -67,6 +67,7 @@ pub trait FromCall: Sized + Send + 'static {
 }
 
 /// One call, while its handler's arguments are made.
+#[derive(Clone)]
 pub struct Invocation {
     pub(super) ctx: Ctx,
     pub(super) arguments: Arguments,
@@ -120,6 +121,8 @@ pub struct Description {
     pub(super) input: Option<Result<InputSchema, SchemaError>>,
     pub(super) output: Option<Result<Raw, SchemaError>>,
     pub(super) needs: Vec<(TypeId, &'static str)>,
+    /// What can't work, told when the server starts.
+    pub(super) problems: Vec<String>,
 }
 
 impl std::fmt::Debug for Description {

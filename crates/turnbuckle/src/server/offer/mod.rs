@@ -81,7 +81,7 @@ impl<R: 'static> Offer<R> {
             handler,
             on_cancel,
             needs,
-            problems: Vec::new(),
+            problems: std::mem::take(&mut description.problems),
             visible: Vec::new(),
             layers: Stack::default(),
             place: None,

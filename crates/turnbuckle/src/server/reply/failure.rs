@@ -8,7 +8,10 @@ use turnbuckle_types::{
     RpcError, code,
 };
 
-use crate::server::schema::ArgumentError;
+use crate::server::{
+    ask::{AskError, InputRequired},
+    schema::ArgumentError,
+};
 
 /// An error that the model reads, so that it can do better: "no city of that name".
 ///
@@ -109,6 +112,8 @@ pub(in crate::server) enum Cause {
     Rpc(RpcError),
     /// There is nothing of that name.
     NotFound,
+    /// The client is to be asked something first.
+    Ask(InputRequired),
     /// For the log.
     Internal(Box<dyn StdError + Send + Sync>),
 }
@@ -134,6 +139,8 @@ impl Failure {
         known(error, Cause::Tool)
             .or_else(|error| known(error, Cause::Rpc))
             .or_else(|error| known(error, |NotFound| Cause::NotFound))
+            .or_else(|error| known(error, |error: AskError| Failure::from(error).0))
+            .or_else(|error| known(error, Cause::Ask))
             .unwrap_or_else(|error| Failure(Cause::Internal(error)))
     }
 }
@@ -156,6 +163,22 @@ impl From<NotFound> for Failure {
     }
 }
 
+/// A question that has no answer: what the client got wrong it is told, the rest is for the model.
+impl From<AskError> for Failure {
+    fn from(error: AskError) -> Failure {
+        match error.refusal() {
+            Some(refusal) => refusal.into(),
+            None => ToolError::from(error).into(),
+        }
+    }
+}
+
+impl From<InputRequired> for Failure {
+    fn from(asks: InputRequired) -> Failure {
+        Failure(Cause::Ask(asks))
+    }
+}
+
 /// A result that knows what stands in for it when its handler fails.
 pub(in crate::server) trait Fails: Sized {
     /// What is answered. `name` is that of the tool or prompt, or the URI.
@@ -169,6 +192,7 @@ impl Fails for CallToolResult {
             Cause::Arguments(error) => Ok(ToolError::new(error.to_string()).into_result()),
             Cause::NotFound => Ok(ToolError::new(NotFound.to_string()).into_result()),
             Cause::Rpc(error) => Err(error),
+            Cause::Ask(asks) => Err(hidden(name, &asks)),
             Cause::Internal(error) => Err(hidden(name, &*error)),
         }
     }
@@ -193,6 +217,8 @@ fn as_error(failure: Failure, name: &str, revision: Revision) -> RpcError {
         Cause::Arguments(error) => RpcError::invalid_params(error.to_string()),
         Cause::Rpc(error) => error,
         Cause::NotFound => not_found(name, revision),
+        // Of a kind of handler that can't ask.
+        Cause::Ask(asks) => hidden(name, &asks),
         Cause::Internal(error) => hidden(name, &*error),
     }
 }

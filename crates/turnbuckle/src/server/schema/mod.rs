@@ -46,6 +46,7 @@ pub use self::output::OutputCheck;
 pub(in crate::server) use self::problem::shorten;
 pub use self::problem::{ArgumentError, Problem};
 pub(in crate::server) use self::rewrite::without_keyword;
+pub(in crate::server) use self::shape::{Shape, shape_of};
 pub(in crate::server) use self::wrap::wrap;
 
 /// The schema of a tool's arguments, and what must be checked beside decoding them.
@@ -159,7 +160,7 @@ pub struct SchemaError {
 }
 
 impl SchemaError {
-    pub(in crate::server::schema) fn new(sentence: impl Into<Box<str>>) -> SchemaError {
+    pub(in crate::server) fn new(sentence: impl Into<Box<str>>) -> SchemaError {
         SchemaError { sentence: sentence.into() }
     }
 }

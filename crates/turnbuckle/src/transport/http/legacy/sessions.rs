@@ -3,31 +3,13 @@
 
 mod memory;
 
-use std::{collections::BTreeSet, fmt, pin::Pin, time::SystemTime};
+use std::{collections::BTreeSet, fmt, time::SystemTime};
 
 use turnbuckle_types::LogLevel;
 
 pub use memory::MemorySessions;
 
-/// What a store answers, some time later.
-///
-/// ```
-/// use turnbuckle::StoreFuture;
-/// fn at_once<T: Send + 'static>(value: T) -> StoreFuture<'static, T> {
-///     Box::pin(async { Ok(value) })
-/// }
-/// # let _ = at_once(7);
-/// ```
-pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
-
-/// Why a store could not answer: any error.
-///
-/// ```
-/// use turnbuckle::StoreError;
-/// let error = StoreError::from("the database is away");
-/// assert_eq!(error.to_string(), "the database is away");
-/// ```
-pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) use crate::store::{StoreError, StoreFuture};
 
 /// Which session it is: random. The client's id of it is another, which can't be made from this.
 ///

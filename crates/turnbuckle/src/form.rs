@@ -1,31 +1,81 @@
 //! Owns what a form makes of an answer: its defaults, and whether the values fit its fields.
 //! Does not own the question, nor who answers it.
+//!
+//! Both sides use it: a client before it sends, a server before it believes.
+
+mod format;
+
+#[cfg(feature = "server")]
+pub(crate) use format::is_uri;
 
 use serde_json::Value;
 use turnbuckle_types::{
-    At, Choice, ElicitAction, ElicitResult, ElicitSchema, Named, NumberKind, NumberSchema,
-    PrimitiveSchema, Raw, RpcError, StringSchema,
+    At, Choice, ElicitSchema, Named, NumberKind, NumberSchema, PrimitiveSchema, Raw, StringSchema,
 };
+#[cfg(feature = "client")]
+use turnbuckle_types::{ElicitAction, ElicitResult, RpcError};
 
 /// The answer as it is sent: a form's with its defaults and only if it fits, any other without
 /// values. `form` is `None` for a page to visit.
-pub(super) fn completed(
+#[cfg(feature = "client")]
+pub(crate) fn completed(
     form: Option<&ElicitSchema>,
     mut answer: ElicitResult,
 ) -> Result<ElicitResult, RpcError> {
     let given = answer.content.take();
     if let (ElicitAction::Accept, Some(form)) = (answer.action, form) {
-        let content = filled(form, given.unwrap_or_else(Raw::empty_object));
+        let content = sendable(form, given.unwrap_or_else(Raw::empty_object));
         let content = content.map_err(|why| {
             RpcError::internal(format!("the answer to the form can't be sent: {why}"))
         })?;
-        answer.content = Some(Raw::at(&content, At::Everything));
+        answer.content = Some(content);
     }
     Ok(answer)
 }
 
-/// The values of all fields that have one, in the order of the form.
-fn filled(form: &ElicitSchema, given: Raw) -> Result<Named<Raw>, String> {
+/// The values of a form that came back, with its defaults. A member that the form has no field for
+/// is left out: 2026-07-28 basic/patterns/mrtr §Error Handling, what is not needed is ignored.
+#[cfg(feature = "server")]
+pub(crate) fn received(form: &ElicitSchema, given: Raw) -> Result<Raw, String> {
+    filled(form, listed(form, given)).map(|(content, _)| Raw::at(&content, At::Everything))
+}
+
+/// 2025-06-18 knows no choice of several, so that its clients were shown a choice of one: their one
+/// value is a list of it.
+#[cfg(feature = "server")]
+fn listed(form: &ElicitSchema, given: Raw) -> Raw {
+    let is_list = |field: Option<&PrimitiveSchema>| {
+        use PrimitiveSchema::{MultiSelect, TitledMultiSelect};
+        matches!(field, Some(MultiSelect(_) | TitledMultiSelect(_)))
+    };
+    let is_one = |name: &str, value: &Raw| {
+        value.as_str().starts_with('"') && is_list(form.properties.value(name))
+    };
+    match given.decode::<Named<Raw>>() {
+        Ok(values) if values.iter().any(|(name, value)| is_one(name, value)) => {
+            let value = |(name, value): (String, Raw)| {
+                let one = is_one(&name, &value);
+                (name, if one { Raw::at(&vec![value], At::Everything) } else { value })
+            };
+            let values: Named<Raw> = values.into_iter().map(value).collect();
+            Raw::at(&values, At::Everything)
+        }
+        _ => given,
+    }
+}
+
+/// The values of a form that is sent, all of which must be the form's.
+#[cfg(feature = "client")]
+fn sendable(form: &ElicitSchema, given: Raw) -> Result<Raw, String> {
+    let (content, rest) = filled(form, given)?;
+    match rest.iter().next() {
+        Some((name, _)) => Err(format!("the form has no field `{name}`")),
+        None => Ok(Raw::at(&content, At::Everything)),
+    }
+}
+
+/// The values of all fields that have one, in the order of the form, and what was given beside them.
+fn filled(form: &ElicitSchema, given: Raw) -> Result<(Named<Raw>, Named<Raw>), String> {
     let mut given: Named<Raw> =
         given.decode().map_err(|_| "it must be an object that has no member twice".to_owned())?;
     let mut content = Named::new();
@@ -45,10 +95,7 @@ fn filled(form: &ElicitSchema, given: Raw) -> Result<Named<Raw>, String> {
         };
         content.insert(name, value);
     }
-    match given.iter().next() {
-        Some((name, _)) => Err(format!("the form has no field `{name}`")),
-        None => Ok(content),
-    }
+    Ok((content, given))
 }
 
 fn is_required(form: &ElicitSchema, name: &str) -> bool {
@@ -102,7 +149,8 @@ fn text_fits(field: &StringSchema, value: &Value) -> Result<(), String> {
     let long_enough = field.min_length.is_none_or(|least| length >= least);
     expect(long_enough, "is shorter than the form allows")?;
     let short_enough = field.max_length.is_none_or(|most| length <= most);
-    expect(short_enough, "is longer than the form allows")
+    expect(short_enough, "is longer than the form allows")?;
+    field.format.map_or(Ok(()), |format| format::fits(format, text))
 }
 
 fn number_fits(field: &NumberSchema, value: &Value) -> Result<(), String> {
@@ -145,97 +193,5 @@ fn is_flat(value: &Value) -> bool {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn form() -> ElicitSchema {
-        serde_json::from_value(json!({
-            "type": "object",
-            "properties": {
-                "name": {"type": "string", "default": "John Doe", "maxLength": 10},
-                "age": {"type": "integer", "default": 30, "minimum": 18},
-                "score": {"type": "number", "default": 95.5},
-                "status": {"type": "string", "enum": ["active", "inactive"], "default": "active"},
-                "color": {"type": "string", "oneOf": [{"const": "#f00", "title": "Red"}]},
-                "verified": {"type": "boolean", "default": true},
-                "days": {"type": "array", "items": {"type": "string", "enum": ["mo", "tu"]},
-                    "maxItems": 1, "default": ["mo"]},
-                "months": {"type": "array",
-                    "items": {"anyOf": [{"const": "1", "title": "January"}]}},
-                "new": {"type": "duration"},
-                "must": {"type": "string"},
-            },
-            "required": ["name", "must"],
-        }))
-        .unwrap()
-    }
-
-    fn sent(content: Value) -> Result<Value, String> {
-        let mut answer = ElicitResult::new(ElicitAction::Accept);
-        answer.content = Some(content.into());
-        let sent = completed(Some(&form()), answer).map_err(|error| error.message.into_owned())?;
-        Ok(sent.content.unwrap().decode().unwrap())
-    }
-
-    #[test]
-    fn fields_that_are_left_out_get_their_defaults_exactly() {
-        assert_eq!(
-            sent(json!({"must": "x"})).unwrap(),
-            json!({"name": "John Doe", "age": 30, "score": 95.5, "status": "active",
-                "verified": true, "days": ["mo"], "must": "x"})
-        );
-        let mut answer = ElicitResult::new(ElicitAction::Accept);
-        answer.content = Some(json!({"must": "x"}).into());
-        let text = completed(Some(&form()), answer).unwrap().content.unwrap();
-        // As text: a whole number has no fraction.
-        assert!(text.as_str().contains(r#""age":30,"#), "{text}");
-    }
-
-    #[test]
-    fn what_is_given_goes_before_what_the_form_starts_with() {
-        let given = json!({"must": "x", "name": "Ada", "age": 36, "score": 1, "status": "inactive",
-            "color": "#f00", "verified": false, "days": [], "months": ["1"], "new": "P1D"});
-        assert_eq!(sent(given.clone()).unwrap(), given);
-    }
-
-    #[test]
-    fn what_does_not_fit_is_not_sent_and_the_sentence_names_the_field() {
-        for (content, field) in [
-            (json!({}), "must"),
-            (json!({"must": null}), "must"),
-            (json!({"must": {"deep": 1}}), "must"),
-            (json!({"must": "x", "name": "a name of many letters"}), "name"),
-            (json!({"must": "x", "age": 36.5}), "age"),
-            (json!({"must": "x", "age": 17}), "age"),
-            (json!({"must": "x", "score": "high"}), "score"),
-            (json!({"must": "x", "status": "gone"}), "status"),
-            (json!({"must": "x", "color": "Red"}), "color"),
-            (json!({"must": "x", "verified": "yes"}), "verified"),
-            (json!({"must": "x", "days": ["su"]}), "days"),
-            (json!({"must": "x", "days": ["mo", "tu"]}), "days"),
-            (json!({"must": "x", "months": "1"}), "months"),
-            (json!({"must": "x", "new": {"deep": 1}}), "new"),
-            (json!({"must": "x", "other": 1}), "other"),
-        ] {
-            let why = sent(content.clone()).unwrap_err();
-            assert!(why.contains(&format!("`{field}`")), "{content}: {why}");
-        }
-        assert!(sent(json!([1])).unwrap_err().contains("an object"));
-    }
-
-    #[test]
-    fn only_an_accepted_form_has_values() {
-        let with = |action| {
-            let mut answer = ElicitResult::new(action);
-            answer.content = Some(json!({"must": "x"}).into());
-            answer
-        };
-        for action in [ElicitAction::Decline, ElicitAction::Cancel] {
-            assert_eq!(completed(Some(&form()), with(action)).unwrap().content, None);
-        }
-        assert_eq!(completed(None, with(ElicitAction::Accept)).unwrap().content, None);
-    }
-}
+#[cfg(all(test, feature = "client"))]
+mod tests;

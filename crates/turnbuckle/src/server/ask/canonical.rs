@@ -1,0 +1,197 @@
+//! Owns the digest of a JSON value that does not depend on how it was written.
+//! Does not own what it is compared with.
+
+use std::fmt;
+
+use ring::digest::Context;
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, SeqAccess, Visitor},
+};
+
+/// Adds a JSON value to a digest: white space, escapes, the order of members and `1.0` for `1`
+/// make no difference. A client may write its request anew when it retries.
+pub(super) fn digest(text: &str, digest: &mut Context) {
+    match serde_json::from_str::<Tree>(text) {
+        Ok(tree) => tree.add(digest),
+        // Deeper than can be read: then its text has to be the same.
+        Err(_) => add_text(b'?', text, digest),
+    }
+}
+
+enum Tree {
+    Null,
+    Bool(bool),
+    /// In the spelling that all spellings of the number share.
+    Number(String),
+    Text(String),
+    List(Vec<Tree>),
+    /// By name. A name that appears twice stays so: it is not the same as once.
+    Object(Vec<(String, Tree)>),
+}
+
+impl Tree {
+    /// Each kind has its mark and each length comes first, so that no two values give the same.
+    fn add(&self, digest: &mut Context) {
+        match self {
+            Tree::Null => digest.update(b"n"),
+            Tree::Bool(true) => digest.update(b"t"),
+            Tree::Bool(false) => digest.update(b"f"),
+            Tree::Number(text) => add_text(b'd', text, digest),
+            Tree::Text(text) => add_text(b's', text, digest),
+            Tree::List(items) => {
+                add_length(b'[', items.len(), digest);
+                items.iter().for_each(|item| item.add(digest));
+            }
+            Tree::Object(members) => {
+                add_length(b'{', members.len(), digest);
+                for (name, value) in members {
+                    add_text(b'k', name, digest);
+                    value.add(digest);
+                }
+            }
+        }
+    }
+}
+
+fn add_text(mark: u8, text: &str, digest: &mut Context) {
+    add_length(mark, text.len(), digest);
+    digest.update(text.as_bytes());
+}
+
+fn add_length(mark: u8, length: usize, digest: &mut Context) {
+    digest.update(&[mark]);
+    digest.update(&(length as u64).to_be_bytes());
+}
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Tree, D::Error> {
+        deserializer.deserialize_any(TreeVisitor)
+    }
+}
+
+struct TreeVisitor;
+
+impl<'de> Visitor<'de> for TreeVisitor {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Tree, E> {
+        Ok(Tree::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Tree, E> {
+        Ok(Tree::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Tree, E> {
+        Ok(Tree::Number(value.to_string()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Tree, E> {
+        Ok(Tree::Number(value.to_string()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Tree, E> {
+        // `{}` writes a whole number without a fraction and without an exponent.
+        let zero = value == 0.0;
+        Ok(Tree::Number(if zero { "0".to_owned() } else { value.to_string() }))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Tree, E> {
+        Ok(Tree::Text(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Tree, E> {
+        Ok(Tree::Text(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element()? {
+            items.push(item);
+        }
+        Ok(Tree::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
+        let mut members: Vec<(String, Tree)> = Vec::new();
+        while let Some(member) = access.next_entry()? {
+            members.push(member);
+        }
+        members.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(Tree::Object(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ring::digest::SHA256;
+
+    use super::*;
+
+    fn of(text: &str) -> Vec<u8> {
+        let mut context = Context::new(&SHA256);
+        digest(text, &mut context);
+        context.finish().as_ref().to_vec()
+    }
+
+    #[test]
+    fn spelling_makes_no_difference() {
+        for (one, other) in [
+            (r#"{"a":1,"b":{"c":[],"d":2}}"#, "{ \"b\": {\"d\":2, \"c\":[ ]},\n\"a\":1}"),
+            (r#""a/b""#, r#""\u0061\/b""#),
+            ("1", "1.0"),
+            ("100", "1e2"),
+            ("0", "-0.0"),
+            ("-3", "-3.0"),
+            ("0.5", "5e-1"),
+        ] {
+            assert_eq!(of(one), of(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn every_other_difference_does() {
+        let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+        let texts = [
+            "{}",
+            "[]",
+            "null",
+            "true",
+            "false",
+            "0",
+            "1",
+            "-1",
+            "0.5",
+            "\"\"",
+            "\"0\"",
+            "\"n\"",
+            "[[]]",
+            "[null]",
+            "[[],[]]",
+            "[[[]]]",
+            r#"{"a":1}"#,
+            r#"{"a":2}"#,
+            r#"{"b":1}"#,
+            r#"{"a":1,"a":1}"#,
+            r#"{"a":1,"a":2}"#,
+            r#"{"a":2,"a":1}"#,
+            r#"{"a":{"b":1}}"#,
+            r#"{"a":{},"b":1}"#,
+            r#"["a",1]"#,
+            "18446744073709551615",
+            "9223372036854775807",
+            &deep,
+            "",
+        ];
+        for (index, one) in texts.iter().enumerate() {
+            for other in &texts[..index] {
+                assert_ne!(of(one), of(other), "{one} {other}");
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Owns why a question has no answer, and what becomes of a handler that passes that on.
+//! Does not own what a client is sent when a handler waits for its answers.
+
+use std::{error::Error as StdError, fmt};
+
+use turnbuckle_types::{Era, Revision, RpcError, code};
+
+use super::question::Unanswered;
+use crate::{ToolError, error::Error};
+
+/// Why [`Ctx::ask`](crate::Ctx::ask) gave no answer. Pass it on with `?`, whatever it is: then a
+/// question that has yet to be answered is asked, and anything else is told to whoever can do
+/// something about it.
+///
+/// ```
+/// use turnbuckle::{Ctx, ToolError, elicit};
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Name { name: String }
+/// async fn greet(ctx: Ctx) -> Result<String, ToolError> {
+///     match ctx.ask("name", elicit::<Name>("Who are you?")).await {
+///         Ok(Name { name }) => Ok(format!("Hello, {name}!")),
+///         Err(error) if error.is_declined() => Ok("Hello!".to_owned()),
+///         Err(error) => Err(error.into()),
+///     }
+/// }
+/// # let _ = greet;
+/// ```
+#[derive(Debug)]
+pub struct AskError(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    key: String,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// It is asked when the handler ends.
+    Suspended,
+    Declined,
+    Cancelled,
+    /// The client did not declare what the question needs.
+    Unsupported {
+        capability: &'static str,
+        revision: Revision,
+    },
+    /// What came is not what was asked for.
+    Unfit {
+        why: String,
+        revision: Revision,
+    },
+    /// The question itself, or what is kept beside it, is wrong.
+    Own(String),
+    /// The client could not be asked, or answered with an error.
+    Failed(Error),
+}
+
+impl AskError {
+    pub(super) fn suspended(key: &str) -> AskError {
+        AskError::new(key, Kind::Suspended)
+    }
+
+    pub(super) fn unanswered(key: &str, why: Unanswered, revision: Revision) -> AskError {
+        let kind = match why {
+            Unanswered::Declined => Kind::Declined,
+            Unanswered::Cancelled => Kind::Cancelled,
+            Unanswered::Unfit(why) => Kind::Unfit { why, revision },
+        };
+        AskError::new(key, kind)
+    }
+
+    pub(super) fn unsupported(key: &str, capability: &'static str, revision: Revision) -> AskError {
+        AskError::new(key, Kind::Unsupported { capability, revision })
+    }
+
+    pub(super) fn own(key: &str, why: impl Into<String>) -> AskError {
+        AskError::new(key, Kind::Own(why.into()))
+    }
+
+    pub(super) fn failed(key: &str, error: Error) -> AskError {
+        AskError::new(key, Kind::Failed(error))
+    }
+
+    fn new(key: &str, kind: Kind) -> AskError {
+        AskError(Box::new(Inner { key: key.to_owned(), kind }))
+    }
+
+    /// The key of the question.
+    pub fn key(&self) -> &str {
+        &self.0.key
+    }
+
+    /// The user said no.
+    pub fn is_declined(&self) -> bool {
+        matches!(self.0.kind, Kind::Declined)
+    }
+
+    /// The user said nothing: closed the form, walked away.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.0.kind, Kind::Cancelled)
+    }
+
+    /// The question has yet to be asked: pass the error on, and the handler runs again when there
+    /// is an answer.
+    pub fn is_suspended(&self) -> bool {
+        matches!(self.0.kind, Kind::Suspended)
+    }
+
+    /// The capability that the client lacks for this question, such as `elicitation.form`.
+    pub fn missing_capability(&self) -> Option<&'static str> {
+        match self.0.kind {
+            Kind::Unsupported { capability, .. } => Some(capability),
+            _ => None,
+        }
+    }
+
+    /// The error that the client answered with.
+    pub fn as_rpc(&self) -> Option<&RpcError> {
+        match &self.0.kind {
+            Kind::Failed(error) => error.as_rpc(),
+            _ => None,
+        }
+    }
+
+    /// What a client of the modern era is told, whatever the handler makes of this error.
+    pub(in crate::server) fn refusal(&self) -> Option<RpcError> {
+        match &self.0.kind {
+            Kind::Unsupported { capability, revision } if revision.era() == Era::Modern => {
+                Some(missing(capability, self.to_string()))
+            }
+            Kind::Unfit { why, revision } if revision.era() == Era::Modern => {
+                let key = &self.0.key;
+                let message = format!("`params.inputResponses[\"{key}\"]` is no answer: {why}");
+                Some(RpcError::invalid_params(message))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// −32021, with the capability in the place where a client declares it.
+fn missing(capability: &str, message: String) -> RpcError {
+    let required = capability
+        .rsplit('.')
+        .fold(serde_json::json!({}), |inner, part| serde_json::json!({ part: inner }));
+    let data = serde_json::json!({ "requiredCapabilities": required });
+    RpcError::new(code::MISSING_CLIENT_CAPABILITY, message).with_data(&data)
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = &self.0.key;
+        match &self.0.kind {
+            Kind::Suspended => write!(f, "`{key}` has yet to be answered"),
+            Kind::Declined => write!(f, "the user declined to answer `{key}`"),
+            Kind::Cancelled => write!(f, "the user did not answer `{key}`"),
+            Kind::Unsupported { capability, .. } => {
+                write!(
+                    f,
+                    "`{key}` can't be asked: the client did not declare the capability `{capability}`"
+                )
+            }
+            Kind::Unfit { why, .. } => write!(f, "the answer to `{key}` does not fit: {why}"),
+            Kind::Own(why) => write!(f, "`{key}` can't be asked: {why}"),
+            Kind::Failed(_) => write!(f, "`{key}` got no answer"),
+        }
+    }
+}
+
+impl StdError for AskError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &self.0.kind {
+            Kind::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// For the model, which reads why there is no answer.
+impl From<AskError> for ToolError {
+    fn from(error: AskError) -> ToolError {
+        match &error.0.kind {
+            Kind::Own(_) => {
+                tracing::error!(error = &error as &dyn StdError, "a handler asked wrongly");
+                ToolError::new("internal error")
+            }
+            Kind::Failed(failed) => ToolError::new(format!("{error}: {failed}")),
+            _ => ToolError::new(error.to_string()),
+        }
+    }
+}
+
+/// For the client, where there is no model to read it.
+impl From<AskError> for RpcError {
+    fn from(error: AskError) -> RpcError {
+        if let Some(refusal) = error.refusal() {
+            return refusal;
+        }
+        match &error.0.kind {
+            Kind::Own(_) => {
+                tracing::error!(error = &error as &dyn StdError, "a handler asked wrongly");
+                RpcError::internal("internal error")
+            }
+            Kind::Failed(failed) => RpcError::internal(format!("{error}: {failed}")),
+            _ => RpcError::internal(error.to_string()),
+        }
+    }
+}

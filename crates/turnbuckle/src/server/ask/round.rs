@@ -1,0 +1,207 @@
+//! Owns what one request has asked and been told so far, and which of that stays.
+//! Does not own how it reaches the client.
+
+use turnbuckle_types::{
+    InputKind, InputRequest, InputRequiredResult, Method, Named, Raw, RpcError,
+};
+
+use super::{error::AskError, state::Kept};
+
+/// The questions and answers of one request.
+#[derive(Debug, Default)]
+pub(in crate::server) struct Round {
+    /// What came with the request from rounds before, and what was added to it.
+    kept: Kept,
+    /// What the client answers now, unchecked.
+    given: Named<Raw>,
+    /// What has to be asked, in the order in which it was.
+    open: Vec<Open>,
+    /// What the client is told if the handler fails.
+    refusal: Option<RpcError>,
+    /// The handler has ended: what is said from here on is not part of its request.
+    pub(super) is_over: bool,
+}
+
+/// A question that waits for its answer.
+#[derive(Debug)]
+struct Open {
+    key: String,
+    method: Method,
+    params: Raw,
+}
+
+impl Round {
+    /// The request comes back with answers.
+    pub(super) fn retried(kept: Kept, given: Named<Raw>) -> Round {
+        Round { kept, given, ..Round::default() }
+    }
+
+    /// The answer to a question, if there is one. What was taken before goes before what is sent
+    /// now: an answer can't be changed.
+    pub(super) fn answer(&self, key: &str) -> Option<Raw> {
+        self.kept.answers.value(key).or_else(|| self.given.value(key)).cloned()
+    }
+
+    /// Keeps an answer that was found to be one.
+    pub(super) fn keep_answer(&mut self, key: &str, answer: &Raw) {
+        self.given.remove(key);
+        if self.kept.answers.value(key).is_none() {
+            self.kept.answers.insert(key, answer.clone());
+        }
+    }
+
+    /// Has something asked. Of two questions with one key the first is asked.
+    pub(super) fn open(&mut self, key: &str, method: Method, params: Raw) {
+        match self.open.iter().find(|open| open.key == key) {
+            None => self.open.push(Open { key: key.to_owned(), method, params }),
+            Some(open) if open.method == method && open.params == params => {}
+            Some(_) => tracing::warn!(key, "two questions have one key: the first is asked"),
+        }
+    }
+
+    /// Has something asked anew, whatever was answered before.
+    pub(super) fn open_anew(&mut self, key: &str, method: Method, params: Raw) {
+        self.kept.answers.remove(key);
+        self.open(key, method, params);
+    }
+
+    /// Remembers what the client is told if the handler fails because of this. What it lacks goes
+    /// before what it got wrong.
+    pub(super) fn note(&mut self, error: &AskError) {
+        if let Some(refusal) = error.refusal()
+            && (self.refusal.is_none() || error.missing_capability().is_some())
+        {
+            self.refusal = Some(refusal);
+        }
+    }
+
+    /// What was kept from being done twice.
+    pub(super) fn done(&self, key: &str) -> Option<Raw> {
+        self.kept.once.value(key).cloned()
+    }
+
+    pub(super) fn keep_done(&mut self, key: &str, value: Raw) {
+        self.kept.once.insert(key, value);
+    }
+
+    pub(super) fn by_hand(&self) -> Option<Raw> {
+        self.kept.by_hand.clone()
+    }
+
+    pub(super) fn set_by_hand(&mut self, state: Option<Raw>) {
+        self.kept.by_hand = state;
+    }
+
+    /// Takes the answers of a client that was asked outside the handler, for the next run of it.
+    pub(super) fn again(&mut self, answers: Named<Raw>, by_hand: Option<Raw>) {
+        self.kept.round += 1;
+        self.kept.by_hand = by_hand;
+        for (key, answer) in answers {
+            self.kept.answers.insert(key, answer);
+        }
+    }
+
+    /// How often the request has asked.
+    pub(super) fn rounds(&self) -> u32 {
+        self.kept.round
+    }
+
+    /// What the client is told instead of whatever the handler failed with.
+    pub(super) fn refusal(&mut self) -> Option<RpcError> {
+        self.refusal.take()
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// What the client is asked, and what it keeps until it answers.
+    pub(super) fn suspend(&mut self) -> (InputRequiredResult, Kept) {
+        let request = |open: Open| {
+            let params = Some(open.params).filter(|params| *params != Raw::empty_object());
+            let method = open.method.as_str().to_owned();
+            (open.key, InputRequest::from(InputKind::Other { method, params }))
+        };
+        let open = std::mem::take(&mut self.open);
+        let mut result = InputRequiredResult::new();
+        if !open.is_empty() {
+            result.input_requests = Some(open.into_iter().map(request).collect());
+        }
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.round += 1;
+        (result, kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use turnbuckle_types::Revision;
+
+    use super::*;
+    use crate::server::ask::question::Unanswered;
+
+    fn raw(value: serde_json::Value) -> Raw {
+        value.into()
+    }
+
+    #[test]
+    fn an_answer_that_was_taken_stays_what_it_was() {
+        let mut kept = Kept::default();
+        kept.answers.insert("a", raw(json!(1)));
+        let given = Named::from([("a", raw(json!(2))), ("b", raw(json!(3)))]);
+        let mut round = Round::retried(kept, given);
+        assert_eq!(round.answer("a"), Some(raw(json!(1))));
+        assert_eq!(round.answer("b"), Some(raw(json!(3))));
+        assert_eq!(round.answer("c"), None);
+        for key in ["a", "b"] {
+            let answer = round.answer(key).unwrap();
+            round.keep_answer(key, &answer);
+        }
+        let (_, kept) = round.suspend();
+        assert_eq!(kept.answers, Named::from([("a", raw(json!(1))), ("b", raw(json!(3)))]));
+    }
+
+    #[test]
+    fn only_answers_that_were_taken_are_kept() {
+        let given = Named::from([("a", raw(json!(1))), ("unknown", raw(json!(2)))]);
+        let mut round = Round::retried(Kept::default(), given);
+        round.keep_answer("a", &raw(json!(1)));
+        round.open("b", Method::ListRoots, Raw::empty_object());
+        let (asked, kept) = round.suspend();
+        assert_eq!(kept.answers, Named::from([("a", raw(json!(1)))]));
+        assert_eq!(kept.round, 1);
+        let asked = serde_json::to_value(&asked).unwrap();
+        assert_eq!(asked["inputRequests"], json!({"b": {"method": "roots/list"}}));
+    }
+
+    #[test]
+    fn one_key_is_asked_once() {
+        let mut round = Round::default();
+        for size in [1, 2] {
+            round.open("a", Method::Elicit, raw(json!({"message": size})));
+        }
+        let (asked, _) = round.suspend();
+        let asked = serde_json::to_value(&asked).unwrap();
+        let first = json!({"method": "elicitation/create", "params": {"message": 1}});
+        assert_eq!(asked["inputRequests"], json!({"a": first}));
+    }
+
+    #[test]
+    fn what_a_client_lacks_is_said_before_what_it_got_wrong() {
+        let revision = Revision::LATEST;
+        let unfit = AskError::unanswered("a", Unanswered::Unfit("no".to_owned()), revision);
+        let lacks = AskError::unsupported("b", "sampling.tools", revision);
+        let mut round = Round::default();
+        for error in [&unfit, &lacks, &unfit] {
+            round.note(error);
+        }
+        let refusal = round.refusal().unwrap();
+        assert_eq!(refusal.code, -32021);
+        let data: serde_json::Value = refusal.data.unwrap().decode().unwrap();
+        assert_eq!(data, json!({"requiredCapabilities": {"sampling": {"tools": {}}}}));
+        round.note(&AskError::suspended("c"));
+        round.note(&AskError::unanswered("c", Unanswered::Declined, revision));
+        assert_eq!(round.refusal(), None);
+    }
+}
