@@ -57,9 +57,9 @@ pub use server::{
     Finished, FromCall, Group, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply, IntoResource,
     IntoTemplate, IntoTool, Invocation, Json, Listeners, MemoryBus, Metrics, NotFound, PathError,
     PathSegment, Prompt, RawArgs, Report, Resource, SafePath, Server, Serves, Serving, Started,
-    State, Streaming, SubscriptionBus, Template, TemplateError, TextValue, Tool, ToolError, Typed,
-    UriTemplate, Variables, blocking_prompt, blocking_resource, blocking_template, blocking_tool,
-    layer, prompt, resource, safe_join, schema, template, tool,
+    State, Streaming, SubscriptionBus, Template, TemplateError, TextValue, Tool, ToolError, Toolset,
+    Typed, UriTemplate, Variables, blocking_prompt, blocking_resource, blocking_template,
+    blocking_tool, layer, prompt, resource, safe_join, schema, template, tool,
 };
 #[cfg(all(feature = "http", feature = "server"))]
 pub use server::{Header, HttpHeader};
@@ -93,21 +93,127 @@ pub use turnbuckle_types::{Revision, RpcError};
 /// use turnbuckle::{Server, tool};
 ///
 /// /// Add two integers.
-/// #[tool]
+/// #[tool(title = "Sum", read_only)]
 /// async fn add(
 ///     /// The first number.
 ///     a: i64,
 ///     /// The second; zero if it is left out.
+///     #[arg(min = 0, max = 100)]
 ///     b: Option<i64>,
 /// ) -> i64 {
 ///     a + b.unwrap_or(0)
 /// }
 ///
 /// let server = Server::new("calc", "1.0").tool(add);
-/// # let _ = server;
+/// # server.check().unwrap();
 /// ```
 #[cfg(feature = "macros")]
 pub use turnbuckle_macros::tool;
+
+/// Makes a prompt from a function with plain arguments.
+///
+/// ```
+/// use turnbuckle::{Server, Typed, prompt};
+///
+/// /// Ask for a code review.
+/// #[prompt(title = "Code review")]
+/// async fn review(
+///     /// What is to be reviewed.
+///     code: String,
+///     /// The language it is written in.
+///     #[arg(complete = languages)]
+///     language: Option<String>,
+/// ) -> String {
+///     format!("Review this {} code:\n{code}", language.unwrap_or_default())
+/// }
+///
+/// async fn languages(Typed(typed): Typed) -> Vec<&'static str> {
+///     ["rust", "ruby", "python"].into_iter().filter(|name| name.starts_with(&typed)).collect()
+/// }
+///
+/// let server = Server::new("demo", "1.0").prompt(review);
+/// # server.check().unwrap();
+/// ```
+#[cfg(feature = "macros")]
+pub use turnbuckle_macros::prompt;
+
+/// Makes a resource from a function, or a family of them where the URI has variables.
+///
+/// ```
+/// use turnbuckle::{NotFound, Server, resource};
+///
+/// /// How to begin.
+/// #[resource("demo://readme", mime_type = "text/markdown")]
+/// async fn readme() -> &'static str {
+///     "# Read me"
+/// }
+///
+/// /// One item.
+/// #[resource("demo://items/{id}")]
+/// async fn item(#[arg(complete = ["1", "2"])] id: u32) -> Result<String, NotFound> {
+///     if id < 10 { Ok(format!("item {id}")) } else { Err(NotFound) }
+/// }
+///
+/// let server = Server::new("demo", "1.0").resource(readme).template(item);
+/// # server.check().unwrap();
+/// ```
+#[cfg(feature = "macros")]
+pub use turnbuckle_macros::resource;
+
+/// Makes a group of the methods of a type: tools, prompts and resources that share a value.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use turnbuckle::{NotFound, Server, Typed, tools};
+///
+/// #[derive(Default)]
+/// struct Notes {
+///     all: Mutex<Vec<String>>,
+/// }
+///
+/// #[tools]
+/// impl Notes {
+///     /// Write a note.
+///     #[tool]
+///     async fn add(
+///         &self,
+///         /// What to write.
+///         #[arg(min_length = 1)]
+///         text: String,
+///     ) -> String {
+///         let mut all = self.all.lock().unwrap();
+///         all.push(text);
+///         format!("note://{}", all.len() - 1)
+///     }
+///
+///     /// One note.
+///     #[resource("note://{number}", mime_type = "text/plain")]
+///     async fn note(
+///         &self,
+///         #[arg(complete = Self::numbers)] number: usize,
+///     ) -> Result<String, NotFound> {
+///         self.all.lock().unwrap().get(number).cloned().ok_or(NotFound)
+///     }
+///
+///     /// Summarise all notes. It runs on a thread where it may block.
+///     #[prompt]
+///     fn summarise(&self, words: Option<u32>) -> String {
+///         let all = self.all.lock().unwrap().join("\n");
+///         format!("Summarise in {} words:\n{all}", words.unwrap_or(50))
+///     }
+///
+///     async fn numbers(&self, Typed(typed): Typed) -> Vec<String> {
+///         let numbers = (0..self.all.lock().unwrap().len()).map(|number| number.to_string());
+///         numbers.filter(|number| number.starts_with(&typed)).collect()
+///     }
+/// }
+///
+/// let notes = Arc::new(Notes::default());
+/// let server = Server::new("notes", "1.0").group(notes.clone());
+/// # server.check().unwrap();
+/// ```
+#[cfg(feature = "macros")]
+pub use turnbuckle_macros::tools;
 
 /// What generated code refers to. Not for use by hand.
 #[cfg(feature = "server")]

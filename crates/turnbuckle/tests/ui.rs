@@ -1,6 +1,6 @@
-//! What the compiler says about `#[tool]` functions, right and wrong ones.
+//! What the compiler says about functions and methods with attributes, right and wrong ones.
 //!
-//! Owns: the programs below `ui` and the messages stored beside them. Does not own: what tools do
+//! Owns: the programs below `ui` and the messages stored beside them. Does not own: what they do
 //! when they are called.
 //!
 //! `TRYBUILD=overwrite cargo test --test ui` stores new messages: read them as a newcomer would.

@@ -55,8 +55,8 @@ pub use observe::ForwardLogs;
 pub use observe::{Ended, Finished, Metrics, Started};
 pub use offer::{
     Group, IntoGroup, IntoPrompt, IntoResource, IntoTemplate, IntoTool, Prompt, Resource, Template,
-    Tool, blocking_prompt, blocking_resource, blocking_template, blocking_tool, prompt, resource,
-    template, tool,
+    Tool, Toolset, blocking_prompt, blocking_resource, blocking_template, blocking_tool, prompt,
+    resource, template, tool,
 };
 pub use reply::{Audio, Failure, Image, IntoReply, Json, NotFound, Streaming, ToolError};
 pub use say::{Amount, Report};

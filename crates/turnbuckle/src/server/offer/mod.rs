@@ -7,6 +7,7 @@ mod prompt;
 mod resource;
 mod template;
 mod tool;
+mod toolset;
 
 use std::{any::TypeId, panic::Location, sync::Arc, time::Duration};
 
@@ -17,6 +18,7 @@ pub use prompt::{IntoPrompt, Prompt, blocking_prompt, prompt};
 pub use resource::{IntoResource, Resource, blocking_resource, resource};
 pub use template::{IntoTemplate, Template, blocking_template, template};
 pub use tool::{IntoTool, Tool, blocking_tool, tool};
+pub use toolset::Toolset;
 
 pub(super) use completer::{Completer, Completers};
 pub(super) use tool::Check;

@@ -46,7 +46,8 @@ where
     message = "`{Self}` is not a resource",
     label = "not a resource",
     note = "put `#[resource(\"scheme://…\")]` on the function, or wrap it: \
-            `resource(\"scheme://…\", function)`"
+            `resource(\"scheme://…\", function)`",
+    note = "one whose URI has variables, such as `scheme://{{name}}`, goes to `template`"
 )]
 pub trait IntoResource {
     /// Makes the resource.

@@ -70,7 +70,8 @@ where
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a resource template",
     label = "not a resource template",
-    note = "wrap the function: `template(\"scheme://{{name}}\", function)`"
+    note = "put `#[resource(\"scheme://{{name}}\")]` on the function, or wrap it: \
+            `template(\"scheme://{{name}}\", function)`"
 )]
 pub trait IntoTemplate {
     /// Makes the template.

@@ -1,16 +1,25 @@
 //! What functions are refused, and what the others become.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{File, Item, ItemFn, parse_quote, parse2};
 
-use super::{expand, parse::Function};
+use super::{
+    Marker, Offer,
+    parse::{Function, Standing},
+};
+use crate::kind::Kind;
 
-fn errors(function: ItemFn) -> Vec<String> {
-    match Function::parse(&function) {
+fn errors(mut function: ItemFn) -> Vec<String> {
+    let ItemFn { attrs, sig, .. } = &mut function;
+    match Function::parse(Kind::Tool, Standing::Free, attrs, sig) {
         Ok(_) => Vec::new(),
         Err(error) => error.into_iter().map(|error| error.to_string()).collect(),
     }
+}
+
+fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    super::expand(Kind::Tool, attribute, item)
 }
 
 /// The expansion, which is valid syntax, without spaces.
@@ -54,7 +63,8 @@ fn what_a_call_cannot_give_is_refused() {
             parse_quote!(
                 async fn add(&self, a: i64) {}
             ),
-            "a tool is a free function: take what it shares as `State<S>` instead of `self`",
+            "a tool with `self` belongs to a set: put `#[tools]` on the `impl` block; or take what is \
+             shared as `State<S>` instead of `self`",
         ),
         (
             parse_quote!(
@@ -73,7 +83,8 @@ fn what_a_call_cannot_give_is_refused() {
             parse_quote!(
                 async fn add((a, b): (i64, i64)) {}
             ),
-            "a call gives arguments by name: write `name: (i64, i64)`, and take it apart in the body",
+            "a call gives arguments by name: write `name: (i64, i64)`, and take it apart in the body; or \
+             put `#[extract]` before it if it is an extractor",
         ),
         (
             parse_quote!(
@@ -110,7 +121,7 @@ fn what_a_call_cannot_give_is_refused() {
                 fn add(#[validate(range(min = 1))] a: i64) {}
             ),
             "`#[validate]` means nothing on a tool's argument, which takes doc comments, \
-             `#[serde(…)]` and `#[schemars(…)]`",
+             `#[arg(…)]`, `#[extract]`, `#[serde(…)]` and `#[schemars(…)]`",
         ),
         (
             parse_quote!(
@@ -124,6 +135,30 @@ fn what_a_call_cannot_give_is_refused() {
             ),
             "`Args<Rest>` is all of the tool's input: make `type` one of its fields, or take all \
              arguments plainly",
+        ),
+        (
+            parse_quote!(
+                fn add(typed: Typed) {}
+            ),
+            "a tool is given no `Typed`: take it in a function that completes an argument, as in \
+             `#[arg(complete = function)]`",
+        ),
+        (
+            parse_quote!(
+                fn add(#[extract(always)] tenant: Tenant) {}
+            ),
+            "`#[extract]` stands alone",
+        ),
+        (
+            parse_quote!(
+                fn add(
+                    #[arg(title = "Who")]
+                    #[extract]
+                    tenant: Tenant,
+                ) {
+                }
+            ),
+            "`Tenant` is no part of the tool's input: `#[arg]` says nothing here",
         ),
         (
             parse_quote!(
@@ -186,8 +221,7 @@ fn plain_arguments_become_the_fields_of_a_struct() {
         "fn__register<__T1:::turnbuckle::FromCall,__T2:__Argument+",
         "::turnbuckle::tool::<(__R,::turnbuckle::Args<__Arguments<__T2>>,__T1,),_>(\"add\",",
         "move|::turnbuckle::Args(__Arguments{a:__argument0,r#type:__argument2}):::turnbuckle::Args<__Arguments<__T2>>,__argument1:__T1|{__function(__argument0,__argument1,__argument2)}",
-        "__register::<turnbuckle::Ctx,Option<i64>,i64,_>(__call)",
-        ").description(\"Add.\")",
+        "__register::<turnbuckle::Ctx,Option<i64>,i64,_>(__call).description(\"Add.\")",
     ] {
         assert!(code.contains(part), "no {part} in {code}");
     }
@@ -270,4 +304,169 @@ fn something_else_than_a_function_stays_what_it_is() {
     );
     assert!(code.contains("`#[tool]`goesonafunction"), "{code}");
     assert!(code.ends_with("structCalculator;"), "{code}");
+}
+
+fn mistakes(kind: Kind, attribute: TokenStream, mut function: ItemFn) -> Vec<String> {
+    let marker = Marker { kind, options: attribute, place: Span::call_site() };
+    let ItemFn { attrs, sig, .. } = &mut function;
+    match Offer::parse(marker, Standing::Free, attrs, sig) {
+        Ok(_) => Vec::new(),
+        Err(error) => error.into_iter().map(|error| error.to_string()).collect(),
+    }
+}
+
+#[test]
+fn a_type_of_ones_own_is_extracted_where_it_says_so() {
+    let code = expanded(
+        quote!(),
+        quote!(
+            async fn bill(#[extract] Tenant(name): Tenant, #[arg(min = 1)] cents: u32) {}
+        ),
+    );
+    for part in [
+        "asyncfnbill(Tenant(name):Tenant,cents:u32){}",
+        "struct__Arguments{#[schemars(range(min=1,))]cents:u32}",
+        "__register::<Tenant,(),_>(__call)",
+    ] {
+        assert!(code.contains(part), "no {part} in {code}");
+    }
+}
+
+#[test]
+fn a_prompt_completes_its_arguments() {
+    let code = super::expand(
+        Kind::Prompt,
+        quote!(title = "Review", icons("https://a/1.png", "https://a/2.png")),
+        quote! {
+            /// Ask for a review.
+            fn review(
+                code: String,
+                #[arg(complete = known::languages)] language: Option<String>,
+                #[arg(complete = ["low", "high"])]
+                #[serde(default, rename = "how-deep")]
+                depth: String,
+            ) -> String { code }
+        },
+    );
+    let code = code.to_string().replace(' ', "");
+    for part in [
+        "impl::turnbuckle::IntoPromptforreview{fninto_prompt(self)->::turnbuckle::Prompt{",
+        "::turnbuckle::blocking_prompt::<(__R,",
+        "__R:::turnbuckle::IntoReply<::turnbuckle::types::GetPromptResult>+",
+        "message=\"`{Self}`can'tbeanargumentofaprompt\"",
+        ".description(\"Askforareview.\").title(\"Review\").icon(::turnbuckle::types::Icon::new(\
+         \"https://a/1.png\")).icon(::turnbuckle::types::Icon::new(\"https://a/2.png\"))",
+        ".complete(\"language\",known::languages).complete_values(\"how-deep\",[\"low\",\"high\"])",
+    ] {
+        assert!(code.contains(part), "no {part} in {code}");
+    }
+}
+
+#[test]
+fn a_uri_with_variables_makes_a_template() {
+    let function = || {
+        quote!(
+            async fn item(id: u32) -> String {
+                id.to_string()
+            }
+        )
+    };
+    let template = quote!("demo://items/{id}", list = items, mime_type = "text/plain");
+    let code = super::expand(Kind::Resource, template, function()).to_string().replace(' ', "");
+    for part in [
+        "impl::turnbuckle::IntoTemplateforitem{fninto_template(self)->::turnbuckle::Template{",
+        "::turnbuckle::template::<",
+        "(\"demo://items/{id}\",move|",
+        ".name(\"item\").mime_type(\"text/plain\").list(items)",
+    ] {
+        assert!(code.contains(part), "no {part} in {code}");
+    }
+    let readme = quote!(
+        async fn readme() {}
+    );
+    let code = super::expand(Kind::Resource, quote!("demo://readme", name = "read me"), readme);
+    let code = code.to_string();
+    assert!(code.contains("IntoResource for readme"), "{code}");
+    assert!(code.contains(". name (\"read me\")"), "{code}");
+}
+
+#[test]
+fn arguments_are_the_variables_of_the_uri() {
+    let item: ItemFn = parse_quote!(
+        async fn item(id: u32, ctx: Ctx) {}
+    );
+    let of =
+        |uri: &str, function: &ItemFn| mistakes(Kind::Resource, quote!(#uri), function.clone());
+    assert_eq!(of("demo://items/{id}", &item), [""; 0]);
+    // A parameter of the query may be left alone.
+    assert_eq!(of("demo://items/{id}{?page}", &item), [""; 0]);
+    assert_eq!(
+        of("demo://items", &item),
+        ["`demo://items` has no variables, so that nothing gives `id`: write \
+          `demo://items/{id}`, or take shared state as `State<S>`"]
+    );
+    assert_eq!(
+        of("demo://items/{number}", &item),
+        [
+            "`demo://items/{number}` has no variable `id`: write `{id}` into it, or call the \
+             argument `number`",
+            "`{number}` of `demo://items/{number}` is taken by no argument: add `number: String` \
+             to `item`",
+        ]
+    );
+    let args = parse_quote!(
+        async fn item(Args(item): Args<Item>) {}
+    );
+    assert_eq!(of("demo://items/{id}", &args), [""; 0]);
+    assert_eq!(
+        of("demo://items/", &args),
+        ["`Args<Item>` is made of the variables of a URI, and `demo://items/` has none: write \
+          `demo://items/{name}`"]
+    );
+    let raw = parse_quote!(
+        async fn item(RawArgs(item): RawArgs) {}
+    );
+    assert_eq!(of("demo://items/{id}", &raw), [""; 0]);
+    let renamed = parse_quote!(
+        async fn item(
+            #[serde(default, alias = "i", rename = "item-id")] a: u32,
+            #[serde(rename(serialize = "x", deserialize = "item-kind"))] b: u32,
+        ) {
+        }
+    );
+    assert_eq!(of("demo://{item-id}/{item-kind}", &renamed), [""; 0]);
+    let flat = parse_quote!(
+        async fn item(#[serde(flatten)] item: Item) {}
+    );
+    assert_eq!(of("demo://{id}", &flat), [""; 0]);
+}
+
+#[test]
+fn messages_name_what_was_to_be_made() {
+    assert_eq!(
+        mistakes(
+            Kind::Prompt,
+            quote!("review"),
+            parse_quote!(
+                async fn review<T>(code: &str) {}
+            )
+        ),
+        [
+            "write `name = \"…\"` to name the prompt",
+            "a prompt has no type parameters, since a call can't choose them: write a concrete \
+             type such as `String`",
+            "a prompt's arguments are owned: take `String` instead of `&str`",
+        ]
+    );
+    let code = super::expand(
+        Kind::Resource,
+        quote!(),
+        quote!(
+            async fn readme() {}
+        ),
+    );
+    // Which of the two it was to be is not known.
+    let code = code.to_string();
+    assert!(code.contains("IntoResource for readme"), "{code}");
+    assert!(code.contains("IntoTemplate for readme"), "{code}");
 }

@@ -1,118 +1,27 @@
-//! Owns: the code that a tool's function becomes. Does not own: whether it can be one.
-//!
-//! ```text
-//! struct add;                                          // the value
-//! const _: () = {
-//!     async fn add(a: i64, ctx: Ctx) -> i64 { … }      // the function, untouched
-//!     struct __Arguments<T> { a: T }                   // decoded from a call
-//!     fn __call(a: i64, ctx: Ctx) -> impl Future<…>    // a `Send` future
-//!     impl Deref for add { type Target = fn(i64, Ctx) -> Pin<Box<…>>; … }
-//!     fn __register<T, C, R, F>(function: impl Fn(T, C) -> F) -> Tool {
-//!         tool("add", |Args(__Arguments { a }), ctx| function(a, ctx)).description("…")
-//!     }
-//!     impl IntoTool for add { … __register::<i64, Ctx, i64, _>(__call) … }
-//! };
-//! ```
-//!
-//! Names that begin with `__` are not those of another tool, which no variable could have.
+//! Owns: the pieces of an expansion that free functions and methods have alike.
+//! Does not own: how they are put together.
 //!
 //! Spans decide where the compiler points, so the function and every type keep their own. What a
 //! type lacks is asked for in one place, the call of `__register`, whose type arguments are the
 //! types as they were written: the compiler then points at the one that is wrong, once.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Attribute, Ident, Type, Visibility, ext::IdentExt};
+use syn::{Attribute, Ident, Type};
 
 use super::{
-    docs,
-    options::Options,
-    parse::{Function, Role},
+    Offer,
+    details::details,
+    parse::{Flavour, Function, Role},
 };
-
-/// The value that has the function's name, and in a block of their own the function and what
-/// makes the value a tool.
-pub(super) fn expand(options: &Options, function: &Function) -> TokenStream {
-    let Function { inner, visibility, conditions, documentation, .. } = function;
-    let ident = &inner.sig.ident;
-    let attributes: Vec<Attribute> = conditions.iter().chain(documentation).cloned().collect();
-    let value = value(visibility, ident, &attributes);
-    let parts = Parts::of(function);
-    let arguments = parts.arguments_struct();
-    let call = parts.call();
-    let deref = parts.deref();
-    let register = parts.register(&name(options, ident), &details(options, function));
-    let types = parts.types();
-    quote! {
-        #value
-        #(#conditions)*
-        #[allow(deprecated, clippy::too_many_arguments)]
-        const _: () = {
-            #inner
-            #arguments
-            #call
-            #deref
-            #register
-            #[automatically_derived]
-            impl ::turnbuckle::IntoTool for #ident {
-                fn into_tool(self) -> ::turnbuckle::Tool {
-                    __register::<#(#types),*>(__call)
-                }
-            }
-        };
-    }
-}
-
-/// The unit struct that has the function's name.
-pub(super) fn value(
-    visibility: &Visibility,
-    ident: &Ident,
-    attributes: &[Attribute],
-) -> TokenStream {
-    // Its span is the attribute's, so that a tool which no server offers is told of once, as a
-    // function that is never used.
-    quote! {
-        #(#attributes)*
-        #[allow(non_camel_case_types)]
-        #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
-        #visibility struct #ident;
-    }
-}
-
-fn name(options: &Options, ident: &Ident) -> TokenStream {
-    match &options.name {
-        Some(name) => name.to_token_stream(),
-        None => ident.unraw().to_string().into_token_stream(),
-    }
-}
-
-/// What is said of the tool besides its types: calls of the methods of `Tool`.
-fn details(options: &Options, function: &Function) -> TokenStream {
-    let description = match &options.description {
-        Some(description) => Some(description.to_token_stream()),
-        None => docs::text(&function.documentation),
-    };
-    let description = description.map(|text| quote!(.description(#text)));
-    let title = options.title.as_ref().map(|title| quote!(.title(#title)));
-    let hints = options.hints.iter().map(|(field, value)| {
-        let field = Ident::new(field, Span::call_site());
-        quote!(__annotations.#field = ::core::option::Option::Some(#value);)
-    });
-    let annotations = (!options.hints.is_empty()).then(|| {
-        quote! {
-            .annotations({
-                let mut __annotations = ::turnbuckle::types::ToolAnnotations::new();
-                #(#hints)*
-                __annotations
-            })
-        }
-    });
-    quote!(#description #title #annotations)
-}
+use crate::{docs, set::Owner};
 
 /// What the pieces of the expansion are written from.
-struct Parts<'a> {
+pub(crate) struct Parts<'a> {
+    offer: &'a Offer,
     function: &'a Function,
+    /// Whose method the function is, if it is one.
+    owner: Option<&'a Owner>,
     arguments: Vec<Part<'a>>,
 }
 
@@ -135,20 +44,42 @@ struct Field<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(function: &'a Function) -> Parts<'a> {
+    pub(crate) fn of(offer: &'a Offer, owner: Option<&'a Owner>) -> Parts<'a> {
+        let function = &offer.function;
         let arguments = function.arguments.iter().enumerate();
         let arguments = arguments.map(|(index, argument)| Part {
             ty: &argument.ty,
             variable: format_ident!("__argument{index}"),
             parameter: format_ident!("__T{index}"),
             field: match &argument.role {
-                Role::Plain(name, attributes) => {
-                    Some(Field { name, attributes, concrete: !attributes.iter().all(is_doc) })
-                }
-                Role::Extractor => None,
+                Role::Plain(plain) => Some(Field {
+                    name: &plain.name,
+                    attributes: &plain.attributes,
+                    concrete: !plain.attributes.iter().all(is_doc),
+                }),
+                Role::Extractor(_) => None,
             },
         });
-        Parts { function, arguments: arguments.collect() }
+        Parts { offer, function, owner, arguments: arguments.collect() }
+    }
+
+    /// What has to be declared before [`Parts::made`].
+    pub(crate) fn items(&self) -> TokenStream {
+        let (arguments, call) = (self.arguments_struct(), self.call());
+        let register = self.register();
+        quote!(#arguments #call #register)
+    }
+
+    /// The offer, made of something that can be called as `__call`, but without an owner.
+    pub(crate) fn made(&self, function: &TokenStream) -> TokenStream {
+        let types = self.types();
+        let details = details(self.offer, self.owner);
+        quote!(__register::<#(#types),*>(#function) #details)
+    }
+
+    /// The variables that hold the arguments.
+    pub(crate) fn variables(&self) -> Vec<&Ident> {
+        self.arguments.iter().map(|part| &part.variable).collect()
     }
 
     fn fields(&self) -> impl Iterator<Item = (&Part<'a>, &Field<'a>)> {
@@ -168,6 +99,8 @@ impl<'a> Parts<'a> {
     fn arguments_struct(&self) -> Option<TokenStream> {
         self.fields().next()?;
         let parameters = self.parameters();
+        let message =
+            format!("`{{Self}}` can't be an argument of a {}", self.offer.options.kind.word());
         let fields = self.fields().map(|(part, Field { name, attributes, .. })| {
             let (ty, text) = (part.generic_type(), docs::text(attributes));
             let text = text.map(|text| quote!(#[doc = #text]));
@@ -184,7 +117,7 @@ impl<'a> Parts<'a> {
             struct __Arguments<#(#parameters),*> { #(#fields),* }
 
             #[diagnostic::on_unimplemented(
-                message = "`{Self}` can't be an argument of a tool",
+                message = #message,
                 label = "can't be decoded from a call, or has no schema",
                 note = "each type of yours in it needs \
                         `#[derive(serde::Deserialize, schemars::JsonSchema)]`",
@@ -206,32 +139,39 @@ impl<'a> Parts<'a> {
 
     /// The function with a result that has a name, or all but one.
     fn call(&self) -> TokenStream {
-        let (ident, reply) = (&self.function.inner.sig.ident, &self.function.reply);
-        let variables: Vec<_> = self.arguments.iter().map(|part| &part.variable).collect();
+        let (ident, reply) = (&self.function.ident, &self.function.reply);
+        let variables = self.variables();
         let types = self.arguments.iter().map(|part| part.ty);
         // The one place where a future that is not `Send` is noticed: the name is shown.
         let span = ident.span();
-        let result = match self.is_async() {
-            true => quote_spanned! {span=>
+        let result = match self.function.flavour {
+            Flavour::Async => quote_spanned! {span=>
                 impl ::core::future::Future<Output = #reply> + ::core::marker::Send + 'static
             },
-            false => reply.to_token_stream(),
+            Flavour::Sync => reply.to_token_stream(),
         };
-        let body = quote_spanned!(span=> #ident(#(#variables),*));
+        let (this, body) = match (self.owner, self.function.flavour) {
+            (None, _) => (None, quote_spanned!(span=> #ident(#(#variables),*))),
+            (Some(owner), Flavour::Async) => {
+                let call = owner.call(ident, &variables);
+                (Some(owner.this()), quote_spanned!(span=> async move { #call.await }))
+            }
+            (Some(owner), Flavour::Sync) => (Some(owner.this()), owner.call(ident, &variables)),
+        };
         quote! {
-            fn __call(#(#variables: #types),*) -> #result {
+            fn __call(#this #(#variables: #types),*) -> #result {
                 #body
             }
         }
     }
 
     /// Lets the value be called as the function was.
-    fn deref(&self) -> TokenStream {
-        let (ident, reply) = (&self.function.inner.sig.ident, &self.function.reply);
-        let variables: Vec<_> = self.arguments.iter().map(|part| &part.variable).collect();
+    pub(crate) fn deref(&self) -> TokenStream {
+        let (ident, reply) = (&self.function.ident, &self.function.reply);
+        let variables = self.variables();
         let types: Vec<_> = self.arguments.iter().map(|part| part.ty).collect();
-        let (result, call) = match self.is_async() {
-            true => (
+        let (result, call) = match self.function.flavour {
+            Flavour::Async => (
                 quote! {
                     ::core::pin::Pin<::std::boxed::Box<
                         dyn ::core::future::Future<Output = #reply> + ::core::marker::Send
@@ -239,7 +179,7 @@ impl<'a> Parts<'a> {
                 },
                 quote!(|#(#variables),*| ::std::boxed::Box::pin(__call(#(#variables),*))),
             ),
-            false => (reply.to_token_stream(), quote!(__call)),
+            Flavour::Sync => (reply.to_token_stream(), quote!(__call)),
         };
         // A type that is less visible than the tool is told of here: the name is shown.
         quote_spanned! {ident.span()=>
@@ -254,8 +194,10 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The function that makes the tool, for any types that are fit for it.
-    fn register(&self, name: &TokenStream, details: &TokenStream) -> TokenStream {
+    /// The function that makes the offer, for any types that are fit for it.
+    fn register(&self) -> TokenStream {
+        let kind = self.offer.options.kind;
+        let (key, ty, wire) = (self.offer.key(), kind.ty(), kind.result());
         let parameters = self.arguments.iter().filter_map(|part| {
             let parameter = &part.parameter;
             match &part.field {
@@ -265,7 +207,7 @@ impl<'a> Parts<'a> {
             }
         });
         let inputs: Vec<_> = self.arguments.iter().map(Part::generic_type).collect();
-        let variables = self.arguments.iter().map(|part| &part.variable);
+        let variables = self.variables();
         let extractors = self.arguments.iter().filter(|part| part.field.is_none());
         let (extracted, extractors): (Vec<_>, Vec<_>) =
             extractors.map(|part| (&part.variable, &part.parameter)).unzip();
@@ -280,26 +222,25 @@ impl<'a> Parts<'a> {
                 (Some(decoded), Some(pattern))
             }
         };
-        let (result, future, make) = match self.is_async() {
-            true => (
+        let (result, future, make) = match self.function.flavour {
+            Flavour::Async => (
                 quote!(__F),
                 quote!(__F: ::core::future::Future<Output = __R> + ::core::marker::Send + 'static),
-                quote!(::turnbuckle::tool),
+                kind.maker(),
             ),
-            false => (quote!(__R), quote!(), quote!(::turnbuckle::blocking_tool)),
+            Flavour::Sync => (quote!(__R), quote!(), kind.blocking_maker()),
         };
         quote! {
-            fn __register<#(#parameters,)* __R: ::turnbuckle::IntoReply + 'static, #future>(
+            fn __register<#(#parameters,)* __R: ::turnbuckle::IntoReply<#wire> + 'static, #future>(
                 __function: impl ::core::ops::Fn(#(#inputs),*) -> #result
                     + ::core::marker::Send + ::core::marker::Sync + 'static,
-            ) -> ::turnbuckle::Tool {
-                #make::<(__R, #decoded #(#extractors,)*), _>(
-                    #name,
+            ) -> #ty {
+                ::turnbuckle::#make::<(__R, #decoded #(#extractors,)*), _>(
+                    #key,
                     move |#pattern #decoded #(#extracted: #extractors),*| {
                         __function(#(#variables),*)
                     },
                 )
-                #details
             }
         }
     }
@@ -309,14 +250,10 @@ impl<'a> Parts<'a> {
         let shown = self.arguments.iter().filter(|part| !part.is_concrete());
         let mut types: Vec<_> = shown.map(|part| part.ty.to_token_stream()).collect();
         types.push(self.function.reply.to_token_stream());
-        if self.is_async() {
+        if self.function.flavour == Flavour::Async {
             types.push(quote!(_));
         }
         types
-    }
-
-    fn is_async(&self) -> bool {
-        self.function.inner.sig.asyncness.is_some()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Owns: which types a tool's signature may name, and what to write instead of the others.
+//! Owns: which types a handler's signature may name, and what to write instead of the others.
 //! Does not own: whether they can be decoded or replied; the compiler says that.
 
 use quote::ToTokens;
@@ -7,11 +7,11 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::parse::Errors;
+use crate::{errors::Errors, kind::Kind};
 
 /// Where a type stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// Decoded from the call.
     Plain,
     /// Provided by the SDK.
@@ -20,44 +20,74 @@ pub(super) enum Place {
 }
 
 /// Reports everything in `ty` that can't stand in this place.
-pub(super) fn check(ty: &Type, place: Place, errors: &mut Errors) {
+pub(crate) fn check(kind: Kind, ty: &Type, place: Place, errors: &mut Errors) {
+    let word = kind.word();
     if let Type::Never(never) = ty {
-        errors.push(Error::new_spanned(never, "a tool has to return: name the type of its reply"));
+        let message = format!("a {word} has to return: name the type of its reply");
+        errors.push(Error::new_spanned(never, message));
     }
-    Walk { place, errors }.visit_type(ty);
+    Walk { word, place, errors }.visit_type(ty);
 }
 
 /// What kind of extractor `ty` is, told by its name alone: a macro sees no more.
-pub(super) fn extractor(ty: &Type) -> Option<Extractor> {
-    let path = match ty {
-        Type::Path(path) => path,
-        // What a `$ty:ty` of a `macro_rules!` macro stands for.
-        Type::Group(group) => return extractor(&group.elem),
-        _ => return None,
-    };
-    let last = path.path.segments.last()?;
-    // `State` without a parameter is somebody's own type.
-    let parameters = match &last.arguments {
-        PathArguments::AngleBracketed(list) => {
-            list.args.iter().filter(|arg| matches!(arg, GenericArgument::Type(_))).count()
-        }
-        _ => 0,
-    };
-    match (&*last.ident.to_string(), parameters) {
-        ("Args", 1) => Some(Extractor::Args),
-        ("State", 1) | ("Ctx" | "RawArgs", 0) => Some(Extractor::Other),
+pub(crate) fn extractor(ty: &Type) -> Option<Extractor> {
+    let (name, parameters) = named(ty)?;
+    match (&*name, &*parameters) {
+        ("Args", [_]) => Some(Extractor::Args),
+        ("RawArgs", []) => Some(Extractor::RawArgs),
+        ("Typed", []) => Some(Extractor::Typed),
+        // `State` without a parameter is somebody's own type.
+        ("State" | "Extension" | "Header" | "Asked" | "Principal", [_])
+        | ("Ctx" | "Principal", []) => Some(Extractor::Other),
+        ("Option", [inner]) => match named(inner)? {
+            (name, parameters) if name == "Principal" && parameters.len() < 2 => {
+                Some(Extractor::Other)
+            }
+            (name, parameters) if name == "Extension" || name == "Header" => {
+                (parameters.len() == 1).then_some(Extractor::Other)
+            }
+            _ => None,
+        },
         _ => None,
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Extractor {
+pub(crate) enum Extractor {
+    /// All arguments at once.
     Args,
+    RawArgs,
+    /// Only a completer is given what was typed.
+    Typed,
+    /// A type that says of itself with `#[extract]` that it is one.
+    Custom,
     Other,
 }
 
+/// The last name in the path of a type, and the types between its brackets.
+pub(crate) fn named(ty: &Type) -> Option<(String, Vec<&Type>)> {
+    let path = match ty {
+        Type::Path(path) => path,
+        // What a `$ty:ty` of a `macro_rules!` macro stands for.
+        Type::Group(group) => return named(&group.elem),
+        _ => return None,
+    };
+    let last = path.path.segments.last()?;
+    let parameters = match &last.arguments {
+        PathArguments::AngleBracketed(list) => {
+            let types = list.args.iter().filter_map(|argument| match argument {
+                GenericArgument::Type(ty) => Some(ty),
+                _ => None,
+            });
+            types.collect()
+        }
+        _ => Vec::new(),
+    };
+    Some((last.ident.to_string(), parameters))
+}
+
 /// A type as people write it.
-pub(super) fn show(tokens: impl ToTokens) -> String {
+pub(crate) fn show(tokens: impl ToTokens) -> String {
     let text = tokens.to_token_stream().to_string();
     [
         (" < ", "<"),
@@ -73,6 +103,7 @@ pub(super) fn show(tokens: impl ToTokens) -> String {
 }
 
 struct Walk<'e> {
+    word: &'static str,
     place: Place,
     errors: &'e mut Errors,
 }
@@ -83,19 +114,19 @@ impl<'ast> Visit<'ast> for Walk<'_> {
         if fixed && self.place != Place::Plain {
             return visit::visit_type(self, &reference.elem);
         }
-        let (is, owned) = (show(reference), owned(&reference.elem));
+        let (is, owned, word) = (show(reference), owned(&reference.elem), self.word);
         self.errors.push(Error::new_spanned(
             reference,
             match self.place {
                 Place::Plain => {
-                    format!("a tool's arguments are owned: take `{owned}` instead of `{is}`")
+                    format!("a {word}'s arguments are owned: take `{owned}` instead of `{is}`")
                 }
                 Place::Extractor => format!(
-                    "a tool borrows nothing from its caller: take `{owned}` or `Arc<{owned}>` \
+                    "a {word} borrows nothing from its caller: take `{owned}` or `Arc<{owned}>` \
                      instead of `{is}`"
                 ),
                 Place::Reply => {
-                    format!("a tool's reply is owned: return `{owned}` instead of `{is}`")
+                    format!("a {word}'s reply is owned: return `{owned}` instead of `{is}`")
                 }
             },
         ));
@@ -103,26 +134,27 @@ impl<'ast> Visit<'ast> for Walk<'_> {
 
     fn visit_lifetime(&mut self, lifetime: &'ast Lifetime) {
         if !is_static(lifetime) {
+            let word = self.word;
             let message =
-                format!("a tool borrows nothing: write `'static` instead of `{lifetime}`");
+                format!("a {word} borrows nothing: write `'static` instead of `{lifetime}`");
             self.errors.push(Error::new_spanned(lifetime, message));
         }
     }
 
     fn visit_type_impl_trait(&mut self, opaque: &'ast TypeImplTrait) {
-        let is = show(opaque);
+        let (is, word) = (show(opaque), self.word);
         self.errors.push(Error::new_spanned(
             opaque,
             match self.place {
                 Place::Reply => {
-                    format!("name the type that the tool returns instead of `{is}`")
+                    format!("name the type that the {word} returns instead of `{is}`")
                 }
                 _ => format!("a call is decoded into one type: name it instead of `{is}`"),
             },
         ));
     }
 
-    /// References in there are not the tool's.
+    /// References in there are not the handler's.
     fn visit_type_fn_ptr(&mut self, _: &'ast TypeFnPtr) {}
 }
 
@@ -155,7 +187,7 @@ mod tests {
 
     fn complaint(ty: Type, place: Place) -> Option<String> {
         let mut errors = Errors::default();
-        check(&ty, place, &mut errors);
+        check(Kind::Tool, &ty, place, &mut errors);
         errors.finish(()).err().map(|error| error.to_string())
     }
 
@@ -218,7 +250,19 @@ mod tests {
         for (ty, expected) in [
             (parse_quote!(Ctx), Some(Extractor::Other)),
             (parse_quote!(turnbuckle::Ctx), Some(Extractor::Other)),
-            (parse_quote!(RawArgs), Some(Extractor::Other)),
+            (parse_quote!(RawArgs), Some(Extractor::RawArgs)),
+            (parse_quote!(Typed), Some(Extractor::Typed)),
+            (parse_quote!(Principal), Some(Extractor::Other)),
+            (parse_quote!(Principal<Claims>), Some(Extractor::Other)),
+            (parse_quote!(Extension<User>), Some(Extractor::Other)),
+            (parse_quote!(Header<Language>), Some(Extractor::Other)),
+            (parse_quote!(Asked<Name>), Some(Extractor::Other)),
+            (parse_quote!(Option<Principal>), Some(Extractor::Other)),
+            (parse_quote!(std::option::Option<Extension<User>>), Some(Extractor::Other)),
+            (parse_quote!(Option<turnbuckle::Header<Language>>), Some(Extractor::Other)),
+            (parse_quote!(Extension), None),
+            (parse_quote!(Option<Header>), None),
+            (parse_quote!(Option<State<Db>>), None),
             (parse_quote!(State<Arc<Db>>), Some(Extractor::Other)),
             (parse_quote!(Args<Add>), Some(Extractor::Args)),
             (parse_quote!(State), None),

@@ -7,7 +7,7 @@ use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 /// The doc comment as an expression that is a `&'static str`, if there is one that says anything.
 ///
 /// Lines stay lines, so that lists and paragraphs are what they were.
-pub(super) fn text(attributes: &[Attribute]) -> Option<TokenStream> {
+pub(crate) fn text(attributes: &[Attribute]) -> Option<TokenStream> {
     let mut pieces: Vec<Piece> = Vec::new();
     for value in attributes.iter().filter_map(doc) {
         match (value, pieces.last_mut()) {

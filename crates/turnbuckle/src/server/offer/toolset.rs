@@ -1,0 +1,46 @@
+//! Owns how a value whose methods are offered becomes a group. Does not own groups.
+
+use std::sync::Arc;
+
+use super::{Group, IntoGroup};
+
+/// A value whose methods are tools, prompts and resources: what `#[tools]` makes of its type.
+///
+/// The value, or an [`Arc`] of it that the program keeps as well, is registered with
+/// [`Server::group`](crate::Server::group).
+///
+/// ```
+/// use std::sync::Arc;
+/// use turnbuckle::{Group, Server, Toolset, tool};
+///
+/// struct Greeter { greeting: String }
+///
+/// // What `#[tools]` would write.
+/// impl Toolset for Greeter {
+///     fn group(self: Arc<Self>) -> Group {
+///         Group::new().tool(tool("greet", move || {
+///             let this = self.clone();
+///             async move { this.greeting.clone() }
+///         }))
+///     }
+/// }
+///
+/// let greeter = Arc::new(Greeter { greeting: "Hello!".to_owned() });
+/// let server = Server::new("demo", "1.0").group(greeter.clone());
+/// # let _ = server;
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no tools",
+    label = "not a set of tools",
+    note = "put `#[tools]` on its `impl` block"
+)]
+pub trait Toolset: Send + Sync + 'static {
+    /// Everything that it offers; each handler holds the value.
+    fn group(self: Arc<Self>) -> Group;
+}
+
+impl<T: Toolset> IntoGroup for Arc<T> {
+    fn into_group(self) -> Group {
+        self.group()
+    }
+}
