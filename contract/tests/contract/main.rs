@@ -24,6 +24,7 @@
 //! | `d_server` | a fixture; its client is a socket that has a session | D, 5, 11, 18, 35 |
 //! | `matrix` | both: every pair of eras that a client and a server may speak | |
 //! | `linked` | both, and a way between them that fails as it is told to | laws 1, 6, 7 |
+//! | `catalogue`, `live` | both, and servers of their own: lists, what is hidden, what changes | |
 //! | `faults` | both, and a server that is killed; a socket that opens sessions and forgets them | 34, law 6 |
 //!
 //! `rig`, `raw`, `web`, `session` and `secure` are what the others stand on.
@@ -38,6 +39,7 @@ mod c_client_ids;
 mod c_http2;
 mod c_server;
 mod calls;
+mod catalogue;
 mod child;
 mod client_hears;
 mod client_input;
@@ -58,6 +60,7 @@ mod legacy_hears;
 mod legacy_strain;
 mod linked;
 mod listening;
+mod live;
 mod matrix;
 mod memory;
 mod negotiate;

@@ -26,11 +26,11 @@ mod principal;
 mod seal;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "server")]
+mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod trace;
-#[cfg(feature = "server")]
-mod store;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod transport;
 
@@ -53,24 +53,26 @@ pub use seal::KeyRing;
 pub use server::ForwardLogs;
 #[cfg(feature = "server")]
 pub use server::{
-    Amount, Args, Arguments, Audio, BlockingFn, Change, Changes, Ctx, Ended, Extension, Failure,
-    Finished, FromCall, Group, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply, IntoResource,
-    IntoTemplate, IntoTool, Invocation, Json, Listeners, MemoryBus, Metrics, NotFound, PathError,
-    PathSegment, Prompt, RawArgs, Report, Resource, SafePath, Server, Serves, Serving, Started,
-    State, Streaming, SubscriptionBus, Template, TemplateError, TextValue, Tool, ToolError, Toolset,
-    Typed, UriTemplate, Variables, blocking_prompt, blocking_resource, blocking_template,
-    blocking_tool, layer, prompt, resource, safe_join, schema, template, tool,
-};
-#[cfg(all(feature = "http", feature = "server"))]
-pub use server::{Header, HttpHeader};
-#[cfg(feature = "server")]
-pub use server::{
     Action, Ask, AskError, Asked, Asking, Elicit, ElicitFields, ElicitPage, Elicited,
     InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,
     elicit_url, form_of, roots, sample,
 };
 #[cfg(feature = "server")]
+pub use server::{
+    Amount, Args, Arguments, Audio, BlockingFn, Cache, Change, Changes, Ctx, Ended, Extension,
+    Failure, Finished, FromCall, Group, Handle, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply,
+    IntoResource, IntoTemplate, IntoTool, Invocation, Json, Listeners, MemoryBus, Metrics,
+    NotFound, OfferKind, Offered, PathError, PathSegment, Prompt, RawArgs, Registry, Report,
+    Resource, SafePath, Server, Serves, Serving, Started, State, Streaming, SubscriptionBus,
+    Template, TemplateError, TextValue, Tool, ToolError, Toolset, Typed, UriTemplate, Variables,
+    blocking_prompt, blocking_resource, blocking_template, blocking_tool, layer, prompt, resource,
+    safe_join, schema, template, tool,
+};
+#[cfg(all(feature = "http", feature = "server"))]
+pub use server::{Header, HttpHeader};
+#[cfg(feature = "server")]
 pub use store::{StoreError, StoreFuture};
+pub use trace::{InvalidTraceParent, TraceContext, TraceParent};
 #[cfg(all(feature = "client", feature = "http"))]
 pub use transport::http::client::{PostBody, Redirects};
 #[cfg(all(feature = "http", feature = "server"))]
@@ -83,7 +85,6 @@ pub use transport::http::legacy::{
 pub use transport::http::server::{
     BoundHttp, HttpAddress, HttpBody, HttpFuture, HttpReport, HttpService, ServingHttp,
 };
-pub use trace::{InvalidTraceParent, TraceContext, TraceParent};
 pub use turnbuckle_types as types;
 pub use turnbuckle_types::{Revision, RpcError};
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 fn everything() -> Server {
-    Server::new("s", "1").advertising_everything()
+    Server::new("s", "1").offering_everything()
 }
 
 fn all() -> Watch {
@@ -104,7 +104,7 @@ async fn one_that_does_not_read_keeps_nobody_waiting() {
 #[tokio::test]
 async fn a_full_server_refuses_by_name_and_takes_the_next_when_one_leaves() {
     let limits = Limits::default().listeners(1);
-    let server = Server::new("s", "1").limits(limits).advertising_everything();
+    let server = Server::new("s", "1").limits(limits).offering_everything();
     let (one, two) = (Client::in_process(&server), Client::in_process(&server));
     let (one, two) = (one.await.unwrap(), two.await.unwrap());
     let listening = one.listen(all()).await.unwrap();
@@ -142,7 +142,7 @@ async fn changes_go_by_the_bus_and_reach_every_replica() {
     let bus = Held::default();
     let here = Server::new("s", "1");
     let taken_before = here.changes();
-    let here = here.bus(bus.clone()).advertising_everything();
+    let here = here.bus(bus.clone()).offering_everything();
     let there = everything().bus(bus.clone());
     let mut ends = Vec::new();
     for server in [&here, &there] {

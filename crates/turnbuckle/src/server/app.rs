@@ -4,64 +4,144 @@
 use std::sync::{Arc, OnceLock};
 
 use turnbuckle_types::{
-    DiscoverResult, Encode, Era, Implementation, InitializeResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Meta, Method,
-    PromptsCapability, Raw, ResourcesCapability, Revision, ServerCapabilities, ToolsCapability,
-    write_at,
+    DiscoverResult, Encode, Era, Implementation, InitializeResult, Meta, Method, PromptsCapability,
+    Raw, ResourcesCapability, Revision, ServerCapabilities, ToolsCapability, write_at,
 };
 
 use super::{
-    Server, around::Around, ask::Asking, catalogue::Catalogue, changes::Changes, extract::States,
-    listing::listed,
+    Server,
+    around::Around,
+    ask::Asking,
+    cache::{Caching, Nature},
+    catalogue::{Catalogue, Found, Live},
+    changes::Changes,
+    context::Ctx,
+    extract::States,
+    offer::{Resource, Template},
+    visibility::Rules,
 };
-use crate::seal::KeyRing;
+use crate::{
+    error::{Error, Result as Outcome},
+    seal::KeyRing,
+};
 
 /// A server that was found sound.
 pub(super) struct App {
     info: Implementation,
     instructions: Option<String>,
-    pub(super) catalogue: Arc<Catalogue>,
+    pub(super) live: Live,
     pub(super) states: Arc<States>,
     pub(super) changes: Changes,
     /// What stands around every request.
     pub(super) around: Around,
     pub(super) asking: Asking,
-    /// What seals all that clients keep.
-    pub(super) keys: KeyRing,
-    /// What is advertised, and so what a client may listen to.
-    pub(super) capabilities: ServerCapabilities,
+    /// Fixed when the first client is told.
+    advertised: OnceLock<Advertised>,
     /// How many streams may listen at once.
     pub(super) listeners: usize,
-    /// `tools/list` as text, by revision.
-    lists: [OnceLock<Raw>; Revision::ALL.len()],
+    /// Seal what clients keep.
+    pub(super) keys: KeyRing,
+    /// Who may know of what.
+    pub(super) rules: Rules,
+    pub(super) caching: Caching,
     /// What ends a modern result: `"_meta":{…}}` with the server's name.
     tail: Vec<u8>,
+}
+
+struct Advertised {
+    capabilities: ServerCapabilities,
+    /// Whether more may come than there was.
+    open: bool,
 }
 
 impl App {
     /// Checks everything; the error is one sentence a problem.
     pub(super) fn new(server: &Server) -> Result<App, String> {
-        let catalogue = Catalogue::new(&server.offers, &server.states)
+        if let Some(place) = server.late {
+            return Err(format!(
+                "the server was changed at {}:{} after its registry was taken, so that the \
+                 registry would not reach it: take the registry last, and add to that from then on",
+                place.file(),
+                place.line(),
+            ));
+        }
+        let catalogue = Catalogue::new(&server.offers, &server.states, server.page_size)
             .map_err(|problems| problems.join("; "))?;
+        let states = Arc::new(server.states.clone());
         Ok(App {
             info: server.info.clone(),
             instructions: server.instructions.clone(),
-            capabilities: capabilities(&catalogue),
-            catalogue: Arc::new(catalogue),
-            states: Arc::new(server.states.clone()),
+            advertised: OnceLock::new(),
+            live: Live::new(catalogue, states.clone(), server.changes.clone()),
+            states,
             changes: server.changes.clone(),
             around: server.around.clone(),
             asking: server.asking.clone(),
-            keys: server.keys.clone(),
             listeners: server.limits.listeners,
-            lists: Default::default(),
+            keys: server.keys.clone(),
+            rules: server.rules.clone(),
+            caching: server.caching.clone(),
             tail: tail(&server.info),
         })
     }
 
+    /// What is offered now.
+    pub(super) fn catalogue(&self) -> Arc<Catalogue> {
+        self.live.catalogue()
+    }
+
+    /// What is advertised, and so what a client may listen to.
+    pub(super) fn capabilities(&self) -> &ServerCapabilities {
+        let advertise = || {
+            let open = self.live.may_change();
+            Advertised { capabilities: capabilities(&self.catalogue(), open), open }
+        };
+        &self.advertised.get_or_init(advertise).capabilities
+    }
+
+    /// From now on what is offered may change.
+    pub(super) fn open_registry(&self) -> Outcome<()> {
+        self.live.will_change();
+        if self.advertised.get().is_some_and(|advertised| !advertised.open) {
+            return Err(Error::refused(
+                "the server serves already, and has told clients what it offers: take its \
+                 registry before",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether lists and discovery stay what they are.
+    pub(super) fn nature(&self) -> Nature {
+        if self.live.may_change() { Nature::Changing } else { Nature::Fixed }
+    }
+
+    /// Whether it takes a rule to tell who may know of what a URI leads to.
+    pub(super) fn has_rules_for(&self, found: &Found) -> bool {
+        match found {
+            Found::Resource(resource) => self.rules.concern(&***resource),
+            Found::Template(template, _) => self.rules.concern(&***template),
+        }
+    }
+
+    /// The same for any URI.
+    pub(super) fn has_rules_for_resources(&self, catalogue: &Catalogue) -> bool {
+        !self.rules.is_empty()
+            || catalogue.shelf::<Resource>().has_rules()
+            || catalogue.shelf::<Template>().has_rules()
+    }
+
+    /// Whether whoever sends this request may know of what a URI leads to.
+    pub(super) fn shows(&self, found: &Found, ctx: &Ctx) -> bool {
+        match found {
+            Found::Resource(resource) => self.rules.show(&***resource, ctx),
+            Found::Template(template, _) => self.rules.show(&***template, ctx),
+        }
+    }
+
     /// Whether there is anything that a method could be about.
     pub(super) fn offers(&self, method: Method) -> bool {
-        let has = &self.capabilities;
+        let has = self.capabilities();
         match method {
             Method::ListTools | Method::CallTool => has.tools.is_some(),
             Method::ListPrompts | Method::GetPrompt => has.prompts.is_some(),
@@ -79,40 +159,22 @@ impl App {
     pub(super) fn discover(&self, revision: Revision, served: &[Revision]) -> Raw {
         let supported = served.iter().rev().map(|revision| revision.as_str().to_owned());
         let mut result =
-            DiscoverResult::new(supported.collect::<Vec<_>>(), self.capabilities.clone());
+            DiscoverResult::new(supported.collect::<Vec<_>>(), self.capabilities().clone());
         result.instructions.clone_from(&self.instructions);
+        let hint = self.caching.of_discovery(self.nature());
+        result.ttl_ms = Some(hint.ttl_ms);
+        result.cache_scope = Some(hint.scope);
         self.finish(&result, revision)
     }
 
     pub(super) fn initialize(&self, revision: Revision) -> Raw {
-        let mut result =
-            InitializeResult::new(revision.as_str(), self.capabilities.clone(), self.info.clone());
+        let mut result = InitializeResult::new(
+            revision.as_str(),
+            self.capabilities().clone(),
+            self.info.clone(),
+        );
         result.instructions.clone_from(&self.instructions);
         Raw::at(&result, revision)
-    }
-
-    pub(super) fn list_tools(&self, revision: Revision) -> Raw {
-        let index = Revision::ALL.iter().position(|known| *known == revision).unwrap_or_default();
-        let list = || {
-            let tools = self.catalogue.tools().iter().map(|tool| listed(tool, revision));
-            self.finish(&ListToolsResult::new(tools.collect::<Vec<_>>()), revision)
-        };
-        self.lists[index].get_or_init(list).clone()
-    }
-
-    pub(super) fn list_prompts(&self, revision: Revision) -> Raw {
-        let prompts = self.catalogue.prompts().iter().map(|prompt| prompt.spec.clone());
-        self.finish(&ListPromptsResult::new(prompts.collect::<Vec<_>>()), revision)
-    }
-
-    pub(super) fn list_resources(&self, revision: Revision) -> Raw {
-        let resources = self.catalogue.resources().iter().map(|resource| resource.spec.clone());
-        self.finish(&ListResourcesResult::new(resources.collect::<Vec<_>>()), revision)
-    }
-
-    pub(super) fn list_templates(&self, revision: Revision) -> Raw {
-        let templates = self.catalogue.templates().iter().map(|template| template.spec.clone());
-        self.finish(&ListResourceTemplatesResult::new(templates.collect::<Vec<_>>()), revision)
     }
 
     /// A result without `_meta` of its own, as text, with the server's name where the
@@ -147,27 +209,27 @@ impl App {
     }
 }
 
-/// What follows from what is offered.
-fn capabilities(catalogue: &Catalogue) -> ServerCapabilities {
+/// What follows from what is offered, or from what may come.
+fn capabilities(catalogue: &Catalogue, open: bool) -> ServerCapabilities {
     let mut capabilities = ServerCapabilities::new();
     capabilities.logging = Some(Raw::empty_object());
-    if !catalogue.tools().is_empty() {
+    if open || catalogue.has_tools() {
         let mut tools = ToolsCapability::new();
         tools.list_changed = Some(true);
         capabilities.tools = Some(tools);
     }
-    if !catalogue.prompts().is_empty() {
+    if open || catalogue.has_prompts() {
         let mut prompts = PromptsCapability::new();
         prompts.list_changed = Some(true);
         capabilities.prompts = Some(prompts);
     }
-    if catalogue.has_resources() {
+    if open || catalogue.has_resources() {
         let mut resources = ResourcesCapability::new();
         resources.list_changed = Some(true);
         resources.subscribe = Some(true);
         capabilities.resources = Some(resources);
     }
-    if catalogue.has_completers() {
+    if open || catalogue.has_completers() {
         capabilities.completions = Some(Raw::empty_object());
     }
     capabilities

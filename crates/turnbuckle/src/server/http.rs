@@ -146,7 +146,7 @@ mod tests {
     /// A session that was opened elsewhere goes on here, and can go on elsewhere again.
     #[tokio::test]
     async fn a_session_is_told_of_what_its_record_says_and_gives_a_record_back() {
-        let server = Server::new("s", "1").advertising_everything();
+        let server = Server::new("s", "1").offering_everything();
         let host = server.host().unwrap();
         let handshake = Handshake {
             revision: Revision::V2025_06_18,

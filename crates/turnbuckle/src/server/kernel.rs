@@ -13,9 +13,12 @@ use super::{
     app::App,
     around,
     calls::{self, Visit},
+    catalogue::Item,
     context::{Connection, Ctx, Inner},
     legacy::{Handshake, Opened},
-    listen,
+    listen, lists,
+    offer::{Prompt, Resource, Template, Tool},
+    reply::not_found,
     subscriptions::Subscriptions,
 };
 use crate::{
@@ -39,7 +42,7 @@ pub(super) struct Kernel {
     handshake: Handshake,
     peer: OnceLock<Peer>,
     /// What a legacy client is told of.
-    subscriptions: Subscriptions,
+    subscriptions: Arc<Subscriptions>,
     connection: Arc<Connection>,
 }
 
@@ -90,7 +93,7 @@ impl Kernel {
             served,
             handshake: Handshake::default(),
             peer: OnceLock::new(),
-            subscriptions: Subscriptions::default(),
+            subscriptions: Arc::default(),
             connection: Arc::default(),
         }
     }
@@ -113,7 +116,7 @@ impl Kernel {
         handshake: Handshake,
         subscriptions: std::collections::BTreeSet<String>,
     ) -> Kernel {
-        let subscriptions = Subscriptions::restored(subscriptions);
+        let subscriptions = Arc::new(Subscriptions::restored(subscriptions));
         Kernel { handshake, subscriptions, ..Kernel::new(app, served) }
     }
 
@@ -193,28 +196,24 @@ impl Kernel {
         let empty = || Ok(Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision))));
         match method {
             Method::Discover => Ok(Reply::Now(Ok(self.app.discover(revision, &self.served)))),
-            Method::ListTools => self.list(params, || self.app.list_tools(revision)),
-            Method::ListPrompts => self.list(params, || self.app.list_prompts(revision)),
-            Method::ListResources => self.list(params, || self.app.list_resources(revision)),
-            Method::ListResourceTemplates => {
-                self.list(params, || self.app.list_templates(revision))
-            }
+            Method::ListTools => self.list::<Tool>(arrived),
+            Method::ListPrompts => self.list::<Prompt>(arrived),
+            Method::ListResources => self.list::<Resource>(arrived),
+            Method::ListResourceTemplates => self.list::<Template>(arrived),
             Method::CallTool => calls::call_tool(self.visit(arrived)?),
             Method::GetPrompt => calls::get_prompt(self.visit(arrived)?),
             Method::ReadResource => calls::read_resource(self.visit(arrived)?),
             Method::Complete => calls::complete_argument(self.visit(arrived)?),
-            Method::Listen => self.listen(arrived),
+            Method::Listen => {
+                let Listen { notifications, .. } = decode(params)?;
+                listen::open(self.visit(arrived)?, notifications).map(Reply::Later)
+            }
             Method::SetLevel => {
                 let level: SetLevel = decode(params)?;
                 self.handshake.set_log_level(level.level);
                 empty()
             }
-            Method::Subscribe => {
-                let subscribe: Subscribe = decode(params)?;
-                self.subscriptions.add(&self.app, subscribe.uri)?;
-                self.tell_changes();
-                empty()
-            }
+            Method::Subscribe => self.subscribe(arrived),
             Method::Unsubscribe => {
                 let unsubscribe: Unsubscribe = decode(params)?;
                 self.subscriptions.remove(&self.app, unsubscribe.uri);
@@ -224,12 +223,32 @@ impl Kernel {
         }
     }
 
-    fn list(&self, params: &Params, list: impl FnOnce() -> Raw) -> Result<Reply, RpcError> {
-        let asked: ListTools = decode(params)?;
-        if asked.cursor.is_some() {
-            return Err(RpcError::invalid_params("`cursor` is not one that this server gave out"));
+    fn list<T: Item>(&self, arrived: Arrived) -> Result<Reply, RpcError> {
+        // The params of all lists are the same.
+        let ListTools { cursor, .. } = decode(arrived.params())?;
+        let list = lists::Asked { cursor, revision: arrived.revision() };
+        lists::list::<T>(&self.app, list, || self.visit(arrived))
+    }
+
+    fn subscribe(&self, arrived: Arrived) -> Result<Reply, RpcError> {
+        let Subscribe { uri, .. } = decode(arrived.params())?;
+        let (revision, subscriptions) = (arrived.revision(), self.subscriptions.clone());
+        let found = self.app.catalogue().find(&uri).ok_or_else(|| not_found(&uri, revision))?;
+        let done = move || Ok(Raw::at(&EmptyResult::new(), revision));
+        if !self.app.has_rules_for(&found) {
+            subscriptions.add(&self.app, uri)?;
+            self.tell_changes();
+            return Ok(Reply::Now(done()));
         }
-        Ok(Reply::Now(Ok(list())))
+        self.tell_changes();
+        let visit = self.visit(arrived)?;
+        Ok(Reply::Later(Box::pin(async move {
+            if !visit.app.shows(&found, &visit.ctx) {
+                return Err(not_found(&uri, revision));
+            }
+            subscriptions.add(&visit.app, uri)?;
+            done()
+        })))
     }
 
     /// A request as those see it who answer it.
@@ -260,18 +279,6 @@ impl Kernel {
             peer,
         }));
         Ok(Visit { app: self.app.clone(), ctx, params, permit })
-    }
-
-    fn listen(&self, arrived: Arrived) -> Result<Reply, RpcError> {
-        let Listen { notifications, .. } = decode(arrived.params())?;
-        let revision = arrived.revision();
-        let (whose, replies) = match arrived {
-            Arrived::Plain { request, replies, .. } => ((request.id, request.permit), replies),
-            Arrived::Passed(_, Visit { ctx, permit, .. }) => {
-                ((ctx.0.id.clone(), permit), ctx.0.replies.clone())
-            }
-        };
-        listen::open(&self.app, whose, notifications, revision, replies).map(Reply::Later)
     }
 }
 

@@ -11,6 +11,7 @@ use turnbuckle_types::{
 use super::{
     app::App,
     bus::Change,
+    calls::Visit,
     listeners::{BACKLOG, Listener},
 };
 use crate::dispatch::{
@@ -23,30 +24,52 @@ const WATCHED: usize = 4096;
 
 /// Opens a stream: from here on nothing is missed. The future serves it until its client, or
 /// the connection, ends it.
+///
+/// Where it takes a rule to tell which resources there are for this client, the stream opens
+/// in the future: rules are an author's code.
 pub(super) fn open(
-    app: &App,
-    (id, permit): (RequestId, Permit),
+    visit: Visit,
     asked: SubscriptionFilter,
-    revision: Revision,
-    replies: Replies,
 ) -> Result<BoxFuture<'static, Outcome>, RpcError> {
-    let granted = granted(asked, &app.capabilities)?;
+    let catalogue = visit.app.catalogue();
+    if asked.resource_subscriptions.is_none() || !visit.app.has_rules_for_resources(&catalogue) {
+        return start(visit, asked, |uri, _| catalogue.find(uri).is_some());
+    }
+    Ok(Box::pin(async move {
+        let shown = |uri: &str, visit: &Visit| {
+            catalogue.find(uri).is_some_and(|found| visit.app.shows(&found, &visit.ctx))
+        };
+        let stream = start(visit, asked, shown)?;
+        drop(catalogue);
+        stream.await
+    }))
+}
+
+fn start(
+    visit: Visit,
+    asked: SubscriptionFilter,
+    is_there: impl Fn(&str, &Visit) -> bool,
+) -> Result<BoxFuture<'static, Outcome>, RpcError> {
+    let granted = granted(asked, visit.app.capabilities(), |uri| is_there(uri, &visit))?;
+    let Visit { app, ctx, permit, .. } = visit;
+    let (id, revision, replies) = (ctx.request_id().clone(), ctx.revision(), ctx.0.replies.clone());
     let Some(listener) = app.changes.here().stream(topics(&granted), app.listeners) else {
         return Err(RpcError::internal(format!(
             "too many streams listen to this server: the limit is {} (listeners)",
             app.listeners
         )));
     };
-    replies.at_shutdown(farewell(app, &id, revision));
+    replies.at_shutdown(farewell(&app, &id, revision));
     let signal = signal(&id, revision);
     let stream = Stream { id, revision, signal, listener, replies, _permit: permit };
     Ok(Box::pin(stream.run(granted)))
 }
 
-/// What is asked for and advertised.
+/// What is asked for and advertised, and of the resources those that there are.
 fn granted(
     asked: SubscriptionFilter,
     advertised: &ServerCapabilities,
+    is_there: impl Fn(&str) -> bool,
 ) -> Result<SubscriptionFilter, RpcError> {
     let resources = advertised.resources.as_ref();
     let both = |asked: Option<bool>, advertised: Option<bool>| {
@@ -73,6 +96,7 @@ fn granted(
                 uris.len()
             )));
         }
+        uris.retain(|uri| is_there(uri));
         granted.resource_subscriptions = Some(uris).filter(|uris| !uris.is_empty());
     }
     Ok(granted)
@@ -198,26 +222,18 @@ pub(super) fn lists(app: &App) -> Vec<Change> {
     every.prompts_list_changed = Some(true);
     every.resources_list_changed = Some(true);
     // No resources are named, so there is nothing to refuse.
-    granted(every, &app.capabilities).map(|granted| topics(&granted)).unwrap_or_default()
+    granted(every, app.capabilities(), |_| false)
+        .map(|granted| topics(&granted))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
 impl super::Server {
-    /// As if it had prompts and resources as well, and told of every change there is.
-    pub(crate) fn advertising_everything(self) -> super::Server {
-        use turnbuckle_types::{PromptsCapability, ResourcesCapability, ToolsCapability};
-        let (mut tools, mut prompts) = (ToolsCapability::new(), PromptsCapability::new());
-        let mut resources = ResourcesCapability::new();
-        tools.list_changed = Some(true);
-        prompts.list_changed = Some(true);
-        resources.list_changed = Some(true);
-        resources.subscribe = Some(true);
-        let mut app = App::new(&self).unwrap();
-        app.capabilities.tools = Some(tools);
-        app.capabilities.prompts = Some(prompts);
-        app.capabilities.resources = Some(resources);
-        assert!(self.app.set(std::sync::Arc::new(app)).is_ok(), "it serves already");
-        self
+    /// With something of every kind, and a resource under every URI.
+    pub(crate) fn offering_everything(self) -> super::Server {
+        self.tool(crate::tool("tool", async || ()))
+            .prompt(crate::prompt("prompt", async || "prompt"))
+            .template(crate::template("{+any}", async || "resource"))
     }
 }
 

@@ -7,10 +7,12 @@ mod app;
 mod around;
 mod ask;
 mod bus;
+mod cache;
 mod calls;
 mod catalogue;
 mod changes;
 mod context;
+mod directory;
 mod extract;
 mod handler;
 #[cfg(feature = "http")]
@@ -21,6 +23,7 @@ mod legacy;
 mod listen;
 mod listeners;
 mod listing;
+mod lists;
 mod observe;
 mod offer;
 mod reply;
@@ -32,8 +35,12 @@ mod serving;
 mod structured;
 mod subscriptions;
 mod uri;
+mod visibility;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    panic::Location,
+    sync::{Arc, OnceLock},
+};
 
 use turnbuckle_types::Implementation;
 
@@ -43,6 +50,8 @@ pub use ask::{
     elicit_url, form_of, roots, sample,
 };
 pub use bus::{Change, MemoryBus, SubscriptionBus};
+pub use cache::Cache;
+pub use catalogue::{Handle, Registry};
 pub use changes::Changes;
 pub use context::Ctx;
 pub use extract::{Args, Arguments, Extension, FromCall, Invocation, RawArgs, State, Typed};
@@ -65,6 +74,7 @@ pub use serving::Serving;
 pub use uri::{
     PathError, PathSegment, SafePath, TemplateError, TextValue, UriTemplate, Variables, safe_join,
 };
+pub use visibility::{OfferKind, Offered};
 
 #[doc(hidden)]
 pub use extract::Description;
@@ -77,9 +87,14 @@ use crate::{
 };
 use app::App;
 use around::Around;
+use cache::Caching;
 use context::Connection;
 use extract::States;
 use kernel::Kernel;
+use visibility::Rules;
+
+/// How many items a page of a list has unless a server is told otherwise.
+const PAGE_SIZE: usize = 1_000;
 
 /// A server: a name, and the tools, resources and prompts it offers.
 ///
@@ -112,10 +127,15 @@ pub struct Server {
     serves: Serves,
     around: Around,
     asking: Asking,
+    rules: Rules,
+    caching: Caching,
+    page_size: usize,
     /// What seals all that clients keep for this server, but for session ids.
     keys: KeyRing,
-    /// Made when the first connection needs it.
-    app: OnceLock<Arc<App>>,
+    /// Where it was changed although its registry was taken.
+    late: Option<&'static Location<'static>>,
+    /// Made when the first connection needs it, for all clones.
+    app: Arc<OnceLock<Arc<App>>>,
 }
 
 impl Server {
@@ -131,8 +151,12 @@ impl Server {
             serves: Serves::default(),
             around: Around::default(),
             asking: Asking::default(),
+            rules: Rules::default(),
+            caching: Caching::default(),
+            page_size: PAGE_SIZE,
             keys: KeyRing::random(),
-            app: OnceLock::new(),
+            late: None,
+            app: Arc::default(),
         }
     }
 
@@ -187,24 +211,28 @@ impl Server {
 
     /// Gives handlers a value that they take as [`State`].
     #[must_use]
+    #[track_caller]
     pub fn state<S: Clone + Send + Sync + 'static>(self, state: S) -> Server {
         self.changed(|server| server.states.insert(state))
     }
 
     /// What a model should know about using this server.
     #[must_use]
+    #[track_caller]
     pub fn instructions(self, instructions: impl Into<String>) -> Server {
         self.changed(|server| server.instructions = Some(instructions.into()))
     }
 
     /// The server's description of itself: title, website, icons.
     #[must_use]
+    #[track_caller]
     pub fn info(self, info: Implementation) -> Server {
         self.changed(|server| server.info = info)
     }
 
     /// Limits of each connection.
     #[must_use]
+    #[track_caller]
     pub fn limits(self, limits: Limits) -> Server {
         self.changed(|server| server.limits = limits)
     }
@@ -226,6 +254,7 @@ impl Server {
     /// Which revisions of the protocol are served: all, unless told otherwise. A client that
     /// speaks none of them is told which there are.
     #[must_use]
+    #[track_caller]
     pub fn serves(self, serves: Serves) -> Server {
         self.changed(|server| server.serves = serves)
     }
@@ -275,6 +304,13 @@ impl Server {
         self.changed(|server| server.around.metrics = Some(Arc::new(metrics)))
     }
 
+    /// How many items a page of a list has: 1,000 unless told otherwise, and at least one.
+    #[must_use]
+    #[track_caller]
+    pub fn page_size(self, items: usize) -> Server {
+        self.changed(|server| server.page_size = items.max(1))
+    }
+
     /// Carries changes to every replica of this server, instead of the [`MemoryBus`] that it
     /// has unless told otherwise. The bus is handed this replica's listeners at once; handles
     /// from [`changes`](Server::changes) use it whether they were taken before or after.
@@ -295,9 +331,13 @@ impl Server {
         self.app().map(drop)
     }
 
+    #[track_caller]
     fn changed(mut self, change: impl FnOnce(&mut Server)) -> Server {
+        if self.app.get().is_some_and(|app| app.live.may_change()) {
+            self.late.get_or_insert(Location::caller());
+        }
         change(&mut self);
-        self.app = OnceLock::new();
+        self.app = Arc::default();
         self
     }
 

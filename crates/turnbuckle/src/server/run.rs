@@ -17,7 +17,7 @@ pub(super) async fn run<R: Send + 'static>(
     permit: Permit,
 ) -> Result<R, Failure> {
     let ctx = call.ctx.clone();
-    let armed = FireOnDrop(Some(ctx.clone()));
+    let armed = FireOnDrop::new(&ctx);
     let handler = offer.handler.clone().call(call);
     let replied = match offer.on_cancel {
         OnCancel::Drop => {
@@ -61,10 +61,14 @@ async fn apart<R: Send + 'static>(
 }
 
 /// Tells everyone who holds the context when the request was given up.
-struct FireOnDrop(Option<Ctx>);
+pub(super) struct FireOnDrop(Option<Ctx>);
 
 impl FireOnDrop {
-    fn disarm(mut self) {
+    pub(super) fn new(ctx: &Ctx) -> FireOnDrop {
+        FireOnDrop(Some(ctx.clone()))
+    }
+
+    pub(super) fn disarm(mut self) {
         self.0 = None;
     }
 }

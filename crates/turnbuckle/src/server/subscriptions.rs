@@ -29,7 +29,7 @@ const URI_BYTES: usize = 4096;
 
 /// Whether a client may subscribe to resources.
 pub(super) fn offered(app: &App) -> bool {
-    app.capabilities.resources.as_ref().is_some_and(|resources| resources.subscribe == Some(true))
+    app.capabilities().resources.as_ref().is_some_and(|resources| resources.subscribe == Some(true))
 }
 
 /// What one legacy connection is told of.

@@ -14,7 +14,12 @@ use super::{
     question::{Question, Unanswered},
     round::Round,
 };
-use crate::{dispatch::Note, envelope::question::lacking, server::context::Ctx};
+use crate::{
+    dispatch::{BoxFuture, Note},
+    envelope::question::lacking,
+    error::Error,
+    server::{context::Ctx, layer},
+};
 
 impl Ctx {
     /// Asks the client something, and gives its answer once it is checked.
@@ -54,11 +59,13 @@ impl Ctx {
     /// ```
     pub async fn ask<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, AskError> {
         let known = self.asking().answer(key);
+        let is_new_to_layers = !self.0.questions.is_empty() && self.revision().era() == Era::Modern;
         let answer = match known {
-            Some(answer) => answer,
-            None => {
+            // In the legacy era layers saw the answer when it came.
+            Some(answer) if !is_new_to_layers => answer,
+            known => {
                 let params = self.askable(key, &question)?;
-                self.outgoing(key, question.method(), params).await?
+                self.outgoing(key, question.method(), params, known).await?
             }
         };
         self.checked(key, &question, &answer)
@@ -190,19 +197,42 @@ impl Ctx {
         lacking(method, params.as_str(), &self.client_capabilities(), self.revision())
     }
 
-    /// Puts a question to the client in the way of its era.
+    /// Puts a question to the client in the way of its era. `known` is the answer if there is one
+    /// already.
     pub(super) async fn outgoing(
         &self,
         key: &str,
         method: Method,
         params: Raw,
+        known: Option<Raw>,
     ) -> Result<Raw, AskError> {
-        if self.revision().era() == Era::Modern {
+        if self.revision().era() == Era::Legacy {
+            let asked = self.request(method.as_str(), params).await;
+            return asked.map_err(|error| AskError::failed(key, error));
+        }
+        if self.0.questions.is_empty() {
             self.asking().open(key, method, params);
             return Err(AskError::suspended(key));
         }
-        let asked = self.request(method.as_str(), params).await;
-        asked.map_err(|error| AskError::failed(key, error))
+        let question = layer::Question::new(self.clone(), method.as_str().to_owned(), params);
+        let owned = key.to_owned();
+        let put = move |question: layer::Question| -> BoxFuture<'static, _> {
+            Box::pin(async move {
+                if let Some(answer) = known {
+                    return Ok(answer);
+                }
+                let ctx = question.ctx().clone();
+                ctx.asking().open(&owned, method, question.into_params());
+                Err(AskError::suspended(&owned).into())
+            })
+        };
+        self.0.questions.run(question, put).await.map_err(|error| match error.downcast() {
+            Ok(error) => *error,
+            Err(error) => {
+                let refused = Error::refused(format!("`{method}` was not asked"));
+                AskError::failed(key, refused.with_source(error))
+            }
+        })
     }
 
     /// What an answer comes to. A no is an answer too: it is not asked for again.

@@ -214,7 +214,7 @@ async fn put(ctx: &Ctx, asks: &InputRequired) -> Result<Named<Raw>, Failure> {
         if let Some(capability) = ctx.lacks(method, &params) {
             return Err(AskError::unsupported(key, capability, ctx.revision()).into());
         }
-        let question: BoxFuture<'_, _> = Box::pin(ctx.outgoing(key, method, params));
+        let question: BoxFuture<'_, _> = Box::pin(ctx.outgoing(key, method, params, None));
         waiting.push((key, question, None));
     }
     poll_fn(|context| {

@@ -1,116 +1,138 @@
 //! Owns what a server offers at one moment: checked, and found by name. Does not own the offers
 //! themselves, nor who is told that they changed.
 
-mod check;
+mod item;
+mod live;
+mod news;
+mod registry;
+mod shelf;
+#[cfg(test)]
+mod tests;
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
+
+pub(super) use item::Item;
+pub(super) use live::Live;
+pub use registry::{Handle, Registry};
+pub(super) use shelf::{Entry, Shelf};
 
 use super::{
     extract::States,
     offer::{Group, Prompt, Resource, Template, Tool},
-    uri::Variables,
+    uri::{Table, Variables},
 };
 
-/// Everything that is offered.
-#[derive(Clone, Default)]
-pub(super) struct Catalogue {
-    tools: Named<Tool>,
-    prompts: Named<Prompt>,
-    resources: Named<Resource>,
-    templates: Vec<Arc<Template>>,
-}
-
-/// Offers in the order of their registration, found by name.
+/// Everything that is offered. It never changes: there will be another.
 #[derive(Clone)]
-struct Named<T> {
-    order: Vec<Arc<T>>,
-    by_name: HashMap<String, Arc<T>>,
+pub(super) struct Catalogue {
+    tools: Arc<Shelf<Tool>>,
+    prompts: Arc<Shelf<Prompt>>,
+    resources: Arc<Shelf<Resource>>,
+    templates: Arc<Shelf<Template>>,
+    /// Which template a URI leads to.
+    routes: Arc<Table<Arc<Entry<Template>>>>,
+    /// How many items a page of a list has.
+    pub(super) page_size: usize,
 }
 
 /// Where a URI leads.
+#[derive(Clone)]
 pub(super) enum Found {
-    Resource(Arc<Resource>),
-    Template(Arc<Template>, Variables),
+    Resource(Arc<Entry<Resource>>),
+    Template(Arc<Entry<Template>>, Variables),
 }
 
 impl Catalogue {
     /// Checks everything; the error is one sentence a problem.
-    pub(super) fn new(group: &Group, states: &States) -> Result<Catalogue, Vec<String>> {
+    pub(super) fn new(
+        group: &Group,
+        states: &States,
+        page_size: usize,
+    ) -> Result<Catalogue, Vec<String>> {
         let mut problems = Vec::new();
+        let problems_of = &mut problems;
         let catalogue = Catalogue {
-            tools: Named::new(check::tools(&group.tools, states, &mut problems), Tool::name),
-            prompts: Named::new(
-                check::prompts(&group.prompts, states, &mut problems),
-                Prompt::name,
-            ),
-            resources: Named::new(
-                check::resources(&group.resources, states, &mut problems),
-                Resource::uri,
-            ),
-            templates: check::templates(&group.templates, states, &mut problems),
+            tools: shelf(&group.tools, states, page_size, problems_of),
+            prompts: shelf(&group.prompts, states, page_size, problems_of),
+            resources: shelf(&group.resources, states, page_size, problems_of),
+            templates: shelf(&group.templates, states, page_size, problems_of),
+            routes: Arc::new(Table::from_iter([])),
+            page_size,
         };
-        if problems.is_empty() { Ok(catalogue) } else { Err(problems) }
+        if problems.is_empty() { Ok(catalogue.routed()) } else { Err(problems) }
     }
 
-    pub(super) fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
-        self.tools.by_name.get(name)
+    pub(super) fn shelf<T: Item>(&self) -> &Arc<Shelf<T>> {
+        T::shelf(self)
     }
 
-    pub(super) fn tools(&self) -> &[Arc<Tool>] {
-        &self.tools.order
+    pub(super) fn tool(&self, name: &str) -> Option<&Arc<Entry<Tool>>> {
+        self.tools.find(name)
     }
 
-    pub(super) fn prompt(&self, name: &str) -> Option<&Arc<Prompt>> {
-        self.prompts.by_name.get(name)
-    }
-
-    pub(super) fn prompts(&self) -> &[Arc<Prompt>] {
-        &self.prompts.order
-    }
-
-    pub(super) fn resources(&self) -> &[Arc<Resource>] {
-        &self.resources.order
-    }
-
-    pub(super) fn templates(&self) -> &[Arc<Template>] {
-        &self.templates
+    pub(super) fn prompt(&self, name: &str) -> Option<&Arc<Entry<Prompt>>> {
+        self.prompts.find(name)
     }
 
     /// The template of this text.
-    pub(super) fn template(&self, text: &str) -> Option<&Arc<Template>> {
-        self.templates.iter().find(|template| template.uri_template() == text)
+    pub(super) fn template(&self, text: &str) -> Option<&Arc<Entry<Template>>> {
+        self.templates.find(text)
+    }
+
+    /// The templates whose members are listed.
+    pub(super) fn families(&self) -> impl Iterator<Item = &Arc<Entry<Template>>> {
+        self.templates.listed().iter().filter(|template| template.list.is_some())
     }
 
     /// Where a URI leads: a resource of its own goes before a family.
     pub(super) fn find(&self, uri: &str) -> Option<Found> {
-        if let Some(resource) = self.resources.by_name.get(uri) {
+        if let Some(resource) = self.resources.find(uri) {
             return Some(Found::Resource(resource.clone()));
         }
-        self.templates.iter().find_map(|template| {
-            let variables = template.uri.as_ref()?.matches(uri)?;
-            Some(Found::Template(template.clone(), variables))
-        })
+        let (_, template, variables) = self.routes.find(uri)?;
+        Some(Found::Template(template.clone(), variables))
+    }
+
+    pub(super) fn has_resource(&self, uri: &str) -> bool {
+        self.resources.find(uri).is_some()
+    }
+
+    pub(super) fn has_tools(&self) -> bool {
+        !self.tools.listed().is_empty()
+    }
+
+    pub(super) fn has_prompts(&self) -> bool {
+        !self.prompts.listed().is_empty()
     }
 
     pub(super) fn has_resources(&self) -> bool {
-        !self.resources.order.is_empty() || !self.templates.is_empty()
+        !self.resources.listed().is_empty() || !self.templates.listed().is_empty()
     }
 
     pub(super) fn has_completers(&self) -> bool {
-        self.prompts.order.iter().any(|prompt| !prompt.completers.is_empty())
-            || self.templates.iter().any(|template| !template.completers.is_empty())
+        self.prompts.listed().iter().any(|prompt| !prompt.completers.is_empty())
+            || self.templates.listed().iter().any(|template| !template.completers.is_empty())
+    }
+
+    /// Makes what follows from the templates that there are.
+    fn routed(self) -> Catalogue {
+        let route =
+            |template: &Arc<Entry<Template>>| Some((template.uri.clone()?, template.clone()));
+        let routes = self.templates.listed().iter().filter_map(route).collect();
+        Catalogue { routes: Arc::new(routes), ..self }
     }
 }
 
-impl<T> Named<T> {
-    fn new(order: Vec<Arc<T>>, name: fn(&T) -> &str) -> Named<T> {
-        let by_name = order.iter().map(|item| (name(item).to_owned(), item.clone())).collect();
-        Named { order, by_name }
+fn shelf<T: Item>(
+    items: &[T],
+    states: &States,
+    page_size: usize,
+    problems: &mut Vec<String>,
+) -> Arc<Shelf<T>> {
+    let mut shelf = Shelf::new();
+    for item in items {
+        shelf.push(item.clone(), states, problems);
     }
-}
-
-impl<T> Default for Named<T> {
-    fn default() -> Named<T> {
-        Named { order: Vec::new(), by_name: HashMap::new() }
-    }
+    shelf.settle(page_size);
+    Arc::new(shelf)
 }

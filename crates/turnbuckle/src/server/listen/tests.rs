@@ -12,10 +12,11 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 #[test]
 fn what_is_granted_is_what_is_asked_for_and_advertised() {
     let plain = App::new(&Server::new("s", "1")).unwrap();
-    let full = Server::new("s", "1").advertising_everything().app().unwrap();
+    let full = Server::new("s", "1").offering_everything().app().unwrap();
+    let is_note = |uri: &str| uri != "nowhere:1";
     let asked = |value: Value| serde_json::from_value::<SubscriptionFilter>(value).unwrap();
     let granted = |value: Value, app: &App| {
-        serde_json::to_value(granted(asked(value), &app.capabilities).unwrap()).unwrap()
+        serde_json::to_value(granted(asked(value), app.capabilities(), is_note).unwrap()).unwrap()
     };
     let everything = json!({
         "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
@@ -25,20 +26,20 @@ fn what_is_granted_is_what_is_asked_for_and_advertised() {
     assert_eq!(granted(everything.clone(), &full), everything);
     let little = json!({"toolsListChanged": false, "resourceSubscriptions": []});
     assert_eq!(granted(little, &full), json!({}));
-    let twice = json!({"resourceSubscriptions": ["a:1", "b:2", "a:1"]});
+    let twice = json!({"resourceSubscriptions": ["a:1", "nowhere:1", "b:2", "a:1"]});
     assert_eq!(granted(twice, &full), json!({"resourceSubscriptions": ["a:1", "b:2"]}));
 }
 
 #[test]
 fn a_stream_may_not_name_resources_without_end() {
-    let full = Server::new("s", "1").advertising_everything().app().unwrap();
+    let full = Server::new("s", "1").offering_everything().app().unwrap();
     let mut asked = SubscriptionFilter::new();
     let mut uris: Vec<String> = (0..WATCHED).map(|number| format!("note://{number}")).collect();
     asked.resource_subscriptions = Some(uris.clone());
-    assert!(granted(asked.clone(), &full.capabilities).is_ok());
+    assert!(granted(asked.clone(), full.capabilities(), |_| true).is_ok());
     uris.push("one:more".into());
     asked.resource_subscriptions = Some(uris);
-    let error = granted(asked, &full.capabilities).unwrap_err();
+    let error = granted(asked, full.capabilities(), |_| true).unwrap_err();
     assert!(error.message.contains("4096"), "{}", error.message);
 }
 
@@ -74,7 +75,7 @@ fn scripted(server: &Server, room: usize) -> Script {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_client_does_not_read_is_told_once() {
-    let server = Server::new("s", "1").advertising_everything();
+    let server = Server::new("s", "1").offering_everything();
     let changes = server.changes();
     // Too narrow for a line: whatever is written waits to be read.
     let mut script = scripted(&server, 16);
@@ -99,7 +100,7 @@ async fn what_a_client_does_not_read_is_told_once() {
 /// The error, and the frame without which a stream on this wire must not be ended.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_fell_behind_is_ended_by_an_error_and_its_name() {
-    let server = Server::new("s", "1").advertising_everything();
+    let server = Server::new("s", "1").offering_everything();
     let changes = server.changes();
     let mut script = scripted(&server, 1 << 20);
     let uris: Vec<String> = (0..=BACKLOG).map(|number| format!("note://{number}")).collect();
@@ -115,7 +116,7 @@ async fn a_stream_that_fell_behind_is_ended_by_an_error_and_its_name() {
 
 #[tokio::test]
 async fn a_change_between_the_request_and_its_acknowledgement_is_told_after_it() {
-    let server = Server::new("s", "1").advertising_everything();
+    let server = Server::new("s", "1").offering_everything();
     let changes = server.changes();
     // Too narrow for a line: the acknowledgement can't be sent before it is read.
     let mut script = scripted(&server, 16);

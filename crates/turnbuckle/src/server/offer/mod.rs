@@ -101,10 +101,6 @@ impl<R: 'static> Offer<R> {
             }
         }
     }
-
-    pub(super) fn is_visible_to(&self, ctx: &Ctx) -> bool {
-        self.visible.iter().all(|rule| rule(ctx))
-    }
 }
 
 impl<R> Clone for Offer<R> {

@@ -4,6 +4,7 @@ use turnbuckle_types::{Annotations, Icon, ReadResourceResult};
 
 use super::{Offer, offered};
 use crate::server::{
+    cache::Cache,
     extract::Description,
     handler::{BlockingFn, HandlerFn},
 };
@@ -13,6 +14,7 @@ use crate::server::{
 pub struct Resource {
     pub(in crate::server) spec: turnbuckle_types::Resource,
     pub(in crate::server) offer: Offer<ReadResourceResult>,
+    pub(in crate::server) cache: Option<Cache>,
 }
 
 /// Makes a resource from an `async fn` whose arguments are extractors and which returns what the
@@ -72,7 +74,7 @@ impl Resource {
             );
         }
         let name = last_segment(&uri).to_owned();
-        Resource { spec: turnbuckle_types::Resource::new(uri, name), offer }
+        Resource { spec: turnbuckle_types::Resource::new(uri, name), offer, cache: None }
     }
 
     /// The name that programs use; the last part of the URI unless told otherwise.
@@ -119,6 +121,13 @@ macro_rules! described {
             #[must_use]
             pub fn mime_type(mut self, mime_type: impl Into<String>) -> $kind {
                 self.spec.mime_type = Some(mime_type.into());
+                self
+            }
+
+            /// For how long what is read may be kept, where the handler does not say.
+            #[must_use]
+            pub fn cache(mut self, cache: crate::Cache) -> $kind {
+                self.cache = Some(cache);
                 self
             }
 

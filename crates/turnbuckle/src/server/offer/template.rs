@@ -11,6 +11,7 @@ use super::{
     resource::{described, last_segment},
 };
 use crate::server::{
+    cache::Cache,
     context::Ctx,
     extract::Description,
     handler::{BlockingFn, HandlerFn},
@@ -23,6 +24,7 @@ use crate::server::{
 pub struct Template {
     pub(in crate::server) spec: turnbuckle_types::ResourceTemplate,
     pub(in crate::server) offer: Offer<ReadResourceResult>,
+    pub(in crate::server) cache: Option<Cache>,
     pub(in crate::server) completers: Completers,
     /// `None` where the text is no template, which is a problem.
     pub(in crate::server) uri: Option<UriTemplate>,
@@ -112,7 +114,7 @@ impl Template {
         }
         let name = last_segment(&text).to_owned();
         let spec = turnbuckle_types::ResourceTemplate::new(text, name);
-        Template { spec, offer, completers, uri, list: None }
+        Template { spec, offer, cache: None, completers, uri, list: None }
     }
 
     /// The name that programs use; the last part of the template unless told otherwise.

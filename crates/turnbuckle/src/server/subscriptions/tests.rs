@@ -80,7 +80,7 @@ impl Script {
 }
 
 fn server() -> (Server, Changes) {
-    let server = Server::new("s", "1").advertising_everything();
+    let server = Server::new("s", "1").offering_everything();
     let changes = server.changes();
     (server, changes)
 }

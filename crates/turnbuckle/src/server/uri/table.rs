@@ -58,6 +58,7 @@ impl<T> Table<T> {
     }
 
     /// What is registered, in the order in which it came.
+    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(UriTemplate, T)> {
         self.entries.iter()
     }

@@ -1,0 +1,55 @@
+//! Owns `prompts/get`. Does not own the prompts.
+
+use std::sync::Arc;
+
+use turnbuckle_types::{GetPrompt, GetPromptResult, Method, RpcError};
+
+use super::{Gate, Target, Visit, as_text, encode, reach, settled};
+use crate::{
+    dispatch::{Outcome, Reply},
+    envelope::params::decode,
+    server::{
+        ask::{self, Ended, Subject},
+        catalogue::Entry,
+        extract::Invocation,
+        offer::Prompt,
+    },
+};
+
+pub(in crate::server) fn get_prompt(visit: Visit) -> Result<Reply, RpcError> {
+    let asked: GetPrompt = decode(&visit.params)?;
+    let prompt = visit.app.catalogue().prompt(&asked.name).cloned();
+    let prompt = prompt.ok_or_else(|| unknown(&asked.name))?;
+    let gate = if visit.app.rules.concern(&**prompt) {
+        let prompt = prompt.clone();
+        Gate::Rule(move |visit: &Visit| {
+            let is_shown = visit.app.rules.show(&**prompt, &visit.ctx);
+            is_shown.then_some(()).ok_or_else(|| unknown(prompt.name()))
+        })
+    } else {
+        Gate::Open
+    };
+    let layers = prompt.offer.layers.clone();
+    let target = move || Target { method: Method::GetPrompt, name: asked.name, layers };
+    let call = visit.call(as_text(asked.arguments.unwrap_or_default()));
+    let answer = move |visit| Reply::Later(Box::pin(render(visit, prompt, call)));
+    Ok(reach(visit, gate, target, answer))
+}
+
+fn unknown(name: &str) -> RpcError {
+    RpcError::invalid_params(format!("there is no prompt named `{name}`"))
+}
+
+async fn render(visit: Visit, prompt: Arc<Entry<Prompt>>, call: Invocation) -> Outcome {
+    let Visit { app, ctx, params, permit } = visit;
+    let subject = Subject { method: Method::GetPrompt, name: prompt.name(), params: &params };
+    let replied = match ask::run(&app, &prompt.offer, call, permit, subject).await {
+        Ended::Replied(replied) => replied,
+        Ended::Instead(outcome) => return outcome,
+    };
+    let mut result: GetPromptResult = settled(replied, &ctx, prompt.name())?;
+    if result.description.is_none() {
+        result.description.clone_from(&prompt.spec.description);
+    }
+    Ok(encode(&app, &ctx, result, 0, |result| &mut result.meta))
+}

@@ -1,0 +1,75 @@
+//! Owns `resources/read`. Does not own the resources.
+
+use turnbuckle_types::{Method, ReadResource, ReadResourceResult, ResourceContents, RpcError};
+
+use super::{Gate, Target, Visit, encode, reach, settled};
+use crate::{
+    dispatch::{Outcome, Reply},
+    envelope::params::decode,
+    server::{
+        ask::{self, Ended, Subject},
+        cache::Audience,
+        catalogue::Found,
+        extract::{Arguments, Invocation},
+        reply::not_found,
+    },
+};
+
+pub(in crate::server) fn read_resource(visit: Visit) -> Result<Reply, RpcError> {
+    let ReadResource { uri, .. } = decode(&visit.params)?;
+    let found = visit.app.catalogue().find(&uri);
+    let found = found.ok_or_else(|| not_found(&uri, visit.ctx.revision()))?;
+    let (layers, variables) = match &found {
+        Found::Resource(resource) => (resource.offer.layers.clone(), Vec::new()),
+        Found::Template(template, variables) => {
+            (template.offer.layers.clone(), variables.clone().into_texts())
+        }
+    };
+    let gate = if visit.app.has_rules_for(&found) {
+        let (found, uri) = (found.clone(), uri.clone());
+        Gate::Rule(move |visit: &Visit| {
+            let is_shown = visit.app.shows(&found, &visit.ctx);
+            is_shown.then_some(()).ok_or_else(|| not_found(&uri, visit.ctx.revision()))
+        })
+    } else {
+        Gate::Open
+    };
+    let name = uri.clone();
+    let target = move || Target { method: Method::ReadResource, name, layers };
+    let call = visit.call(Arguments::Text(variables));
+    let answer = move |visit| Reply::Later(Box::pin(read(visit, found, uri, call)));
+    Ok(reach(visit, gate, target, answer))
+}
+
+async fn read(visit: Visit, found: Found, uri: String, call: Invocation) -> Outcome {
+    let Visit { app, ctx, params, permit } = visit;
+    let (offer, mime_type, cache) = match &found {
+        Found::Resource(one) => (&one.offer, &one.spec.mime_type, one.cache),
+        Found::Template(one, _) => (&one.offer, &one.spec.mime_type, one.cache),
+    };
+    let subject = Subject { method: Method::ReadResource, name: &uri, params: &params };
+    let replied = match ask::run(&app, offer, call, permit, subject).await {
+        Ended::Replied(replied) => replied,
+        Ended::Instead(outcome) => return outcome,
+    };
+    let mut result: ReadResourceResult = settled(replied, &ctx, &uri)?;
+    result.contents.iter_mut().for_each(|contents| complete(contents, &uri, mime_type));
+    let audience = if app.has_rules_for(&found) { Audience::Caller } else { Audience::Everyone };
+    app.caching.complete(&mut result, cache, audience);
+    Ok(encode(&app, &ctx, result, 0, |result| &mut result.meta))
+}
+
+/// Fills in what the handler left to the request and the registration.
+fn complete(contents: &mut ResourceContents, uri: &str, mime_type: &Option<String>) {
+    let (own_uri, own_type) = match contents {
+        ResourceContents::Text(contents) => (&mut contents.uri, &mut contents.mime_type),
+        ResourceContents::Blob(contents) => (&mut contents.uri, &mut contents.mime_type),
+        _ => return,
+    };
+    if own_uri.is_empty() {
+        uri.clone_into(own_uri);
+    }
+    if own_type.is_none() {
+        own_type.clone_from(mime_type);
+    }
+}

@@ -1,0 +1,132 @@
+//! Owns `tools/call`. Does not own the tools.
+
+use std::sync::Arc;
+
+use turnbuckle_types::{CallToolResult, ContentBlock, Method, Raw, RpcError};
+
+use super::{Gate, Target, Visit, encode, reach, settled, text};
+use crate::{
+    dispatch::{Outcome, Reply},
+    server::{
+        ask::{self, Ended, Subject},
+        catalogue::Entry,
+        extract::{Arguments, Invocation},
+        offer::{Check, Tool},
+        reply::Failure,
+    },
+};
+
+pub(in crate::server) fn call_tool(visit: Visit) -> Result<Reply, RpcError> {
+    let name = match &visit.params.name {
+        Some(name) => {
+            text(name).ok_or_else(|| RpcError::invalid_params("`params.name` must be a string"))?
+        }
+        None => return Err(RpcError::invalid_params("`params.name` is missing")),
+    };
+    let tool = visit.app.catalogue().tool(&name).cloned().ok_or_else(|| unknown(&name))?;
+    drop(name);
+    if !visit.app.rules.concern(&**tool) && tool.offer.layers.is_empty() {
+        return Ok(run(visit, tool));
+    }
+    let gate = if visit.app.rules.concern(&**tool) {
+        let tool = tool.clone();
+        Gate::Rule(move |visit: &Visit| {
+            let is_shown = visit.app.rules.show(&**tool, &visit.ctx);
+            is_shown.then_some(()).ok_or_else(|| unknown(tool.name()))
+        })
+    } else {
+        Gate::Open
+    };
+    let target = {
+        let tool = tool.clone();
+        move || Target {
+            method: Method::CallTool,
+            name: tool.name().to_owned(),
+            layers: tool.offer.layers.clone(),
+        }
+    };
+    Ok(reach(visit, gate, target, move |visit| run(visit, tool)))
+}
+
+fn unknown(name: &str) -> RpcError {
+    RpcError::invalid_params(format!("there is no tool named `{name}`"))
+}
+
+fn run(visit: Visit, tool: Arc<Entry<Tool>>) -> Reply {
+    match arguments(&visit, &tool) {
+        Ok(arguments) => Reply::Later(Box::pin(call(visit, tool, arguments))),
+        Err(error) => Reply::Now(Err(error)),
+    }
+}
+
+fn arguments(visit: &Visit, tool: &Tool) -> Result<Raw, RpcError> {
+    let arguments = visit.params.arguments.clone().unwrap_or_else(Raw::empty_object);
+    if !arguments.is_object() {
+        return Err(RpcError::invalid_params("`params.arguments` must be an object"));
+    }
+    #[cfg(feature = "http")]
+    if let crate::dispatch::Came::ByPost(head) = &visit.ctx.0.came {
+        // 2026-07-28 transports/streamable-http §Server Behavior for Custom Headers.
+        tool.repeated.check(arguments.as_str(), &head.headers)?;
+    }
+    #[cfg(not(feature = "http"))]
+    let _ = tool;
+    Ok(arguments)
+}
+
+async fn call(visit: Visit, tool: Arc<Entry<Tool>>, arguments: Raw) -> Outcome {
+    let call = checked(&tool, visit.call(Arguments::Json(arguments)));
+    let Visit { app, ctx, params, permit } = visit;
+    let replied = match call {
+        Ok(call) => {
+            let subject = Subject { method: Method::CallTool, name: tool.name(), params: &params };
+            match ask::run(&app, &tool.offer, call, permit, subject).await {
+                Ended::Replied(replied) => replied,
+                Ended::Instead(outcome) => return outcome,
+            }
+        }
+        Err(failure) => Err(failure),
+    };
+    #[cfg(feature = "validate")]
+    let replied = keeps_promise(&tool, replied);
+    let mut result = settled(replied, &ctx, tool.name())?;
+    tool.structured.fit(&mut result, ctx.revision());
+    let size = size_hint(&result);
+    Ok(encode(&app, &ctx, result, size, |result| &mut result.meta))
+}
+
+/// A call whose arguments fit a hand-written schema, and are still to be checked otherwise.
+fn checked(tool: &Tool, mut call: Invocation) -> Result<Invocation, Failure> {
+    match &tool.check {
+        Check::Decoding(checks) => call.checks.clone_from(checks),
+        #[cfg(feature = "validate")]
+        Check::Schema(schema) => {
+            if let Arguments::Json(text) = &call.arguments {
+                schema.validate(text.as_str()).map_err(Failure::arguments)?;
+            }
+        }
+    }
+    Ok(call)
+}
+
+/// Output that does not fit the schema that was written for it is the server's mistake.
+#[cfg(feature = "validate")]
+fn keeps_promise(
+    tool: &Tool,
+    replied: Result<CallToolResult, Failure>,
+) -> Result<CallToolResult, Failure> {
+    let (Some(output), Ok(result)) = (&tool.output, &replied) else { return replied };
+    output.check(result).map_err(Failure::internal).and(replied)
+}
+
+/// Roughly how long the result's text will be, so that a large one is written in one piece.
+fn size_hint(result: &CallToolResult) -> usize {
+    let block = |block: &ContentBlock| match block {
+        ContentBlock::Text(text) => text.text.len(),
+        ContentBlock::Image(image) => image.data.len(),
+        ContentBlock::Audio(audio) => audio.data.len(),
+        _ => 0,
+    };
+    let content: usize = result.content.iter().map(block).sum();
+    content + content / 64 + result.structured_content.as_ref().map_or(0, |raw| raw.as_str().len())
+}

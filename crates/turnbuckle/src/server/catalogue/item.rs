@@ -1,0 +1,190 @@
+//! Owns what the kinds of offers have in common: a name, rules, how each is checked before a server
+//! has it, and how it is listed. Does not own how many there are of them.
+
+use std::{panic::Location, sync::Arc};
+
+use turnbuckle_types::{Raw, Revision};
+
+use super::{
+    Catalogue,
+    shelf::{Shelf, at},
+};
+#[cfg(feature = "http")]
+use crate::envelope::annotations::Annotations;
+use crate::server::{
+    extract::States,
+    listing::listed,
+    offer::{Offer, Prompt, Resource, Template, Tool, Visible},
+    structured::Structured,
+    visibility::OfferKind,
+};
+
+/// Something that a server can offer.
+pub(in crate::server) trait Item: Clone + Send + Sync + 'static {
+    const KIND: OfferKind;
+    fn name(&self) -> &str;
+    /// Who may know of it: those for whom all of these hold.
+    fn rules(&self) -> &[Visible];
+    fn place(&self) -> Option<&'static Location<'static>>;
+    /// Itself, as a server has it. What is wrong with it is one sentence a problem.
+    fn checked(self, states: &States, problems: &mut Vec<String>) -> Self;
+    /// Why it can't stand beside another of a different name.
+    fn clash(&self, other: &Self) -> Option<String> {
+        let _ = other;
+        None
+    }
+    /// As it is listed.
+    fn text(&self, revision: Revision) -> Raw;
+    /// Whether both are listed alike, for everyone.
+    fn is_listed_like(&self, other: &Self) -> bool;
+    fn shelf(catalogue: &Catalogue) -> &Arc<Shelf<Self>>;
+    fn shelf_mut(catalogue: &mut Catalogue) -> &mut Arc<Shelf<Self>>;
+}
+
+macro_rules! common {
+    ($kind:ident $name:ident $shelf:ident) => {
+        const KIND: OfferKind = OfferKind::$kind;
+
+        fn name(&self) -> &str {
+            $kind::$name(self)
+        }
+
+        fn rules(&self) -> &[Visible] {
+            &self.offer.visible
+        }
+
+        fn place(&self) -> Option<&'static Location<'static>> {
+            self.offer.place
+        }
+
+        fn shelf(catalogue: &Catalogue) -> &Arc<Shelf<$kind>> {
+            &catalogue.$shelf
+        }
+
+        fn shelf_mut(catalogue: &mut Catalogue) -> &mut Arc<Shelf<$kind>> {
+            &mut catalogue.$shelf
+        }
+    };
+}
+
+impl Item for Tool {
+    common!(Tool name tools);
+
+    fn checked(self, states: &States, problems: &mut Vec<String>) -> Tool {
+        let about = format!("tool `{}`", Tool::name(&self));
+        sound(&about, &self.offer, states, problems);
+        let structured = Structured::of(self.spec.output_schema.as_ref());
+        #[cfg(feature = "http")]
+        let repeated = Annotations::of(self.spec.input_schema.as_str()).unwrap_or_else(|why| {
+            problems.push(format!("{about}: {why}"));
+            Annotations::default()
+        });
+        Tool {
+            structured,
+            #[cfg(feature = "http")]
+            repeated,
+            ..self
+        }
+    }
+
+    fn text(&self, revision: Revision) -> Raw {
+        Raw::at(&listed(self, revision), revision)
+    }
+
+    fn is_listed_like(&self, other: &Tool) -> bool {
+        self.spec == other.spec && alike(&self.offer, &other.offer)
+    }
+}
+
+impl Item for Prompt {
+    common!(Prompt name prompts);
+
+    fn checked(self, states: &States, problems: &mut Vec<String>) -> Prompt {
+        let about = format!("prompt `{}`", Prompt::name(&self));
+        sound(&about, &self.offer, states, problems);
+        for completer in self.completers.handlers() {
+            sound(&about, completer, states, problems);
+        }
+        self
+    }
+
+    fn text(&self, revision: Revision) -> Raw {
+        Raw::at(&self.spec, revision)
+    }
+
+    fn is_listed_like(&self, other: &Prompt) -> bool {
+        self.spec == other.spec && alike(&self.offer, &other.offer)
+    }
+}
+
+impl Item for Resource {
+    common!(Resource uri resources);
+
+    fn checked(self, states: &States, problems: &mut Vec<String>) -> Resource {
+        sound(&format!("resource `{}`", self.uri()), &self.offer, states, problems);
+        self
+    }
+
+    fn text(&self, revision: Revision) -> Raw {
+        Raw::at(&self.spec, revision)
+    }
+
+    fn is_listed_like(&self, other: &Resource) -> bool {
+        self.spec == other.spec && alike(&self.offer, &other.offer)
+    }
+}
+
+impl Item for Template {
+    common!(Template uri_template templates);
+
+    fn checked(self, states: &States, problems: &mut Vec<String>) -> Template {
+        let about = format!("template `{}`", self.uri_template());
+        sound(&about, &self.offer, states, problems);
+        for completer in self.completers.handlers() {
+            sound(&about, completer, states, problems);
+        }
+        if let Some(list) = &self.list {
+            sound(&about, list, states, problems);
+        }
+        self
+    }
+
+    fn clash(&self, other: &Template) -> Option<String> {
+        let (one, two) = self.uri.as_ref().zip(other.uri.as_ref())?;
+        one.overlaps(two).then(|| {
+            format!(
+                "the templates `{}`{} and `{}`{} match the same URIs: only one can answer",
+                other.uri_template(),
+                at(other.offer.place),
+                self.uri_template(),
+                at(self.offer.place),
+            )
+        })
+    }
+
+    fn text(&self, revision: Revision) -> Raw {
+        Raw::at(&self.spec, revision)
+    }
+
+    fn is_listed_like(&self, other: &Template) -> bool {
+        let nobody_lists = self.list.is_none() && other.list.is_none();
+        self.spec == other.spec && nobody_lists && alike(&self.offer, &other.offer)
+    }
+}
+
+/// What is wrong with an offer itself, and what it needs that the server lacks.
+fn sound<R>(about: &str, offer: &Offer<R>, states: &States, problems: &mut Vec<String>) {
+    problems.extend(offer.problems.iter().map(|problem| format!("{about}: {problem}")));
+    for (id, state) in &offer.needs {
+        if !states.has(*id) {
+            problems.push(format!(
+                "{about} takes State<{state}>, which the server was not given: call .state(…)"
+            ));
+        }
+    }
+}
+
+/// Whether no rule tells them apart.
+fn alike<R>(one: &Offer<R>, other: &Offer<R>) -> bool {
+    one.visible.is_empty() && other.visible.is_empty()
+}

@@ -1,0 +1,130 @@
+//! Owns where a page begins, and how a client keeps that for us. Does not own pages.
+
+use turnbuckle_types::RpcError;
+
+use crate::{
+    seal::{KeyRing, random},
+    server::{context::Ctx, visibility::OfferKind},
+};
+
+/// The longest text that can be a cursor.
+const LONGEST: usize = 128;
+
+/// Where a page begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// After what has this number; zero: at the beginning.
+    After(u64),
+    /// At a member of the family that has this number, or of those after it.
+    Member { family: u64, offset: u64 },
+}
+
+/// Whose cursor it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The list is the same for everyone, so that a page with its cursor may be shared.
+    Anyone,
+    /// The list is theirs; `None` if nobody knows who they are.
+    Caller(Option<String>),
+}
+
+impl Owner {
+    pub(super) fn of(ctx: &Ctx) -> Owner {
+        Owner::Caller(ctx.principal::<()>().map(|principal| principal.name().to_owned()))
+    }
+}
+
+/// What a client is given.
+pub(super) fn seal(keys: &KeyRing, kind: OfferKind, owner: &Owner, place: Place) -> String {
+    let (tag, one, two) = match place {
+        Place::After(number) => (0, number, 0),
+        Place::Member { family, offset } => (1, family, offset),
+    };
+    let mut text = vec![tag];
+    text.extend_from_slice(&one.to_be_bytes());
+    text.extend_from_slice(&two.to_be_bytes());
+    keys.seal(&purpose(kind, owner), random(), &text)
+}
+
+/// What a client gave back. Whatever is wrong with it, the sentence is the same.
+pub(super) fn open(
+    keys: &KeyRing,
+    kind: OfferKind,
+    owner: &Owner,
+    cursor: Option<&str>,
+) -> Result<Place, RpcError> {
+    let Some(cursor) = cursor else { return Ok(Place::After(0)) };
+    let opened = keys.open_within(LONGEST, &purpose(kind, owner), cursor.as_bytes());
+    opened.and_then(|(_, text)| read(&text)).ok_or_else(|| {
+        RpcError::invalid_params("`cursor` is not one that this server gave out for this list")
+    })
+}
+
+fn read(text: &[u8]) -> Option<Place> {
+    let (tag, numbers) = text.split_first()?;
+    let (one, rest) = numbers.split_first_chunk::<8>()?;
+    let (one, two) = (u64::from_be_bytes(*one), u64::from_be_bytes(rest.try_into().ok()?));
+    match tag {
+        0 => Some(Place::After(one)),
+        1 => Some(Place::Member { family: one, offset: two }),
+        _ => None,
+    }
+}
+
+/// Each list of each owner has cursors of its own.
+fn purpose(kind: OfferKind, owner: &Owner) -> Vec<u8> {
+    let mut purpose = format!("cursor {}", kind.word()).into_bytes();
+    // The words above have no such bytes, and a name comes last.
+    match owner {
+        Owner::Anyone => purpose.push(0),
+        Owner::Caller(None) => purpose.push(1),
+        Owner::Caller(Some(name)) => {
+            purpose.push(2);
+            purpose.extend_from_slice(name.as_bytes());
+        }
+    }
+    purpose
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_for_its_list_its_owner_and_its_server_only() {
+        let keys = KeyRing::random();
+        let named = |name: &str| Owner::Caller(Some(name.to_owned()));
+        let owners = [Owner::Anyone, Owner::Caller(None), named(""), named("alice"), named("bob")];
+        let kinds = [OfferKind::Tool, OfferKind::Prompt, OfferKind::Resource, OfferKind::Template];
+        let place = Place::Member { family: 7, offset: u64::MAX };
+        for kind in kinds {
+            for owner in &owners {
+                let cursor = seal(&keys, kind, owner, place);
+                for other_kind in kinds {
+                    for other in &owners {
+                        let opened = open(&keys, other_kind, other, Some(&cursor)).ok();
+                        let same = (kind, owner) == (other_kind, other);
+                        assert_eq!(opened, same.then_some(place), "{other_kind:?} {other:?}");
+                    }
+                }
+                assert!(open(&KeyRing::random(), kind, owner, Some(&cursor)).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_cursor_is_a_wrong_parameter() {
+        let keys = KeyRing::random();
+        let kind = OfferKind::Tool;
+        assert_eq!(open(&keys, kind, &Owner::Anyone, None), Ok(Place::After(0)));
+        let purpose = purpose(kind, &Owner::Anyone);
+        let short = keys.seal(&purpose, random(), &[0; 16]);
+        let long = keys.seal(&purpose, random(), &[0; 18]);
+        let strange = keys.seal(&purpose, random(), &[2; 17]);
+        let endless = "A".repeat(1 << 20);
+        for bad in ["", "0", "page-2", "null", &short, &long, &strange, &endless] {
+            let error = open(&keys, kind, &Owner::Anyone, Some(bad)).unwrap_err();
+            assert_eq!(error.code, -32602, "{}", error.message);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Pages as they are made: once, in the order of registration, and where.
+
+use serde_json::Value;
+use turnbuckle_types::CacheScope;
+
+use super::*;
+use crate::{Server, prompt, server::offer::Tool, tool};
+
+fn server(count: usize) -> Server {
+    let tools = (0..count).map(|number| tool(format!("tool{number:04}"), async || ()));
+    Server::new("s", "1").tools(tools)
+}
+
+fn asked(cursor: Option<&str>, revision: Revision) -> Asked {
+    Asked { cursor: cursor.map(str::to_owned), revision }
+}
+
+/// A list that is answered at once.
+fn at_once<T: Item>(app: &Arc<App>, asked: Asked) -> Raw {
+    match list::<T>(app, asked, || panic!("nobody has to be asked")) {
+        Ok(Reply::Now(Ok(page))) => page,
+        _ => panic!("it is not answered at once"),
+    }
+}
+
+fn page_at(app: &Arc<App>, cursor: Option<&str>) -> (Vec<String>, Option<String>) {
+    let page = at_once::<Tool>(app, asked(cursor, Revision::LATEST));
+    let page: ListToolsResult = page.decode().unwrap();
+    (page.tools.into_iter().map(|tool| tool.name).collect(), page.next_cursor)
+}
+
+#[test]
+fn a_page_is_written_once_for_each_revision() {
+    let app = server(1_000).app().unwrap();
+    for revision in Revision::ALL {
+        let first = at_once::<Tool>(&app, asked(None, revision));
+        let again = at_once::<Tool>(&app, asked(None, revision));
+        assert_eq!(first.as_str().as_ptr(), again.as_str().as_ptr(), "{revision}");
+        let tools = app.catalogue().shelf::<Tool>().listed().to_vec();
+        let tools: Vec<_> =
+            tools.iter().map(|tool| super::super::listing::listed(tool, revision)).collect();
+        let mut whole = ListToolsResult::new(tools);
+        whole.ttl_ms = Some(300_000);
+        whole.cache_scope = Some(CacheScope::Public);
+        let whole = app.finish(&whole, revision);
+        assert_eq!(first.as_str(), whole.as_str(), "as if it had been written in one piece");
+    }
+}
+
+#[test]
+fn pages_after_the_first_are_written_once_too_with_their_cursors() {
+    let app = server(25).page_size(10).app().unwrap();
+    let mut cursor = None;
+    for _ in 0..3 {
+        let page = |cursor: &Option<String>| {
+            at_once::<Tool>(&app, asked(cursor.as_deref(), Revision::LATEST))
+        };
+        let (first, again) = (page(&cursor), page(&cursor));
+        assert_eq!(first.as_str().as_ptr(), again.as_str().as_ptr());
+        cursor = first.decode::<ListToolsResult>().unwrap().next_cursor;
+    }
+    assert_eq!(cursor, None);
+}
+
+// req: pagination:exhaustion, tools:list:pagination
+#[test]
+fn every_item_is_on_one_page_whatever_the_size() {
+    for (count, size) in [(0, 1), (1, 1), (5, 1), (5, 2), (6, 3), (7, 3), (5, 5), (5, 100)] {
+        let app = server(count).page_size(size).app().unwrap();
+        let (mut names, mut cursor, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let (page, next) = page_at(&app, cursor.as_deref());
+            assert!(page.len() <= size);
+            names.extend(page);
+            pages += 1;
+            cursor = next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let expected: Vec<_> = (0..count).map(|number| format!("tool{number:04}")).collect();
+        assert_eq!(names, expected);
+        assert_eq!(pages, count.div_ceil(size).max(1), "{count} by {size}");
+    }
+    assert_eq!(page_at(&server(3).page_size(0).app().unwrap(), None).0.len(), 1);
+}
+
+#[test]
+fn a_walk_goes_on_where_it_was_when_the_list_changes() {
+    let server = server(6).page_size(2);
+    let registry = server.registry().unwrap();
+    let app = server.app().unwrap();
+    let (_, cursor) = page_at(&app, None);
+    // The one that the page ended with, one before it, and one after it.
+    for name in ["tool0000", "tool0001", "tool0003"] {
+        registry.tool(name).unwrap().remove();
+    }
+    registry.add_tool(tool("last", async || ())).unwrap();
+    let (page, cursor) = page_at(&app, cursor.as_deref());
+    assert_eq!(page, ["tool0002", "tool0004"]);
+    let (page, cursor) = page_at(&app, cursor.as_deref());
+    assert_eq!((page, cursor), (vec!["tool0005".to_owned(), "last".to_owned()], None));
+    let (_, cursor) = page_at(&app, None);
+    for name in ["tool0004", "tool0005", "last"] {
+        registry.tool(name).unwrap().remove();
+    }
+    assert_eq!(page_at(&app, cursor.as_deref()), (Vec::new(), None));
+}
+
+#[test]
+fn replicas_that_share_keys_take_each_others_cursors() {
+    let keys = crate::KeyRing::new([7; 32]);
+    let [here, there] = [(); 2].map(|()| server(4).page_size(2).keys(keys.clone()).app().unwrap());
+    let (_, cursor) = page_at(&here, None);
+    assert_eq!(page_at(&there, cursor.as_deref()).0, ["tool0002", "tool0003"]);
+    let stranger = server(4).page_size(2).app().unwrap();
+    let refused = list::<Tool>(&stranger, asked(cursor.as_deref(), Revision::LATEST), || panic!());
+    assert_eq!(refused.err().unwrap().code, -32602);
+}
+
+#[test]
+fn a_cached_list_belongs_to_its_moment() {
+    let server = server(1);
+    let registry = server.registry().unwrap();
+    let app = server.app().unwrap();
+    assert_eq!(page_at(&app, None).0, ["tool0000"]);
+    let prompts = at_once::<crate::Prompt>(&app, asked(None, Revision::LATEST));
+    registry.add_tool(tool("b", async || ())).unwrap();
+    assert_eq!(page_at(&app, None).0, ["tool0000", "b"]);
+    let untouched = at_once::<crate::Prompt>(&app, asked(None, Revision::LATEST));
+    assert_eq!(prompts.as_str().as_ptr(), untouched.as_str().as_ptr());
+    registry.add_prompt(prompt("p", async || "")).unwrap();
+    let page = at_once::<crate::Prompt>(&app, asked(None, Revision::LATEST));
+    let page: Value = page.decode().unwrap();
+    assert_eq!((&page["prompts"][0]["name"], &page["ttlMs"]), (&"p".into(), &0.into()));
+}
+
+#[cfg(all(feature = "http", feature = "client"))]
+mod per_caller {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use turnbuckle_types::jsonrpc::Params;
+
+    use super::*;
+    use crate::{dispatch::duplex::Permit, server::context::Ctx};
+
+    fn visit(app: &Arc<App>) -> Visit {
+        let permit = Permit::take(&Arc::default(), 1).unwrap();
+        Visit { app: app.clone(), ctx: Ctx::unheard(), params: Params::default(), permit }
+    }
+
+    #[tokio::test]
+    async fn rules_and_listers_do_not_run_before_the_answer_is_waited_for() {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let (by_rule, by_lister) = (runs.clone(), runs.clone());
+        let server = server(3)
+            .tool(tool("ruled", async || ()).visible_to(move |_| {
+                by_rule.fetch_add(1, Ordering::Relaxed);
+                false
+            }))
+            .template(crate::template("x://{id}", async || "").list(move || {
+                by_lister.fetch_add(1, Ordering::Relaxed);
+                async { Vec::new() }
+            }));
+        let app = server.app().unwrap();
+        let asked = || asked(None, Revision::LATEST);
+        let tools = list::<Tool>(&app, asked(), || Ok(visit(&app))).unwrap();
+        let resources = list::<Resource>(&app, asked(), || Ok(visit(&app))).unwrap();
+        assert_eq!(runs.load(Ordering::Relaxed), 0);
+        let (Reply::Later(tools), Reply::Later(resources)) = (tools, resources) else {
+            panic!("they were answered at once");
+        };
+        let tools: Value = tools.await.unwrap().decode().unwrap();
+        assert_eq!(tools["tools"].as_array().unwrap().len(), 3);
+        assert_eq!((&tools["ttlMs"], &tools["cacheScope"]), (&300_000.into(), &"private".into()));
+        let resources: Value = resources.await.unwrap().decode().unwrap();
+        assert_eq!((&resources["ttlMs"], &resources["cacheScope"]), (&0.into(), &"private".into()));
+        assert_eq!(runs.load(Ordering::Relaxed), 2);
+        // What no rule and no lister concerns is answered at once as before.
+        at_once::<Template>(&app, asked());
+    }
+}
