@@ -36,9 +36,66 @@ fn ask() {
     let expected = concat!(
         "asked: Write down \"It holds.\"?\n",
         "asked: for 20 tokens at most\n",
-        "written with {\"sure\":true,\"folder\":\"notes\"}, titled by small-model\n",
+        "2025-11-25: note 7 is in notes, titled On turnbuckles\n",
+        "asked: Write down \"It holds.\"?\n",
+        "asked: for 20 tokens at most\n",
+        "2026-07-28: note 7 is in notes, titled On turnbuckles\n",
     );
     assert_eq!(run(env!("CARGO_BIN_EXE_ask"), &[]), expected);
+}
+
+#[test]
+fn resources() {
+    let shown = run(env!("CARGO_BIN_EXE_resources"), &[]);
+    for expected in [
+        "- notes://readme\n",
+        "- file:///docs/hello.txt\n",
+        "notes://7: {\"id\":7,\"text\":\"buy milk\"}\n",
+        "file:///docs/hello.txt: hello from a file\n",
+    ] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    assert_eq!(shown.matches("there is no such resource").count(), 2, "{shown}");
+}
+
+#[test]
+fn prompts() {
+    let expected = concat!(
+        "r… [\"ruby\", \"rust\"]\n",
+        "ex… [\"experts\"]\n",
+        "user: Review this Rust code for everyone: fn main() {}\n",
+        "assistant: I'll begin with what matters most.\n",
+    );
+    assert_eq!(run(env!("CARGO_BIN_EXE_prompts"), &[]), expected);
+}
+
+#[test]
+fn tool_set() {
+    let shown = run(env!("CARGO_BIN_EXE_tool_set"), &[]);
+    let expected =
+        "added: 40\n`amount` must be at most 100, is 400\nread: 40\nreset: 0\n";
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn streaming() {
+    let expected = "part 1: Once \npart 2: upon \npart 3: a time.\nwhole: Once upon a time.\n";
+    assert_eq!(run(env!("CARGO_BIN_EXE_streaming"), &[]), expected);
+}
+
+#[test]
+fn live() {
+    let shown = run(env!("CARGO_BIN_EXE_live"), &[]);
+    assert!(shown.starts_with("listed: always, sometimes\nlisted: always\n"), "{shown}");
+    assert!(shown.contains("there is no tool named `sometimes`"), "{shown}");
+}
+
+#[test]
+fn layers() {
+    let shown = run(env!("CARGO_BIN_EXE_layers"), &[]);
+    assert_eq!(shown.matches("audit: tools/call answer\n").count(), 3, "{shown}");
+    assert_eq!(shown.matches("answer: 42\n").count(), 2, "{shown}");
+    assert!(shown.contains("audit: tools/call ponder\nponder: "), "{shown}");
 }
 
 #[test]

@@ -1,24 +1,20 @@
-//! Owns the tools that ask the client something while they run. Does not own the answers.
+//! Owns the tools that the suite of 2025-11-25 lets ask while they run. Does not own the answers.
 
-use std::error::Error;
-
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use turnbuckle::{
-    Ctx, Server, tool,
+    Ctx, Group, ToolError, elicit, elicit_form, sample, tool,
     types::{
-        BooleanSchema, Choice, CreateMessage, CreateMessageResult, ElicitForm, ElicitResult,
-        ElicitSchema, MultiSelect, NumberKind, NumberSchema, PrimitiveSchema, Role, SamplingBlock,
-        SamplingMessage, SelectItems, SelectSchema, StringSchema, TextContent, TitledItems,
+        Choice, ElicitSchema, MultiSelect, PrimitiveSchema, SelectItems, SelectSchema, TitledItems,
         TitledMultiSelect, TitledSelect,
     },
 };
 
-/// What became of the question; an error goes to the log, not to the client.
-type Told = Result<String, Box<dyn Error + Send + Sync>>;
+type Told = Result<String, ToolError>;
 
-/// Adds them.
-pub(super) fn offer(server: Server) -> Server {
-    server
+/// All of them.
+pub(super) fn group() -> Group {
+    Group::new()
         .tool(test_sampling)
         .tool(test_elicitation)
         .tool(test_elicitation_sep1034_defaults)
@@ -32,14 +28,16 @@ async fn test_sampling(
     /// What to ask.
     prompt: String,
 ) -> Told {
-    let message = SamplingMessage::new(Role::User, TextContent::new(prompt));
-    let answer = ctx.request("sampling/createMessage", CreateMessage::new([message], 100)).await?;
-    let answer: CreateMessageResult = answer.decode()?;
-    let texts = answer.content.blocks().iter().filter_map(|block| match block {
-        SamplingBlock::Text(text) => Some(text.text.as_str()),
-        _ => None,
-    });
-    Ok(format!("LLM response: {}", texts.collect::<String>()))
+    let answer = ctx.ask("answer", sample(prompt).max_tokens(100)).await?;
+    Ok(format!("LLM response: {}", answer.to_text()))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct User {
+    /// User's response
+    username: String,
+    /// User's email address
+    email: String,
 }
 
 /// Ask the user who they are.
@@ -49,40 +47,46 @@ async fn test_elicitation(
     /// What the user is told.
     message: String,
 ) -> Told {
-    let field = |description: &str| {
-        let mut field = StringSchema::new();
-        field.description = Some(description.to_owned());
-        field
-    };
-    let mut schema = ElicitSchema::new([
-        ("username", field("User's response")),
-        ("email", field("User's email address")),
-    ]);
-    schema.required = Some(vec!["username".to_owned(), "email".to_owned()]);
-    elicit(&ctx, &message, schema).await
+    let User { username, email } = ctx.ask("user", elicit(message)).await?;
+    Ok(format!("User response: {username} <{email}>"))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Profile {
+    name: String,
+    age: i64,
+    score: f64,
+    status: Status,
+    verified: bool,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Active,
+    Inactive,
+    Pending,
+}
+
+impl Default for Profile {
+    fn default() -> Profile {
+        Profile {
+            name: "John Doe".to_owned(),
+            age: 30,
+            score: 95.5,
+            status: Status::Active,
+            verified: true,
+        }
+    }
 }
 
 /// Show a form whose fields start with something.
 #[tool]
 async fn test_elicitation_sep1034_defaults(ctx: Ctx) -> Told {
-    let mut name = StringSchema::new();
-    name.default = Some("John Doe".to_owned());
-    let mut age = NumberSchema::new(NumberKind::Integer);
-    age.default = Some(30.0);
-    let mut score = NumberSchema::new(NumberKind::Number);
-    score.default = Some(95.5);
-    let mut status = SelectSchema::new(words(["active", "inactive", "pending"]));
-    status.default = Some("active".to_owned());
-    let mut verified = BooleanSchema::new();
-    verified.default = Some(true);
-    let schema = ElicitSchema::new([
-        ("name", PrimitiveSchema::from(name)),
-        ("age", age.into()),
-        ("score", score.into()),
-        ("status", status.into()),
-        ("verified", verified.into()),
-    ]);
-    elicit(&ctx, "Please review and update the form fields with defaults", schema).await
+    let message = "Please review and update the form fields with defaults";
+    let answer = ctx.ask("profile", elicit::<Profile>(message).action()).await?;
+    Ok(format!("User response: {answer:?}"))
 }
 
 /// Show a form with a choice of each kind.
@@ -91,21 +95,16 @@ async fn test_elicitation_sep1330_enums(ctx: Ctx) -> Told {
     let titled = || [Choice::new("value1", "First Option"), Choice::new("value2", "Second Option")];
     let mut legacy = SelectSchema::new(words(["opt1", "opt2"]));
     legacy.enum_names = Some(words(["Option One", "Option Two"]));
-    let schema = ElicitSchema::new([
+    let form = ElicitSchema::new([
         ("untitledSingle", PrimitiveSchema::from(SelectSchema::new(words(["option1", "option2"])))),
         ("titledSingle", TitledSelect::new(titled()).into()),
         ("legacyEnum", legacy.into()),
         ("untitledMulti", MultiSelect::new(SelectItems::new(words(["option1", "option2"]))).into()),
         ("titledMulti", TitledMultiSelect::new(TitledItems::new(titled())).into()),
     ]);
-    elicit(&ctx, "Please select options from the enum fields", schema).await
-}
-
-async fn elicit(ctx: &Ctx, message: &str, schema: ElicitSchema) -> Told {
-    let answer = ctx.request("elicitation/create", ElicitForm::new(message, schema)).await?;
-    let answer: ElicitResult = answer.decode()?;
-    let content = answer.content.unwrap_or_else(|| json!({}).into());
-    Ok(format!("User response: action={}, content={content}", answer.action))
+    let question = elicit_form("Please select options from the enum fields", form);
+    let answer = ctx.ask("choices", question.action()).await?;
+    Ok(format!("User response: {answer:?}"))
 }
 
 fn words<const COUNT: usize>(words: [&str; COUNT]) -> Vec<String> {

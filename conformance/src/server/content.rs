@@ -2,16 +2,13 @@
 
 use serde_json::json;
 use turnbuckle::{
-    RawArgs, Server, ToolError, tool,
-    types::{
-        AudioContent, ContentBlock, EmbeddedResource, ImageContent, Raw, TextResourceContents,
-    },
+    Audio, Group, Image, RawArgs, ToolError, tool,
+    types::{ContentBlock, EmbeddedResource, Raw, TextResourceContents},
 };
 
-/// Adds them.
-pub(super) fn offer(server: Server) -> Server {
-    server
-        // The first tool is the one that the suite calls when any will do.
+/// All of them.
+pub(super) fn group() -> Group {
+    Group::new()
         .tool(test_simple_text)
         .tool(test_image_content)
         .tool(test_audio_content)
@@ -27,9 +24,9 @@ pub(super) fn offer(server: Server) -> Server {
 }
 
 /// A red pixel.
-const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+pub(super) const PNG: &[u8] = include_bytes!("pixel.png");
 /// No sound at all.
-const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
+const WAV: &[u8] = include_bytes!("silence.wav");
 
 /// Reply with text.
 #[tool]
@@ -39,14 +36,14 @@ async fn test_simple_text() -> &'static str {
 
 /// Reply with an image.
 #[tool]
-async fn test_image_content() -> ContentBlock {
-    ImageContent::new(PNG, "image/png").into()
+async fn test_image_content() -> Image {
+    Image::png(PNG)
 }
 
 /// Reply with sound.
 #[tool]
-async fn test_audio_content() -> ContentBlock {
-    AudioContent::new(WAV, "audio/wav").into()
+async fn test_audio_content() -> Audio {
+    Audio::wav(WAV)
 }
 
 /// Reply with a resource.
@@ -60,7 +57,7 @@ async fn test_embedded_resource() -> ContentBlock {
 async fn test_multiple_content_types() -> Vec<ContentBlock> {
     vec![
         ContentBlock::text("Multiple content types test:"),
-        ImageContent::new(PNG, "image/png").into(),
+        Image::png(PNG).into(),
         embedded("test://mixed-content-resource", "application/json", r#"{"test":"data"}"#),
     ]
 }
@@ -81,7 +78,7 @@ async fn test_error_handling() -> Result<(), ToolError> {
 #[tool]
 async fn test_custom_header(
     /// What to repeat.
-    #[schemars(extend("x-mcp-header" = "Value"))]
+    #[arg(header = "Value")]
     value: String,
 ) -> String {
     value

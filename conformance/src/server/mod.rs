@@ -1,9 +1,12 @@
-//! The server that the suite calls: one tool for each thing it wants to see.
+//! The server that the suite calls: one thing for each that it wants to see.
 //!
-//! Owns: which tools there are. Does not own: where they are served.
+//! Owns: what there is. Does not own: where it is served.
 
 mod ask;
 mod content;
+mod input;
+mod prompts;
+mod resources;
 mod speak;
 
 use turnbuckle::Server;
@@ -11,5 +14,14 @@ use turnbuckle::Server;
 /// The server, to be served.
 pub fn server() -> Server {
     let server = Server::new("everything-server", env!("CARGO_PKG_VERSION"));
-    ask::offer(speak::offer(content::offer(server)))
+    let changes = server.changes();
+    server
+        .state(changes)
+        // The first tool is the one that the suite calls when any will do.
+        .group(content::group())
+        .group(speak::group())
+        .group(ask::group())
+        .group(input::group())
+        .group(resources::group())
+        .group(prompts::group())
 }

@@ -3,23 +3,16 @@
 
 use std::time::Duration;
 
-use serde_json::json;
-use turnbuckle::{
-    Changes, Ctx, RpcError, Server, State, tool,
-    types::{CallToolResult, LogLevel, ResultType, code},
-};
+use turnbuckle::{Changes, Ctx, Group, State, tool, types::LogLevel};
 
-/// Adds them.
-pub(super) fn offer(server: Server) -> Server {
-    let changes = server.changes();
-    server
-        .state(changes)
+/// All of them.
+pub(super) fn group() -> Group {
+    Group::new()
         .tool(test_tool_with_progress)
         .tool(test_tool_with_logging)
         .tool(test_logging_tool)
-        .tool(test_missing_capability)
-        .tool(test_streaming_elicitation)
         .tool(test_trigger_tool_change)
+        .tool(test_trigger_prompt_change)
         .tool(test_reconnection)
 }
 
@@ -48,34 +41,18 @@ async fn test_logging_tool(ctx: Ctx) -> &'static str {
     "A message was logged."
 }
 
-/// Need a client that has a model.
-#[tool]
-async fn test_missing_capability(ctx: Ctx) -> Result<&'static str, RpcError> {
-    if ctx.client_capabilities().sampling.is_some() {
-        return Ok("The client has a model.");
-    }
-    Err(RpcError::new(code::MISSING_CLIENT_CAPABILITY, "this tool needs a client with a model")
-        .with_data(&json!({"requiredCapabilities": {"sampling": {}}})))
-}
-
-/// Ask the user something before going on.
-#[tool]
-async fn test_streaming_elicitation() -> CallToolResult {
-    let mut result = CallToolResult::new([]);
-    result.result_type = Some(ResultType::InputRequired);
-    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
-    let ask = json!({"method": "elicitation/create", "params": {
-        "mode": "form", "message": "What is your name?", "requestedSchema": schema,
-    }});
-    result.extra.insert("inputRequests", json!({"name": ask}));
-    result
-}
-
 /// Tell everyone who listens that the tools have changed.
 #[tool]
 async fn test_trigger_tool_change(State(changes): State<Changes>) -> &'static str {
     changes.tools();
     "The tools have changed."
+}
+
+/// Tell everyone who listens that the prompts have changed.
+#[tool]
+async fn test_trigger_prompt_change(State(changes): State<Changes>) -> &'static str {
+    changes.prompts();
+    "The prompts have changed."
 }
 
 /// Let the connection go, and answer to whoever comes back for the rest.

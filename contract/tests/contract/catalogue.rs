@@ -217,7 +217,7 @@ async fn same_as_unknown(client: &Client, method: &str, params: Value, name: &st
         error.data.as_ref().map(|data| unknown(data.as_str())),
     );
     let data = expected.data.as_ref().map(|data| data.as_str().to_owned());
-    assert_eq!(seen, (expected.code, expected.message, data), "{method} {params}");
+    assert_eq!(seen, (expected.code, expected.message.into_owned(), data), "{method} {params}");
     error
 }
 

@@ -7,8 +7,7 @@ use std::{fs::OpenOptions, io::Write, sync::Arc, sync::Mutex};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use turnbuckle::{Ctx, Json, Server, State, ToolError, tool};
+use turnbuckle::{Ctx, Elicited, Json, Server, State, ToolError, elicit, resource, tool};
 
 const USAGE: &str = "usage: interop-server --stdio LOG | --http";
 
@@ -81,13 +80,7 @@ async fn was_cancelled(State(held): State<Held>) -> &'static str {
     held.state()
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    action: String,
-    content: Option<Name>,
-}
-
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Name {
     name: String,
 }
@@ -95,21 +88,17 @@ struct Name {
 /// Ask the user for a name.
 #[tool]
 async fn ask(ctx: Ctx) -> Result<String, ToolError> {
-    let question = json!({
-        "message": "What is your name?",
-        "requestedSchema": {
-            "type": "object",
-            "properties": { "name": { "type": "string" } },
-            "required": ["name"],
-        },
-    });
-    let failed = |error: &dyn std::fmt::Display| ToolError::new(error.to_string());
-    let answer = ctx.request("elicitation/create", question).await.map_err(|e| failed(&e))?;
-    let answer: Answer = answer.decode().map_err(|error| failed(&error))?;
-    Ok(match answer.content {
-        Some(content) => format!("hello {}", content.name),
-        None => answer.action,
-    })
+    match ctx.ask("name", elicit::<Name>("What is your name?").action()).await? {
+        Elicited::Accept(Name { name }) => Ok(format!("hello {name}")),
+        Elicited::Decline => Ok("decline".to_owned()),
+        Elicited::Cancel => Ok("cancel".to_owned()),
+    }
+}
+
+/// A note.
+#[resource("note://one", mime_type = "text/plain")]
+async fn first_note() -> &'static str {
+    "the first note"
 }
 
 fn server() -> Server {
@@ -122,6 +111,7 @@ fn server() -> Server {
         .tool(hold)
         .tool(was_cancelled)
         .tool(ask)
+        .resource(first_note)
 }
 
 fn note(log: &str, line: &str) -> std::io::Result<()> {

@@ -4,7 +4,7 @@
 use std::io::IsTerminal;
 
 use tokio::sync::oneshot;
-use turnbuckle::{BoundHttp, ErrorKind, HttpReport};
+use turnbuckle::{BoundHttp, ErrorKind, HttpReport, Server};
 
 use crate::{
     args::Serve,
@@ -15,13 +15,20 @@ use crate::{
 };
 
 pub(crate) async fn run(arguments: Serve) -> Result<(), Failure> {
-    match arguments.http {
-        Some(address) => over_http(&address, &arguments.public_hosts).await,
-        None => over_stdio().await,
+    let server = demo_server::server();
+    let serving = async {
+        match arguments.http {
+            Some(address) => over_http(&server, &address, &arguments.public_hosts).await,
+            None => over_stdio(&server).await,
+        }
+    };
+    tokio::select! {
+        ended = serving => ended,
+        never = demo_server::wind(server.changes()) => match never {},
     }
 }
 
-async fn over_stdio() -> Result<(), Failure> {
+async fn over_stdio(server: &Server) -> Result<(), Failure> {
     if std::io::stdin().is_terminal() {
         complain(
             "This serves the demo tools to a client that starts it, such as:\n  \
@@ -29,13 +36,17 @@ async fn over_stdio() -> Result<(), Failure> {
              On a terminal it waits for JSON-RPC messages, one a line; Ctrl-D ends it.",
         );
     }
-    Ok(demo_server::server().serve_stdio().await?)
+    Ok(server.serve_stdio().await?)
 }
 
-async fn over_http(address: &str, public_hosts: &[String]) -> Result<(), Failure> {
+async fn over_http(
+    server: &Server,
+    address: &str,
+    public_hosts: &[String],
+) -> Result<(), Failure> {
     let mut stop = Stop::listen()?;
     let (tell, told) = oneshot::channel();
-    let bound = bind(address, public_hosts, told).await?;
+    let bound = bind(server, address, public_hosts, told).await?;
     complain(&format!("serving {} (Ctrl-C stops it)", bound.url()));
     let mut serving = bound.into_future();
     tokio::select! {
@@ -57,11 +68,12 @@ async fn over_http(address: &str, public_hosts: &[String]) -> Result<(), Failure
 }
 
 async fn bind(
+    server: &Server,
     address: &str,
     public_hosts: &[String],
     told: oneshot::Receiver<()>,
 ) -> Result<BoundHttp, Failure> {
-    let mut serving = demo_server::server().serve_http(address).with_shutdown(async {
+    let mut serving = server.serve_http(address).with_shutdown(async {
         // An end without a word is an end too.
         let _ = told.await;
     });

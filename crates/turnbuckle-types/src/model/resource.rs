@@ -335,6 +335,17 @@ model! {
     }
 }
 
+impl ReadResourceResult {
+    /// The text of everything that is text, one after another.
+    pub fn to_text(&self) -> String {
+        let texts = self.contents.iter().filter_map(|contents| match contents {
+            ResourceContents::Text(contents) => Some(contents.text.as_str()),
+            ResourceContents::Blob(_) => None,
+        });
+        texts.collect()
+    }
+}
+
 model! {
     /// The params of `resources/subscribe`, until 2025-11-25.
     pub struct Subscribe {

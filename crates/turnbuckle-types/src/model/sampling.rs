@@ -88,6 +88,23 @@ model! {
     }
 }
 
+impl CreateMessageResult {
+    /// The text of all text blocks, joined.
+    ///
+    /// ```
+    /// use turnbuckle_types::{CreateMessageResult, Role, TextContent};
+    /// let said = CreateMessageResult::new(Role::Assistant, TextContent::new("Paris."), "a-model");
+    /// assert_eq!(said.to_text(), "Paris.");
+    /// ```
+    pub fn to_text(&self) -> String {
+        let texts = self.content.blocks().iter().filter_map(|block| match block {
+            SamplingBlock::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+}
+
 model! {
     /// A message to or from a model.
     pub struct SamplingMessage {

@@ -1,17 +1,22 @@
-//! Owns the demo server: tools that show what a server can do, and count what happens to
-//! them. Does not own the wire it is served on.
+//! Owns the demo server: tools, resources and a prompt that show what a server can do.
+//! Does not own the wire it is served on.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+mod counts;
+mod shelf;
+
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 use turnbuckle::{
-    Args, Changes, Ctx, Json, Server, State, Tool, ToolError, tool, types::ToolAnnotations,
+    Args, Changes, Ctx, Json, Server, State, Tool, ToolError, elicit, tool,
+    types::{LogLevel, ToolAnnotations},
 };
+
+use counts::Counts;
+pub(crate) use counts::Stats;
+pub(crate) use shelf::wind;
 
 /// The demo server.
 pub(crate) fn server() -> Server {
@@ -22,7 +27,10 @@ pub(crate) fn server() -> Server {
     let changes = server.changes();
     server
         .info(info)
-        .instructions("Tools that show calls, progress, errors and cancellation. None changes anything.")
+        .instructions(
+            "Tools that show calls, progress, questions, errors and cancellation, a few resources \
+             and a prompt. Nothing here changes anything.",
+        )
         .state(Counts::default())
         .state(changes)
         .tools([
@@ -36,6 +44,12 @@ pub(crate) fn server() -> Server {
                 "Tells every client that listens that the list of tools has changed, although it \
                  has not.",
             ),
+            tool("greet", greet)
+                .title("Greet")
+                .description("Asks the user for a name, then greets."),
+            tool("log", log).title("Log").description(
+                "Logs a message, for those who want messages as severe as this.",
+            ),
             tool("fail", fail).title("Fail").description("Fails with the message it is given."),
             tool("panic", panic).title("Panic").description(
                 "Panics. The caller gets an internal error; the server lives on.",
@@ -46,6 +60,7 @@ pub(crate) fn server() -> Server {
             ),
         ]
         .map(harmless))
+        .group(shelf::group())
 }
 
 fn harmless(tool: Tool) -> Tool {
@@ -53,19 +68,6 @@ fn harmless(tool: Tool) -> Tool {
     annotations.read_only_hint = Some(true);
     annotations.open_world_hint = Some(false);
     tool.annotations(annotations)
-}
-
-/// What happened to the calls of all tools but `stats`.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
-pub(crate) struct Stats {
-    /// Calls whose handler began.
-    pub(crate) started: u64,
-    /// Calls whose handler ran to its end, in whatever way: an error or a panic is an end too.
-    pub(crate) completed: u64,
-    /// Calls whose handler was stopped before its end.
-    pub(crate) cancelled: u64,
-    /// Calls whose handler is running.
-    pub(crate) in_flight: u64,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -154,6 +156,71 @@ async fn announce(State(changes): State<Changes>, State(counts): State<Counts>) 
 }
 
 #[derive(Deserialize, JsonSchema)]
+struct Name {
+    /// What you are called.
+    name: String,
+}
+
+async fn greet(ctx: Ctx, State(counts): State<Counts>) -> Result<String, ToolError> {
+    counts
+        .count(async {
+            let Name { name } = ctx.ask("name", elicit("What is your name?")).await?;
+            Ok(format!("Hello, {name}!"))
+        })
+        .await
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Log {
+    /// How severe it is.
+    level: Level,
+    /// What is said.
+    message: String,
+}
+
+/// The levels of the protocol.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl From<Level> for LogLevel {
+    fn from(level: Level) -> LogLevel {
+        match level {
+            Level::Debug => LogLevel::Debug,
+            Level::Info => LogLevel::Info,
+            Level::Notice => LogLevel::Notice,
+            Level::Warning => LogLevel::Warning,
+            Level::Error => LogLevel::Error,
+            Level::Critical => LogLevel::Critical,
+            Level::Alert => LogLevel::Alert,
+            Level::Emergency => LogLevel::Emergency,
+        }
+    }
+}
+
+async fn log(
+    Args(Log { level, message }): Args<Log>,
+    ctx: Ctx,
+    State(counts): State<Counts>,
+) -> &'static str {
+    counts
+        .count(async {
+            ctx.log_from("demo", level.into(), message).await;
+            "logged"
+        })
+        .await
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct Fail {
     /// What the error says.
     message: String,
@@ -169,58 +236,6 @@ async fn panic(State(counts): State<Counts>) {
 
 async fn stats(State(counts): State<Counts>) -> Json<Stats> {
     Json(*counts.lock())
-}
-
-/// Counts that all handlers share.
-#[derive(Clone, Debug, Default)]
-struct Counts(Arc<Mutex<Stats>>);
-
-impl Counts {
-    /// Runs the body of a handler, and counts how it ends.
-    async fn count<T>(&self, body: impl Future<Output = T>) -> T {
-        let mut running = Running::new(self);
-        let result = body.await;
-        running.end = End::Completed;
-        result
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Stats> {
-        // Nothing panics while it is locked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// One run of a handler.
-struct Running<'a> {
-    counts: &'a Counts,
-    end: End,
-}
-
-enum End {
-    Completed,
-    /// What is true of a handler that is dropped before it says otherwise.
-    Cancelled,
-}
-
-impl<'a> Running<'a> {
-    fn new(counts: &'a Counts) -> Running<'a> {
-        let mut stats = counts.lock();
-        stats.started += 1;
-        stats.in_flight += 1;
-        drop(stats);
-        Running { counts, end: End::Cancelled }
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        let mut stats = self.counts.lock();
-        stats.in_flight -= 1;
-        match self.end {
-            End::Cancelled if !std::thread::panicking() => stats.cancelled += 1,
-            _ => stats.completed += 1,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -243,8 +258,9 @@ mod tests {
     async fn every_tool_has_a_title_and_a_description() {
         let tools = client().await.tools().all().await.unwrap();
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let mut expected =
-            ["echo", "add", "sleep", "countdown", "announce", "fail", "panic", "stats"];
+        let mut expected = [
+            "echo", "add", "sleep", "countdown", "announce", "greet", "log", "fail", "panic", "stats",
+        ];
         assert_eq!(names.len(), expected.len());
         expected.sort_unstable();
         assert!(expected.iter().all(|name| names.contains(name)), "{names:?}");
