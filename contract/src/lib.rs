@@ -8,9 +8,11 @@
 //! no clock to know where a handler stands, and no memory in common with it.
 
 mod ledger;
+mod offers;
 mod tools;
 
 pub use ledger::{Count, Fixture, Ledger, Running};
+pub use offers::{BYTES, MANY, Tenant, offers};
 pub use tools::server;
 
 /// How long the handler `cooperative` may wind down: longer than any test lasts.

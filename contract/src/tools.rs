@@ -255,7 +255,7 @@ fn deaf(Args(Key { key }): Args<Key>, State(fixture): State<Fixture>, ctx: Ctx) 
 
 /// Holds the thread until `wish` holds. A thread that is forgotten would keep a test that has
 /// failed from ending, so it does not wait for ever.
-fn wait(wish: impl Fn() -> bool) {
+pub(crate) fn wait(wish: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(25);
     while !wish() {
         assert!(Instant::now() < deadline, "nobody let this thread go");

@@ -2,20 +2,26 @@
 //!
 //! Owns: the process. Does not own: the tools. `--in-flight N`, `--line-bytes N` and
 //! `--listeners N` set limits; `--serves modern` or `legacy` leaves the other era out; `--http 1`
-//! serves over HTTP instead, and prints the address.
+//! serves over HTTP instead, and prints the address; `--offers 1` serves one of everything instead.
 
 use std::future::IntoFuture;
 
 use turnbuckle::{Limits, Result, Server, Serves};
-use turnbuckle_contract::{Fixture, server};
+use turnbuckle_contract::{Fixture, Tenant, offers, server};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let fixture = Fixture::default();
     let options = options();
-    let server = server(&fixture, options.limits).serves(options.serves);
+    let server = match options.what {
+        What::Tools => server(&fixture, options.limits).serves(options.serves),
+        What::Everything => offers(&fixture),
+    };
     match options.wire {
-        Wire::Stdio => server.serve_stdio().with_shutdown(fixture.leaving()).await,
+        Wire::Stdio => {
+            let serving = server.serve_stdio().extension(Tenant("connection".to_owned()));
+            serving.with_shutdown(fixture.leaving()).await
+        }
         Wire::Http => serve_http(&server, &fixture).await,
     }
 }
@@ -31,6 +37,12 @@ struct Options {
     limits: Limits,
     serves: Serves,
     wire: Wire,
+    what: What,
+}
+
+enum What {
+    Tools,
+    Everything,
 }
 
 enum Wire {
@@ -40,17 +52,18 @@ enum Wire {
 
 fn options() -> Options {
     let mut limits = Limits::default();
-    let (mut serves, mut wire) = (Serves::Everything, Wire::Stdio);
+    let (mut serves, mut wire, mut what) = (Serves::Everything, Wire::Stdio, What::Tools);
     let mut words = std::env::args().skip(1);
     while let (Some(name), Some(value)) = (words.next(), words.next()) {
         match (name.as_str(), value.as_str()) {
             ("--serves", "modern") => serves = Serves::Modern,
             ("--serves", "legacy") => serves = Serves::Legacy,
             ("--http", _) => wire = Wire::Http,
+            ("--offers", _) => what = What::Everything,
             _ => limits = limited(limits, &name, &value),
         }
     }
-    Options { limits, serves, wire }
+    Options { limits, serves, wire, what }
 }
 
 fn limited(limits: Limits, name: &str, value: &str) -> Limits {

@@ -15,6 +15,7 @@
 //! | `client_input` | a client; its server is a script that asks before it answers; then both, over every wire | |
 //! | `listening` | both, then a client; its server is a script | 22, 35 |
 //! | `schemas` | both: what a person wrote | |
+//! | `offers_tools`, `offers_resources`, `offers_prompts`, `offers_completion`, `offers_logging`, `offers_callers` | both: what a server can offer | |
 //! | `words` | both, and what the legacy era must not hear | |
 //! | `child` | a client; its server is a process | laws 6 and 9 |
 //! | `c_client`, `c_client_ids`, `http_answers`, `http_sends`, `http_ways`, `http_negotiate` | a client; its server is a script that speaks HTTP/1.1 and records bytes | C, A over HTTP, 35 |
@@ -27,7 +28,7 @@
 //! | `catalogue`, `live` | both, and servers of their own: lists, what is hidden, what changes | |
 //! | `faults` | both, and a server that is killed; a socket that opens sessions and forgets them | 34, law 6 |
 //!
-//! `rig`, `raw`, `web`, `session` and `secure` are what the others stand on.
+//! `rig`, `offered`, `raw`, `web`, `session` and `secure` are what the others stand on.
 //!
 //! Not here: resumption hints (2, 15), because streams are taken up again without any; a call
 //! that became a task (36), because there are no tasks yet.
@@ -64,6 +65,13 @@ mod live;
 mod matrix;
 mod memory;
 mod negotiate;
+mod offered;
+mod offers_callers;
+mod offers_completion;
+mod offers_logging;
+mod offers_prompts;
+mod offers_resources;
+mod offers_tools;
 mod questions;
 mod raw;
 mod rig;

@@ -10,11 +10,11 @@ use std::{
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use turnbuckle::{
-    Call, Client, ClientBuilder, Error, Limits, Result, Revision,
+    Call, Client, ClientBuilder, Error, Limits, Result, Revision, Server,
     transport::child::Spawn,
     types::{CallToolResult, Era},
 };
-use turnbuckle_contract::{Fixture, Ledger, server};
+use turnbuckle_contract::{Fixture, Ledger, Tenant, server};
 
 /// How long a test may take before it counts as hung.
 pub(crate) const BOUND: Duration = Duration::from_secs(20);
@@ -68,32 +68,9 @@ impl Rig {
         let builder = builder.revision(pinned(era));
         let fixture = Fixture::default();
         let server = server(&fixture, limited(limits));
-        let client = match wire {
-            Wire::Memory => {
-                let (ours, theirs) = tokio::io::duplex(4096);
-                serve(server.serve(theirs), &fixture);
-                builder.over(ours).await
-            }
-            Wire::Unix => {
-                let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
-                serve(server.serve(theirs), &fixture);
-                builder.over(ours).await
-            }
-            Wire::Direct => builder.in_process(&server).await,
-            Wire::Http | Wire::Sse => {
-                let serving = server.serve_http("127.0.0.1:0").with_sse("/sse");
-                let bound = serving.with_shutdown(fixture.leaving()).bind().await.unwrap();
-                let url = match wire {
-                    Wire::Sse => bound.url().replace("/mcp", "/sse"),
-                    _ => bound.url(),
-                };
-                tokio::spawn(bound.into_future());
-                builder.no_proxy().connect(url).await
-            }
-            Wire::Stdio => builder.spawn(child(limits)).await,
-        };
+        let client = reach(wire, builder, (&server, &fixture), child(limits)).await;
         let fixture = (wire != Wire::Stdio).then_some(fixture);
-        Rig { client: client.unwrap(), wire, era, fixture }
+        Rig { client, wire, era, fixture }
     }
 
     /// A call of a tool, not yet made, and with no clock that could end it.
@@ -192,7 +169,42 @@ impl<T> Flight<T> {
     }
 }
 
+/// Connects to a server over any wire; `child` is the same server as a program.
+pub(crate) async fn reach(
+    wire: Wire,
+    builder: ClientBuilder,
+    (server, fixture): (&Server, &Fixture),
+    child: Spawn,
+) -> Client {
+    let client = match wire {
+        Wire::Memory => {
+            let (ours, theirs) = tokio::io::duplex(4096);
+            serve(server.serve(theirs), fixture);
+            builder.over(ours).await
+        }
+        Wire::Unix => {
+            let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
+            serve(server.serve(theirs), fixture);
+            builder.over(ours).await
+        }
+        Wire::Direct => builder.in_process(server).await,
+        Wire::Http | Wire::Sse => {
+            let serving = server.serve_http("127.0.0.1:0").with_sse("/sse");
+            let bound = serving.with_shutdown(fixture.leaving()).bind().await.unwrap();
+            let url = match wire {
+                Wire::Sse => bound.url().replace("/mcp", "/sse"),
+                _ => bound.url(),
+            };
+            tokio::spawn(bound.into_future());
+            builder.no_proxy().connect(url).await
+        }
+        Wire::Stdio => builder.spawn(child).await,
+    };
+    client.unwrap()
+}
+
 fn serve(serving: turnbuckle::Serving, fixture: &Fixture) {
+    let serving = serving.extension(Tenant("connection".to_owned()));
     tokio::spawn(serving.with_shutdown(fixture.leaving()).into_future());
 }
 

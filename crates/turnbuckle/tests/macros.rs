@@ -102,7 +102,7 @@ fn shop() -> Server {
     Server::new("shop", "1.0").tool(order).state("alice")
 }
 
-// req: tools:list:metadata, mcpserver:tool:schema-variants
+// req: tools:list:metadata
 #[tokio::test]
 async fn a_tool_is_listed_as_its_function_says() {
     let listed = ask(&shop(), "tools/list", json!({})).await.unwrap();
@@ -129,7 +129,7 @@ async fn a_tool_is_listed_as_its_function_says() {
     assert_eq!(properties["region"]["description"], "Where to.");
 }
 
-// req: mcpserver:tool:input-validation, mcpserver:tool:extra
+// req: mcpserver:tool:input-validation
 #[tokio::test]
 async fn constraints_of_arguments_are_checked() {
     let shop = shop();
@@ -178,7 +178,7 @@ async fn review(
     let style = style.unwrap_or_default();
     vec![
         PromptMessage::user(format!("{depth} {style} review of {language}")),
-        PromptMessage::user(code),
+        PromptMessage::assistant(code),
     ]
 }
 
@@ -232,6 +232,10 @@ async fn a_prompt_has_the_arguments_of_its_function() {
     let got = ask(&server, "prompts/get", params).await.unwrap();
     assert_eq!(got["messages"][0]["content"]["text"], "thorough  review of rust");
     assert_eq!(got["messages"][1]["content"]["text"], "fn");
+    assert_eq!(
+        (&got["messages"][0]["role"], &got["messages"][1]["role"]),
+        (&json!("user"), &json!("assistant"))
+    );
     let got = ask(&server, "prompts/get", json!({"name": "hello"})).await.unwrap();
     assert_eq!(got["messages"][0]["content"]["text"], "Hello!");
     for arguments in [json!({}), json!({"code": "fn", "depth": "endless"})] {
@@ -267,7 +271,7 @@ async fn items() -> Vec<Resource> {
     vec![Resource::new("demo://items/1", "the first")]
 }
 
-// req: mcpserver:resource:static, mcpserver:resource:template, mcpserver:resource:unknown-uri, resources:read:text, resources:read:template-vars, completion:resource-template-arg
+// req: mcpserver:resource:static, mcpserver:resource:template, resources:read:text, completion:resource-template-arg
 #[tokio::test]
 async fn a_resource_is_found_by_the_uri_of_its_function() {
     let server = Server::new("demo", "1.0").resource(readme).template(numbered);

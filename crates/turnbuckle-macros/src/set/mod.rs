@@ -97,10 +97,11 @@ fn check_block(block: &ItemImpl, errors: &mut Errors) {
         errors.push(Error::new_spanned(path, message));
     }
     for parameter in &block.generics.params {
+        let bounded = show(parameter);
+        let name = bounded.split(':').next().unwrap_or_default().trim_end();
         let message = format!(
-            "a set belongs to one type: write `impl` without `<{}>`, for a type without \
-             parameters, such as `Notes<Memory>`",
-            show(parameter)
+            "a set belongs to one type: write `impl` without `<{name}>`, for a type without \
+             parameters, such as `Notes<Memory>`"
         );
         errors.push(Error::new_spanned(parameter, message));
     }

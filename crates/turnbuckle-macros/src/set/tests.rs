@@ -29,20 +29,20 @@ fn methods_are_added_to_a_group() {
         impl Notes {
             /// Write a note.
             #[tool(read_only = false)]
-            async fn add(&self, /** The text. */ text: String, ctx: Ctx) -> Vec<Self> { todo!() }
+            async fn add(&self, /** The text. */ text: String, ctx: Ctx) -> Vec<Self> { unreachable!() }
             #[turnbuckle::prompt]
             #[cfg(unix)]
-            fn summarise(&self) -> String { todo!() }
+            fn summarise(&self) -> String { unreachable!() }
             #[resource("note://{id}")]
-            async fn note(&self, #[arg(complete = Self::ids)] id: u32) -> String { todo!() }
-            async fn ids(&self, typed: Typed) -> Vec<String> { todo!() }
+            async fn note(&self, #[arg(complete = Self::ids)] id: u32) -> String { unreachable!() }
+            async fn ids(&self, typed: Typed) -> Vec<String> { unreachable!() }
             fn other(&mut self) {}
         }
     });
     for part in [
         // The methods keep what is not for the macros.
-        "implNotes{#[doc=r\"Writeanote.\"]asyncfnadd(&self,text:String,ctx:Ctx)->Vec<Self>{todo!()}\
-         #[cfg(unix)]fnsummarise(&self)->String{todo!()}asyncfnnote(&self,id:u32)->",
+        "implNotes{#[doc=r\"Writeanote.\"]asyncfnadd(&self,text:String,ctx:Ctx)->Vec<Self>{unreachable!()}\
+         #[cfg(unix)]fnsummarise(&self)->String{unreachable!()}asyncfnnote(&self,id:u32)->",
         "fnother(&mutself){}",
         "impl::turnbuckle::ToolsetforNotes{fngroup(self:::std::sync::Arc<Self>)->",
         "let__group=__group.tool({",
@@ -72,8 +72,8 @@ fn a_function_that_is_no_method_of_the_block_is_named_as_it_is() {
                 &self,
                 #[arg(complete = Self::languages)] language: String,
                 #[arg(complete = other::styles)] style: String,
-            ) -> String { todo!() }
-            async fn languages(typed: Typed) -> Vec<String> { todo!() }
+            ) -> String { unreachable!() }
+            async fn languages(typed: Typed) -> Vec<String> { unreachable!() }
         }
     });
     let part = ".complete(\"language\",Self::languages).complete(\"style\",other::styles)";
@@ -123,7 +123,7 @@ fn blocks_that_are_no_set_are_refused() {
     refused(
         quote!(),
         quote! { impl<S: Store> Notes<S> { #[tool] async fn add(&self) {} } },
-        &["a set belongs to one type: write `impl` without `<S : Store>`, for a type without \
+        &["a set belongs to one type: write `impl` without `<S>`, for a type without \
            parameters, such as `Notes<Memory>`"],
     );
     refused(
@@ -149,7 +149,7 @@ fn what_is_wrong_with_a_method_is_told_with_the_others() {
                 async fn all(&self) {}
                 #[prompt]
                 async fn review(&self, #[arg(complete = Self::ids)] id: String) {}
-                fn ids(&self) -> Vec<String> { todo!() }
+                fn ids(&self) -> Vec<String> { unreachable!() }
             }
         },
         &[

@@ -80,9 +80,16 @@ pub struct Params {
     pub arguments: Option<Raw>,
     /// The request that a notification speaks of: its `requestId` or `progressToken`.
     pub subject: Option<Raw>,
-    /// Its `inputResponses`: what a request that asked for input was given.
+    /// What it brings because it asked for input before.
+    pub retry: Option<Box<Retry>>,
+}
+
+/// The members of a request that asked for input before. Few requests have them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Retry {
+    /// Its `inputResponses`: what it was given.
     pub input_responses: Option<Raw>,
-    /// Its `requestState`: what such a request had the client keep.
+    /// Its `requestState`: what it had the client keep.
     pub request_state: Option<Raw>,
 }
 

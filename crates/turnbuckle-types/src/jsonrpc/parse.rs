@@ -8,7 +8,7 @@ use bytestring::ByteString;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Fault, Frame, Message, Notification, Params, Request, Response, Role, Text};
+use super::{Fault, Frame, Message, Notification, Params, Request, Response, Retry, Role, Text};
 use crate::{Raw, RequestId, RpcError};
 
 /// Reads one message. `max_depth` bounds the nesting of arrays and objects.
@@ -334,8 +334,13 @@ impl<'a> ParamsFound<'a> {
             name: self.name.map(slice),
             arguments: self.arguments.map(slice),
             subject: self.subject.map(slice),
-            input_responses: self.input_responses.map(slice),
-            request_state: self.request_state.map(slice),
+            retry: match (self.input_responses, self.request_state) {
+                (None, None) => None,
+                (responses, state) => Some(Box::new(Retry {
+                    input_responses: responses.map(slice),
+                    request_state: state.map(slice),
+                })),
+            },
         })
     }
 }

@@ -44,8 +44,9 @@ fn params_are_a_slice_of_the_line_wherever_they_stand() {
 fn the_members_that_routing_needs_are_found_in_the_same_pass() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"k":1},"other":[],"name":"add","arguments":{"a":1},"inputResponses":{},"requestState":"s"}}"#;
     let Frame::Request(request) = frame(text) else { panic!() };
-    assert_eq!(request.params.input_responses.unwrap().as_str(), "{}");
-    assert_eq!(request.params.request_state.unwrap().as_str(), r#""s""#);
+    let retry = request.params.retry.unwrap();
+    assert_eq!(retry.input_responses.unwrap().as_str(), "{}");
+    assert_eq!(retry.request_state.unwrap().as_str(), r#""s""#);
     assert_eq!(request.params.meta.unwrap().as_str(), r#"{"k":1}"#);
     assert_eq!(request.params.name.unwrap().as_str(), r#""add""#);
     assert_eq!(request.params.arguments.unwrap().as_str(), r#"{"a":1}"#);

@@ -246,7 +246,7 @@ pub(crate) struct Incoming {
 }
 
 /// How a request came, and what came with it outside its body.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum Came {
     /// On a wire where each message is all there is.
     #[default]

@@ -20,10 +20,7 @@ use super::{
     offer::{Resource, Template},
     visibility::Rules,
 };
-use crate::{
-    error::{Error, Result as Outcome},
-    seal::KeyRing,
-};
+use crate::{error::Error, seal::KeyRing};
 
 /// A server that was found sound.
 pub(super) struct App {
@@ -50,8 +47,8 @@ pub(super) struct App {
 
 struct Advertised {
     capabilities: ServerCapabilities,
-    /// Whether more may come than there was.
-    open: bool,
+    /// What was known then of what may come.
+    nature: Nature,
 }
 
 impl App {
@@ -93,16 +90,16 @@ impl App {
     /// What is advertised, and so what a client may listen to.
     pub(super) fn capabilities(&self) -> &ServerCapabilities {
         let advertise = || {
-            let open = self.live.may_change();
-            Advertised { capabilities: capabilities(&self.catalogue(), open), open }
+            let nature = self.nature();
+            Advertised { capabilities: capabilities(&self.catalogue(), nature), nature }
         };
         &self.advertised.get_or_init(advertise).capabilities
     }
 
     /// From now on what is offered may change.
-    pub(super) fn open_registry(&self) -> Outcome<()> {
+    pub(super) fn open_registry(&self) -> Result<(), Error> {
         self.live.will_change();
-        if self.advertised.get().is_some_and(|advertised| !advertised.open) {
+        if self.advertised.get().is_some_and(|told| told.nature == Nature::Fixed) {
             return Err(Error::refused(
                 "the server serves already, and has told clients what it offers: take its \
                  registry before",
@@ -210,7 +207,8 @@ impl App {
 }
 
 /// What follows from what is offered, or from what may come.
-fn capabilities(catalogue: &Catalogue, open: bool) -> ServerCapabilities {
+fn capabilities(catalogue: &Catalogue, nature: Nature) -> ServerCapabilities {
+    let open = nature == Nature::Changing;
     let mut capabilities = ServerCapabilities::new();
     capabilities.logging = Some(Raw::empty_object());
     if open || catalogue.has_tools() {

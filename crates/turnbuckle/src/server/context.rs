@@ -15,6 +15,7 @@ use turnbuckle_types::{
 };
 
 use super::{
+    app::App,
     ask::Round,
     extract::States,
     layer::{Question, Questions},
@@ -64,8 +65,10 @@ pub(super) struct Inner {
     pub(super) came: Came,
     /// What is true of all requests of its connection.
     pub(super) connection: Arc<Connection>,
-    /// What stands around the questions that its handler asks.
-    pub(super) questions: Questions,
+    /// The server that it came to.
+    pub(super) app: Option<Arc<App>>,
+    /// How many readings of resources it is part of.
+    pub(super) depth: u8,
     pub(super) cancelled: AtomicBool,
     pub(super) cancel: Notify,
     pub(super) said: Mutex<Said>,
@@ -92,7 +95,7 @@ pub(super) struct Said {
     pub(super) progress: Option<f64>,
     pub(super) meta: Meta,
     /// What layers have added for those further in.
-    pub(super) added: States,
+    pub(super) added: Option<Box<States>>,
 }
 
 impl Ctx {
@@ -143,7 +146,7 @@ impl Ctx {
     pub fn extension<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
         // Copied first: what clones a value is not run under a lock.
         let added = self.said().added.clone();
-        if let Some(added) = added.get() {
+        if let Some(added) = added.and_then(|added| added.get()) {
             return Some(added);
         }
         let Inner { connection, .. } = &*self.0;
@@ -235,18 +238,24 @@ impl Ctx {
             .map_err(|why| Error::refused(format!("`{method}` can't be sent: {why}")))?;
         let trace = self.trace();
         let params = if trace.is_empty() { params } else { trace.carried_in(params) };
-        if self.0.questions.is_empty() {
+        let Some(questions) = self.questions() else {
             return self.put(method.to_owned(), &params).await;
-        }
+        };
         let question = Question::new(self.clone(), method.to_owned(), params);
         let put = |question: Question| -> BoxFuture<'static, _> {
             let (ctx, method) = (question.ctx().clone(), question.method().to_owned());
             Box::pin(async move { Ok(ctx.put(method, &question.into_params()).await?) })
         };
-        self.0.questions.run(question, put).await.map_err(|error| match error.downcast() {
+        questions.run(question, put).await.map_err(|error| match error.downcast() {
             Ok(error) => *error,
             Err(error) => Error::refused(format!("`{method}` was not asked")).with_source(error),
         })
+    }
+
+    /// What stands around the questions that its handler asks.
+    pub(super) fn questions(&self) -> Option<&Questions> {
+        let questions = self.0.app.as_ref().map(|app| &app.around.questions);
+        questions.filter(|questions| !questions.is_empty())
     }
 
     /// Puts a question to the client, now that nothing stands before it.
@@ -363,7 +372,8 @@ impl Ctx {
             replies: Replies::nowhere(),
             came: Came::default(),
             connection: Arc::default(),
-            questions: Questions::default(),
+            app: None,
+            depth: 0,
             cancelled: false.into(),
             cancel: Notify::new(),
             said: Mutex::default(),

@@ -42,8 +42,9 @@ where
     label = "not a handler",
     note = "a handler is an `async fn` whose arguments are extractors (`Args<T>`, `RawArgs`, \
             `Ctx`, `State<S>` …) and whose result can become a `{R}`",
-    note = "put `#[tool]` on the function to take plain arguments and to see what is wrong",
-    note = "a sync function goes to `blocking_tool`"
+    note = "put `#[tool]`, `#[prompt]` or `#[resource(\"…\")]` on the function to take plain \
+            arguments and to see what is wrong",
+    note = "a sync function goes to `blocking_tool` and the like; what completes or lists is async"
 )]
 pub trait HandlerFn<R, M>: Send + Sync + 'static {
     /// Runs it.

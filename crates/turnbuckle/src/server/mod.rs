@@ -26,6 +26,7 @@ mod listing;
 mod lists;
 mod observe;
 mod offer;
+mod reading;
 mod reply;
 mod run;
 mod say;

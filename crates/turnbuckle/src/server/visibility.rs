@@ -40,6 +40,15 @@ impl OfferKind {
 }
 
 /// One thing that a server offers, as the rule of [`Server::visible`] sees it.
+///
+/// ```
+/// use turnbuckle::{Ctx, OfferKind, Offered};
+/// fn is_public(_: &Ctx, offered: &Offered<'_>) -> bool {
+///     offered.kind != OfferKind::Resource || !offered.name.starts_with("internal://")
+/// }
+/// let server = turnbuckle::Server::new("demo", "1.0").visible(is_public);
+/// # let _ = server;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Offered<'a> {

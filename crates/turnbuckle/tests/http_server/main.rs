@@ -4,6 +4,8 @@
 
 mod asking;
 mod disconnect;
+#[cfg(feature = "client")]
+mod extensions;
 mod legacy_batches;
 mod legacy_faults;
 mod legacy_questions;

@@ -86,6 +86,8 @@ async fn prompts_resources_templates_and_completions_have_layers_too() {
         );
         let read = json!({"uri": "test://one"});
         assert_eq!(ask("resources/read", read).await, ["resource: resources/read test://one"]);
+        let read = json!({"uri": "test://7/x"});
+        assert_eq!(ask("resources/read", read).await, ["template: resources/read test://7/x"]);
     }
 }
 

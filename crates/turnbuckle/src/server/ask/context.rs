@@ -59,7 +59,7 @@ impl Ctx {
     /// ```
     pub async fn ask<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, AskError> {
         let known = self.asking().answer(key);
-        let is_new_to_layers = !self.0.questions.is_empty() && self.revision().era() == Era::Modern;
+        let is_new_to_layers = self.questions().is_some() && self.revision().era() == Era::Modern;
         let answer = match known {
             // In the legacy era layers saw the answer when it came.
             Some(answer) if !is_new_to_layers => answer,
@@ -210,10 +210,10 @@ impl Ctx {
             let asked = self.request(method.as_str(), params).await;
             return asked.map_err(|error| AskError::failed(key, error));
         }
-        if self.0.questions.is_empty() {
+        let Some(questions) = self.questions() else {
             self.asking().open(key, method, params);
             return Err(AskError::suspended(key));
-        }
+        };
         let question = layer::Question::new(self.clone(), method.as_str().to_owned(), params);
         let owned = key.to_owned();
         let put = move |question: layer::Question| -> BoxFuture<'static, _> {
@@ -226,7 +226,7 @@ impl Ctx {
                 Err(AskError::suspended(&owned).into())
             })
         };
-        self.0.questions.run(question, put).await.map_err(|error| match error.downcast() {
+        questions.run(question, put).await.map_err(|error| match error.downcast() {
             Ok(error) => *error,
             Err(error) => {
                 let refused = Error::refused(format!("`{method}` was not asked"));

@@ -9,7 +9,10 @@ use std::{
     time::SystemTime,
 };
 
-use turnbuckle_types::{Era, Method, Named, Raw, RpcError, jsonrpc::Params};
+use turnbuckle_types::{
+    Era, Method, Named, Raw, RpcError,
+    jsonrpc::{Params, Retry},
+};
 
 use super::{
     by_hand::InputRequired,
@@ -61,9 +64,8 @@ pub(in crate::server) async fn run<R: Send + 'static>(
         ctx.asking().is_over = true;
         return Ended::Replied(replied);
     }
-    let Params { input_responses, request_state, .. } = subject.params;
-    if input_responses.is_some() || request_state.is_some() {
-        match Box::pin(taken_up(app, &ctx, subject)).await {
+    if let Some(retry) = &subject.params.retry {
+        match Box::pin(taken_up(app, &ctx, subject, retry)).await {
             Ok(round) => *ctx.asking() = round,
             Err(error) => return Ended::Instead(Err(error)),
         }
@@ -75,9 +77,14 @@ pub(in crate::server) async fn run<R: Send + 'static>(
 }
 
 /// What the client sends back, once all of it is found sound.
-async fn taken_up(app: &App, ctx: &Ctx, subject: Subject<'_>) -> Result<Round, RpcError> {
-    let present = |member: &'_ Option<Raw>| member.clone().filter(|raw| *raw != Raw::null());
-    let given: Named<Raw> = match present(&subject.params.input_responses) {
+async fn taken_up(
+    app: &App,
+    ctx: &Ctx,
+    subject: Subject<'_>,
+    retry: &Retry,
+) -> Result<Round, RpcError> {
+    let present = |member: &Option<Raw>| member.clone().filter(|raw| *raw != Raw::null());
+    let given: Named<Raw> = match present(&retry.input_responses) {
         None => Named::new(),
         Some(given) => given.decode().map_err(|_| {
             RpcError::invalid_params(
@@ -85,7 +92,7 @@ async fn taken_up(app: &App, ctx: &Ctx, subject: Subject<'_>) -> Result<Round, R
             )
         })?,
     };
-    let Some(state) = present(&subject.params.request_state) else {
+    let Some(state) = present(&retry.request_state) else {
         // Answers that were not asked for yet spare a round.
         return Ok(Round::retried(Kept::default(), given));
     };

@@ -137,8 +137,8 @@ fn suggested(app: &App, ctx: &Ctx, mut completion: Completion) -> Raw {
         completion.values.truncate(SUGGESTIONS);
         completion.has_more = Some(true);
     }
-    completion.total.get_or_insert(count as u64);
-    completion.has_more.get_or_insert(false);
+    let total = *completion.total.get_or_insert(count as u64);
+    completion.has_more.get_or_insert(total > count as u64);
     app.finish(&CompleteResult::new(completion), ctx.revision())
 }
 

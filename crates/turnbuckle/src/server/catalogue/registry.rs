@@ -45,6 +45,17 @@ impl Server {
 /// Every change is checked as everything is when a server starts, and is refused if something is
 /// wrong; then nothing has changed. Clients that listen are told once for every burst of changes,
 /// and not at all if their lists are what they were.
+///
+/// ```
+/// use turnbuckle::{Server, resource};
+/// # fn main() -> turnbuckle::Result<()> {
+/// let registry = Server::new("demo", "1.0").registry()?;
+/// registry.add_resource(resource("demo://now", async || "noon"))?;
+/// let again = registry.add_resource(resource("demo://now", async || "one o'clock"));
+/// assert!(again.unwrap_err().to_string().contains("there are two resources named `demo://now`"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Registry {
     pub(super) app: Arc<App>,

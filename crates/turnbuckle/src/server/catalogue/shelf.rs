@@ -160,7 +160,7 @@ impl<T: Item> Shelf<T> {
         &self.listed
     }
 
-    /// What is enabled and comes after a number.
+    /// Where among what is enabled that begins which comes after a number.
     pub(in crate::server) fn after(&self, number: u64) -> usize {
         self.listed.partition_point(|entry| entry.number <= number)
     }

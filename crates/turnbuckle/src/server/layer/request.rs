@@ -75,7 +75,7 @@ impl Request {
     /// Adds a value that layers and handlers further in can take, as
     /// [`Extension`](crate::Extension); one of the same type that was there is hidden by it.
     pub fn insert<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
-        self.ctx.said().added.insert(value);
+        self.ctx.said().added.get_or_insert_default().insert(value);
     }
 
     /// A value that came with the request, or that a layer has added.

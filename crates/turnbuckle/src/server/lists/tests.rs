@@ -4,7 +4,11 @@ use serde_json::Value;
 use turnbuckle_types::CacheScope;
 
 use super::*;
-use crate::{Server, prompt, server::offer::Tool, tool};
+use crate::{
+    Server, prompt,
+    server::offer::{Template, Tool},
+    tool,
+};
 
 fn server(count: usize) -> Server {
     let tools = (0..count).map(|number| tool(format!("tool{number:04}"), async || ()));

@@ -27,7 +27,7 @@ use crate::server::{
 /// let server = Server::new("demo", "1.0").group(admin);
 /// # let _ = server;
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 #[must_use = "a group does nothing until a server has it"]
 pub struct Group {
     pub(in crate::server) tools: Vec<Tool>,
@@ -36,6 +36,8 @@ pub struct Group {
     pub(in crate::server) templates: Vec<Template>,
     /// What stands around all of them, also those that are added later.
     layers: Stack,
+    /// Who sees them, also those that are added later.
+    visible: Vec<Visible>,
 }
 
 /// What [`Server::group`](crate::Server::group) takes: a [`Group`], or a value whose `impl`
@@ -93,7 +95,7 @@ impl Group {
     /// Adds everything of another group.
     #[track_caller]
     pub fn group(mut self, group: impl IntoGroup) -> Group {
-        let Group { tools, prompts, resources, templates, .. } = group.into_group().layered();
+        let Group { tools, prompts, resources, templates, .. } = group.into_group().told();
         self.tools.extend(tools);
         self.prompts.extend(prompts);
         self.resources.extend(resources);
@@ -115,26 +117,31 @@ impl Group {
         self
     }
 
-    /// Everything in it with the group's layers around.
-    fn layered(mut self) -> Group {
-        let layers = std::mem::take(&mut self.layers);
-        if !layers.is_empty() {
-            self.tools.iter_mut().for_each(|tool| tool.offer.layers.within(&layers));
-            self.prompts.iter_mut().for_each(|prompt| prompt.offer.layers.within(&layers));
-            self.resources.iter_mut().for_each(|resource| resource.offer.layers.within(&layers));
-            self.templates.iter_mut().for_each(|template| template.offer.layers.within(&layers));
-        }
+    /// Hides everything in it from whoever the rule says no of, whether it was added before or is
+    /// added later; see [`Tool::visible_to`](crate::Tool::visible_to).
+    pub fn visible_to(mut self, rule: impl Fn(&Ctx) -> bool + Send + Sync + 'static) -> Group {
+        self.visible.push(Arc::new(rule));
         self
     }
 
-    /// Hides everything in it from whoever the rule says no of; see
-    /// [`Tool::visible_to`](crate::Tool::visible_to).
-    pub fn visible_to(mut self, rule: impl Fn(&Ctx) -> bool + Send + Sync + 'static) -> Group {
-        let rule: Visible = Arc::new(rule);
-        self.tools.iter_mut().for_each(|tool| tool.offer.visible.push(rule.clone()));
-        self.prompts.iter_mut().for_each(|prompt| prompt.offer.visible.push(rule.clone()));
-        self.resources.iter_mut().for_each(|resource| resource.offer.visible.push(rule.clone()));
-        self.templates.iter_mut().for_each(|template| template.offer.visible.push(rule.clone()));
+    /// Everything in it, told what is true of all.
+    fn told(mut self) -> Group {
+        let (layers, visible) = (std::mem::take(&mut self.layers), std::mem::take(&mut self.visible));
+        self.tools.iter_mut().for_each(|tool| tool.offer.join(&layers, &visible));
+        self.prompts.iter_mut().for_each(|prompt| prompt.offer.join(&layers, &visible));
+        self.resources.iter_mut().for_each(|resource| resource.offer.join(&layers, &visible));
+        self.templates.iter_mut().for_each(|template| template.offer.join(&layers, &visible));
         self
+    }
+}
+
+impl std::fmt::Debug for Group {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Group")
+            .field("tools", &self.tools)
+            .field("prompts", &self.prompts)
+            .field("resources", &self.resources)
+            .field("templates", &self.templates)
+            .finish_non_exhaustive()
     }
 }

@@ -91,6 +91,14 @@ impl<R: 'static> Offer<R> {
         (offer, description)
     }
 
+    /// Becomes part of a group.
+    fn join(&mut self, layers: &Stack, visible: &[Visible]) {
+        if !layers.is_empty() {
+            self.layers.within(layers);
+        }
+        self.visible.extend_from_slice(visible);
+    }
+
     /// A schema, unless there is something wrong with it.
     fn sound<T>(&mut self, schema: Option<Result<T, SchemaError>>) -> Option<T> {
         match schema? {
@@ -162,6 +170,17 @@ macro_rules! offered {
                     Send + 'static,
             {
                 self.offer.layers.push(layer);
+                self
+            }
+
+            /// Adds an entry to the `_meta` of its description.
+            #[must_use]
+            pub fn meta(
+                mut self,
+                key: impl Into<String>,
+                value: impl Into<turnbuckle_types::Raw>,
+            ) -> $kind {
+                self.spec.meta.insert(key.into(), value.into());
                 self
             }
 

@@ -1,3 +1,5 @@
+#![allow(unused_variables)]
+
 use turnbuckle::{Server, prompt, tool};
 
 struct Percent(u8);

@@ -22,10 +22,10 @@ fn topics(Typed(typed): Typed) -> Vec<String> {
 
 /// Only completers are given what was typed.
 #[prompt]
-async fn typed(Typed(typed): Typed) -> String {
-    typed
+async fn continued(Typed(text): Typed) -> String {
+    text
 }
 
 fn main() {
-    let _ = Server::new("ui", "1.0").prompt(review).prompt(explain).prompt(typed);
+    let _ = Server::new("ui", "1.0").prompt(review).prompt(explain).prompt(continued);
 }

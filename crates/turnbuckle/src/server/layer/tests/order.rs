@@ -160,7 +160,7 @@ async fn dropping_a_request_drops_through_layers() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_never_polled_is_audited_once() {
+async fn a_request_that_is_never_polled_comes_to_no_layer() {
     let log = Log::default();
     drop(auditing(&log).run(named("t"), |_| Box::pin(done())));
     // It never came as far as the layer: nothing has happened.

@@ -1,0 +1,84 @@
+//! Owns how a handler reads what its own server offers. Does not own what reading is: that goes the
+//! way of any request.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use tokio::sync::Notify;
+use turnbuckle_types::{ReadResourceResult, RpcError, jsonrpc::Params};
+
+use super::{
+    calls::{self, Visit},
+    context::{Ctx, Inner},
+    reply::not_found,
+};
+use crate::dispatch::{Reply, duplex::Permit};
+
+/// How deep resources may read each other.
+const DEEPEST: u8 = 16;
+
+impl Ctx {
+    /// Reads a resource of this server, as whoever sent this request would: the error is the one
+    /// that they would get, also for what is not there and for what is hidden from them. A
+    /// resource that asks the client something can't be read in this way.
+    ///
+    /// Dropping the future gives the reading up.
+    ///
+    /// ```
+    /// use turnbuckle::{Ctx, RpcError, Server, resource, tool, types::ReadResourceResult};
+    /// async fn motto() -> &'static str { "hold fast" }
+    /// async fn count(ctx: Ctx) -> Result<String, RpcError> {
+    ///     let ReadResourceResult { contents, .. } = ctx.read_resource("demo://motto").await?;
+    ///     Ok(format!("{} piece(s)", contents.len()))
+    /// }
+    /// let server = Server::new("demo", "1.0")
+    ///     .resource(resource("demo://motto", motto))
+    ///     .tool(tool("count", count));
+    /// # let _ = server;
+    /// ```
+    pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, RpcError> {
+        let Some(app) = &self.0.app else { return Err(not_found(uri, self.revision())) };
+        if self.0.depth >= DEEPEST {
+            tracing::error!(uri, "resources read each other without end");
+            return Err(RpcError::internal("internal error"));
+        }
+        let params = Params::of(json!({ "uri": uri }).into())?;
+        // The request that this belongs to is counted already.
+        let permit = Permit::take(&Arc::default(), 1)?;
+        let visit = Visit { app: app.clone(), ctx: self.within(), params, permit };
+        let outcome = match calls::read_resource(visit)? {
+            Reply::Now(outcome) => outcome,
+            Reply::Later(outcome) => outcome.await,
+            Reply::Never => Err(not_found(uri, self.revision())),
+        };
+        outcome?.decode().map_err(|error| {
+            tracing::error!(uri, %error, "a resource has no contents that a handler could read");
+            RpcError::internal("internal error")
+        })
+    }
+
+    /// The same request, for a part of its work: what that part adds to its own result and how
+    /// far it has come are not what the whole says.
+    fn within(&self) -> Ctx {
+        let Inner { id, meta, opened, replies, came, connection, app, peer, .. } = &*self.0;
+        Ctx(Arc::new(Inner {
+            id: id.clone(),
+            revision: self.0.revision,
+            meta: meta.clone(),
+            opened: opened.clone(),
+            token: None,
+            log_level: self.0.log_level,
+            replies: replies.clone(),
+            came: came.clone(),
+            connection: connection.clone(),
+            app: app.clone(),
+            depth: self.0.depth + 1,
+            cancelled: self.is_cancelled().into(),
+            cancel: Notify::new(),
+            said: Mutex::default(),
+            panicked: false.into(),
+            asking: Mutex::default(),
+            peer: peer.clone(),
+        }))
+    }
+}
