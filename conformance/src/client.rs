@@ -2,23 +2,36 @@
 //!
 //! Owns: what is done in each scenario. Does not own: which scenario it is, nor where the server is.
 
-use std::{env, error::Error};
+use std::{env, error::Error, future::IntoFuture as _};
 
 use serde::Deserialize;
 use serde_json::json;
 use turnbuckle::{
     Client, ClientBuilder,
-    types::{Elicit, ElicitAction, ElicitResult, Raw},
+    types::{
+        CreateMessageResult, Elicit, ElicitAction, ElicitResult, Raw, Role, Root, TextContent, Tool,
+    },
 };
 
-/// The host: its user takes every form as it stands, and visits no pages.
+/// The host: its user agrees to whatever a form asks and takes the rest as it stands, visits no
+/// pages, and has a model that says little.
 pub fn host() -> ClientBuilder {
-    Client::builder().on_elicitation(async |question| {
-        Ok(ElicitResult::new(match question {
-            Elicit::Form(_) => ElicitAction::Accept,
-            _ => ElicitAction::Decline,
-        }))
-    })
+    Client::builder()
+        .on_elicitation(async |question| {
+            let Elicit::Form(form) = question else {
+                return Ok(ElicitResult::new(ElicitAction::Decline));
+            };
+            let mut answer = ElicitResult::new(ElicitAction::Accept);
+            if form.requested_schema.properties.value("confirmed").is_some() {
+                answer.content = Some(json!({"confirmed": true}).into());
+            }
+            Ok(answer)
+        })
+        .on_sampling(async |_| {
+            let said = TextContent::new("Indeed.");
+            Ok(CreateMessageResult::new(Role::Assistant, said, "a-model"))
+        })
+        .roots([Root::new("file:///workspace")])
 }
 
 /// Does what this scenario expects. Dropping the future leaves it undone.
@@ -36,10 +49,24 @@ pub async fn act(client: &Client, scenario: &str) -> Result<(), Box<dyn Error>> 
         "sse-retry" => {
             client.call_tool("test_reconnection", ()).await?;
         }
-        "http-standard-headers" | "http-invalid-tool-headers" => {
-            for tool in tools {
-                client.call_tool(&tool.name, json!({"region": "north"})).await?;
+        "http-standard-headers" => {
+            call_each(client, &tools).await?;
+            for resource in client.resources().all().await? {
+                client.read_resource(resource.uri).await?;
             }
+            for prompt in client.prompts().all().await? {
+                client.get_prompt(&prompt.name, json!({})).await?;
+            }
+        }
+        "http-invalid-tool-headers" => call_each(client, &tools).await?,
+        "sep-2322-client-request-state" => {
+            let call = |name| client.call_tool(name, json!({})).into_future();
+            // What has nothing to do with the others runs between their rounds.
+            let (echo, unrelated) =
+                tokio::join!(call("test_mrtr_echo_state"), call("test_mrtr_unrelated"));
+            (echo?, unrelated?);
+            call("test_mrtr_no_state").await?;
+            call("test_mrtr_no_result_type").await?;
         }
         "http-custom-headers" => {
             for call in context()?.tool_calls {
@@ -52,6 +79,13 @@ pub async fn act(client: &Client, scenario: &str) -> Result<(), Box<dyn Error>> 
             client.call_tool("json_schema_echo", json!({"schema": schema})).await?;
         }
         other => return Err(format!("nothing is written for the scenario `{other}`").into()),
+    }
+    Ok(())
+}
+
+async fn call_each(client: &Client, tools: &[Tool]) -> turnbuckle::Result<()> {
+    for tool in tools {
+        client.call_tool(&tool.name, json!({"region": "north"})).await?;
     }
     Ok(())
 }

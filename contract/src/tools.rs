@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use turnbuckle::{
-    Args, Ctx, Json, Limits, RpcError, Server, State, Tool, ToolError, blocking_tool, tool,
-    types::{CallToolResult, LogLevel, ResultType, TextContent},
+    Args, Ctx, Json, Limits, RpcError, Server, State, Tool, ToolError, blocking_tool, elicit, tool,
+    types::LogLevel,
 };
 
 use crate::{Fixture, LONG_GRACE, Ledger, SECRET, SHORT_GRACE};
@@ -87,20 +87,24 @@ struct Identity {
     token: Option<String>,
 }
 
-/// Asks the client twice under its key before it answers, and keeps no other state.
-async fn inquire(Args(Key { key }): Args<Key>, State(fixture): State<Fixture>) -> CallToolResult {
+/// What `inquire` asks for.
+#[derive(Deserialize, JsonSchema)]
+struct Reply {
+    #[expect(dead_code, reason = "it is asked for, and that is all")]
+    name: Option<String>,
+}
+
+/// Asks the client twice under its key before it answers.
+async fn inquire(
+    Args(Key { key }): Args<Key>,
+    ctx: Ctx,
+    State(fixture): State<Fixture>,
+) -> Result<String, ToolError> {
     fixture.start(&key).finish();
-    let round = fixture.of(&key).started;
-    let mut result = CallToolResult::new(vec![TextContent::new(format!("{round} rounds")).into()]);
-    if round < 3 {
-        let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
-        let form = json!({"mode": "form", "message": key, "requestedSchema": schema});
-        let question = json!({"method": "elicitation/create", "params": form});
-        result.result_type = Some(ResultType::InputRequired);
-        result.extra.insert("inputRequests", json!({"question": question}));
-        result.extra.insert("requestState", json!(format!("after {round}")));
+    for question in ["first", "second"] {
+        ctx.ask(question, elicit::<Reply>(key.clone())).await?;
     }
-    result
+    Ok(format!("{} rounds", fixture.of(&key).started))
 }
 
 fn plain_tools() -> [Tool; 8] {

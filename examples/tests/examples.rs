@@ -72,8 +72,7 @@ fn prompts() {
 #[test]
 fn tool_set() {
     let shown = run(env!("CARGO_BIN_EXE_tool_set"), &[]);
-    let expected =
-        "added: 40\n`amount` must be at most 100, is 400\nread: 40\nreset: 0\n";
+    let expected = "added: 40\n`amount` must be at most 100, is 400\nread: 40\nreset: 0\n";
     assert_eq!(shown, expected);
 }
 

@@ -7,11 +7,7 @@ use super::content::PNG;
 
 /// All of them.
 pub(super) fn group() -> Group {
-    Group::new()
-        .resource(static_text)
-        .resource(static_binary)
-        .resource(watched)
-        .template(data)
+    Group::new().resource(static_text).resource(static_binary).resource(watched).template(data)
 }
 
 /// Text that stays the same.

@@ -18,18 +18,18 @@ use crate::{
     rig::{Wire, contract, within},
 };
 
-// req: tools:list:basic, tools:list:metadata, prompts:list:basic, resources:list:basic, resources:templates:list, resources:annotations
 contract! { listed unconnected on [memory unix direct http sse] in [legacy modern]:
+    // req: tools:list:basic, tools:list:metadata, prompts:list:basic, resources:list:basic, resources:templates:list, resources:annotations
     lists_have_everything_with_all_that_was_said_of_it,
 }
 
-// req: pagination:exhaustion, tools:list:pagination, prompts:list:pagination, resources:list:pagination, resources:templates:pagination
 contract! { paged unconnected on [memory unix direct http sse] in [legacy modern]:
+    // req: pagination:exhaustion, tools:list:pagination, prompts:list:pagination, resources:list:pagination, resources:templates:pagination
     lists_are_paged_in_the_order_of_registration,
 }
 
-// req: pagination:invalid-cursor
 contract! { cursors unconnected on [memory unix direct http sse] in [legacy modern]:
+    // req: pagination:invalid-cursor
     a_cursor_that_was_not_given_out_for_a_list_is_refused,
 }
 
@@ -37,8 +37,8 @@ contract! { hidden unconnected on [memory unix direct http sse] in [legacy moder
     what_is_hidden_is_neither_listed_nor_reachable,
 }
 
-// req: mcpserver:resource:template-list-callback, mcpserver:resource:metadata-override
 contract! { members unconnected on [memory unix direct http sse] in [legacy modern]:
+    // req: mcpserver:resource:template-list-callback, mcpserver:resource:metadata-override
     templates_list_their_members_after_the_resources,
 }
 
@@ -46,18 +46,18 @@ contract! { kept unconnected on [memory unix direct http sse] in [legacy modern]
     only_the_modern_era_hears_for_how_long_something_may_be_kept,
 }
 
-// req: resources:subscribe, resources:unsubscribe, resources:subscribe:updated, resources:unsubscribe:stops-updates, resources:updated-notification
 contract! { subscribed unconnected on [memory unix direct http sse] in [legacy]:
+    // req: resources:subscribe, resources:unsubscribe, resources:subscribe:updated, resources:unsubscribe:stops-updates, resources:updated-notification
     a_client_hears_of_resources_that_exist_until_it_unsubscribes,
 }
 
-// req: resources:subscribe:capability-required
 contract! { not_offered unconnected on [memory unix direct http sse] in [legacy]:
+    // req: resources:subscribe:capability-required
     who_has_no_resources_has_no_subscriptions,
 }
 
-// req: resources:updated-notification
 contract! { listening unconnected on [memory unix direct http] in [modern]:
+    // req: resources:updated-notification
     a_stream_is_granted_the_resources_that_there_are,
 }
 

@@ -181,19 +181,19 @@ contract! { everywhere unconnected on [memory stdio unix direct http] in [modern
     a_tool_whose_question_is_dropped_is_not_called_again,
 }
 
-// req: flow:elicitation:multi-step-form
 on_both_wires! { rounds:
+    // req: flow:elicitation:multi-step-form
     two_rounds_are_answered_and_each_is_a_request_of_its_own,
     two_calls_keep_their_states_apart,
 }
 
-// req: typescript:mrtr:rounds-cap
 on_both_wires! { endless:
+    // req: typescript:mrtr:rounds-cap
     a_server_that_never_stops_asking_is_left,
 }
 
-// req: sampling:create-message:not-supported
 on_both_wires! { undeclared:
+    // req: sampling:create-message:not-supported
     what_was_not_declared_and_can_not_be_answered_fails_by_name,
 }
 

@@ -10,18 +10,18 @@ use turnbuckle::{
 
 use crate::rig::{Wire, contract, pinned};
 
-// req: mcpserver:register:post-connect, mcpserver:list-changed:debounce, tools:list-changed
 contract! { late unconnected on [memory unix direct http sse] in [legacy modern]:
+    // req: mcpserver:register:post-connect, mcpserver:list-changed:debounce, tools:list-changed
     what_is_added_later_is_offered_and_told_once,
 }
 
-// req: mcpserver:handle:enable-disable, mcpserver:tool:handle-update, mcpserver:resource:handle-update-remove, mcpserver:prompt:handle-update-remove
 contract! { handles unconnected on [memory unix direct http sse] in [legacy modern]:
+    // req: mcpserver:handle:enable-disable, mcpserver:tool:handle-update, mcpserver:resource:handle-update-remove, mcpserver:prompt:handle-update-remove, prompts:list-changed, resources:list-changed
     a_handle_replaces_hides_and_removes,
 }
 
-// req: tools:listen:list-changed, prompts:listen:list-changed, resources:listen:list-changed
 contract! { streams unconnected on [memory unix direct http] in [modern]:
+    // req: tools:listen:list-changed, prompts:listen:list-changed, resources:listen:list-changed
     a_stream_tells_of_every_list_that_changed,
 }
 

@@ -143,7 +143,7 @@ fn tools_are_listed_with_their_arguments() {
     assert!(!row("delay_ms ").contains("required"), "{}", run.stdout);
     let run = turnbuckle(["tools", &server(), "--output", "json"]);
     let tools: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(tools.as_array().unwrap().len(), 8);
+    assert_eq!(tools.as_array().unwrap().len(), 10);
     assert!(tools.as_array().unwrap().iter().all(|tool| tool["inputSchema"]["type"] == "object"));
 }
 

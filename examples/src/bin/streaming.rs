@@ -13,7 +13,9 @@ async fn main() -> turnbuckle::Result<()> {
     let client = Client::in_process(&Server::new("stories", "1.0").tool(tell)).await?;
     let told = client
         .call_tool("tell", ())
-        .on_progress(|part| println!("part {}: {}", part.progress, part.message.unwrap_or_default()))
+        .on_progress(|part| {
+            println!("part {}: {}", part.progress, part.message.unwrap_or_default())
+        })
         .await?;
     println!("whole: {}", told.to_text());
     Ok(())

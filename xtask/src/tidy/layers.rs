@@ -16,6 +16,7 @@ const ROOMS: &[(&str, u8)] = &[
     ("error", 0),
     ("form", 0),
     ("limits", 0),
+    ("principal", 0),
     ("seal", 0),
     ("trace", 0),
     ("store", 0),

@@ -39,11 +39,7 @@ async fn over_stdio(server: &Server) -> Result<(), Failure> {
     Ok(server.serve_stdio().await?)
 }
 
-async fn over_http(
-    server: &Server,
-    address: &str,
-    public_hosts: &[String],
-) -> Result<(), Failure> {
+async fn over_http(server: &Server, address: &str, public_hosts: &[String]) -> Result<(), Failure> {
     let mut stop = Stop::listen()?;
     let (tell, told) = oneshot::channel();
     let bound = bind(server, address, public_hosts, told).await?;

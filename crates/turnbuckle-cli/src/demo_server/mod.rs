@@ -241,7 +241,10 @@ async fn stats(State(counts): State<Counts>) -> Json<Stats> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use turnbuckle::Client;
+    use turnbuckle::{
+        Client, Revision,
+        types::{ElicitAction, ElicitResult, PromptReference, ResourceTemplateReference},
+    };
 
     use super::*;
 
@@ -259,7 +262,16 @@ mod tests {
         let tools = client().await.tools().all().await.unwrap();
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let mut expected = [
-            "echo", "add", "sleep", "countdown", "announce", "greet", "log", "fail", "panic", "stats",
+            "echo",
+            "add",
+            "sleep",
+            "countdown",
+            "announce",
+            "greet",
+            "log",
+            "fail",
+            "panic",
+            "stats",
         ];
         assert_eq!(names.len(), expected.len());
         expected.sort_unstable();
@@ -314,5 +326,60 @@ mod tests {
         assert_eq!(sum.structured_content.unwrap().as_str(), r#"{"sum":42}"#);
         let over = client.call_tool("add", json!({"a": i64::MAX, "b": 1})).await.unwrap();
         assert_eq!(over.is_error, Some(true));
+    }
+
+    #[tokio::test]
+    async fn who_is_greeted_is_asked_for_in_both_eras() {
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            let client = Client::builder()
+                .revision(revision)
+                .on_elicitation(async |_| {
+                    let mut answer = ElicitResult::new(ElicitAction::Accept);
+                    answer.content = Some(json!({"name": "Ada"}).into());
+                    Ok(answer)
+                })
+                .in_process(&server())
+                .await
+                .unwrap();
+            let greeted = client.call_tool("greet", ()).await.unwrap();
+            assert_eq!(greeted.to_text(), "Hello, Ada!", "{revision}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_there_is_to_read_can_be_read_and_completed() {
+        let client = client().await;
+        let listed = client.resources().all().await.unwrap();
+        let uris: Vec<&str> = listed.iter().map(|resource| resource.uri.as_str()).collect();
+        assert_eq!(uris[..2], ["demo://readme", "demo://clock"]);
+        for uri in uris {
+            assert!(!client.read_resource(uri).await.unwrap().to_text().is_empty(), "{uri}");
+        }
+        let missing = client.read_resource("demo://items/101").await.unwrap_err();
+        assert_eq!(missing.as_rpc().unwrap().code, -32602);
+        let review = PromptReference::new("review");
+        let found = client.complete(review, "language", "ru").await.unwrap();
+        assert_eq!(found.completion.values, ["ruby", "rust"]);
+        let items = ResourceTemplateReference::new("demo://items/{id}");
+        let found = client.complete(items, "id", "9").await.unwrap();
+        assert_eq!(found.completion.values.len(), 11);
+        let arguments = json!({"language": "rust", "code": "fn main() {}"});
+        let prompt = client.get_prompt("review", arguments).await.unwrap();
+        assert!(prompt.messages[0].content.as_text().unwrap().contains("Rust code"));
+    }
+
+    #[tokio::test]
+    async fn a_message_is_logged_for_those_who_want_it() {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(16);
+        let client = Client::builder()
+            .on_notification(move |method, _| sender.send(method.to_owned()).unwrap())
+            .in_process(&server())
+            .await
+            .unwrap();
+        for (level, is_heard) in [("info", false), ("error", true)] {
+            let call = client.call_tool("log", json!({"level": level, "message": "hear"}));
+            call.meta("io.modelcontextprotocol/logLevel", json!("warning")).await.unwrap();
+            assert_eq!(receiver.try_recv().is_ok(), is_heard, "{level}");
+        }
     }
 }

@@ -34,9 +34,7 @@ pub(super) fn group() -> Group {
                 .list(items),
         )
         .prompt(
-            prompt("review", review)
-                .title("Review")
-                .description("Asks for a review of some code."),
+            prompt("review", review).title("Review").description("Asks for a review of some code."),
         )
 }
 

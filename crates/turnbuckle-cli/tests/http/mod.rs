@@ -16,7 +16,7 @@ fn a_url_is_a_target() {
     let served = Served::new();
     let run = turnbuckle(["tools", served.url()]);
     assert_eq!((run.status, &*run.stderr), (0, ""));
-    assert!(run.stdout.contains("offers 8 tools (revision 2026-07-28)"), "{}", run.stdout);
+    assert!(run.stdout.contains("offers 10 tools (revision 2026-07-28)"), "{}", run.stdout);
     assert_eq!(served.call(&["add", "a=2", "b=40"]).stdout, "{\"sum\":42}\n");
     assert_eq!(served.call(&["fail", "message=no"]).status, 1);
     assert_eq!(served.call(&["add", "a=one", "b=2"]).status, 2);
@@ -126,7 +126,7 @@ fn listening_prints_what_is_granted_and_then_each_change_until_ctrl_c() {
     let served = Served::new();
     let mut running = support::start(["listen", served.url()]);
     let mut lines = running.lines();
-    assert_eq!(lines.next().unwrap(), "granted: tools");
+    assert_eq!(lines.next().unwrap(), "granted: tools, prompts, resources");
     for _ in 0..2 {
         assert_eq!(served.call(&["announce"]).stdout, "told 1 stream\n");
         assert_eq!(lines.next().unwrap(), "tools changed");
@@ -163,8 +163,11 @@ fn a_server_that_stops_ends_its_streams_in_good_order() {
 fn listening_works_on_a_child_process_too() {
     let server = server();
     let run = turnbuckle(["listen", &server, "--timeout", "2s"]);
-    assert_eq!((run.status, &*run.stdout, &*run.stderr), (0, "granted: tools\n", ""));
-    let run = turnbuckle(["listen", &server, "--prompts"]);
+    assert_eq!(
+        (run.status, &*run.stdout, &*run.stderr),
+        (0, "granted: tools, prompts, resources\n", "")
+    );
+    let run = turnbuckle(["listen", &server, "--resource", "demo://nothing"]);
     assert_eq!((run.status, &*run.stdout), (3, "granted: nothing\n"));
     assert_eq!(run.sentence(), "the server tells nothing of what was asked for");
     let run = turnbuckle(["listen", &server, "--revision", "2025-11-25"]);
@@ -222,4 +225,15 @@ fn a_second_ctrl_c_does_not_wait() {
         (130, "interrupted: running calls were not waited for")
     );
     assert_eq!(running.wait().status, 3);
+}
+
+#[test]
+fn the_clock_of_the_demo_can_be_watched() {
+    let served = Served::new();
+    let mut running = support::start(["listen", served.url(), "--resource", "demo://clock"]);
+    let mut lines = running.lines();
+    assert_eq!(lines.next().unwrap(), "granted: demo://clock");
+    assert_eq!(lines.next().unwrap(), "demo://clock changed");
+    running.interrupt();
+    assert_eq!(running.wait().status, 130);
 }

@@ -20,7 +20,7 @@ async fn asks(peer: &mut Peer, tool: &str) -> Value {
     question
 }
 
-// req: elicitation:form:basic, elicitation:form:mode-omitted-default, elicitation:form:action:accept
+// req: mcpserver:context:elicit, elicitation:form:basic, elicitation:form:mode-omitted-default, elicitation:form:action:accept
 #[tokio::test]
 async fn a_question_is_a_request_in_the_words_of_the_revision() {
     for (version, mode) in [("2025-11-25", json!("form")), ("2025-06-18", json!(null))] {
@@ -270,4 +270,21 @@ async fn a_page_that_is_no_url_is_the_server_s_fault() {
     let mut peer = Peer::legacy(&server, able(), "2025-11-25").await;
     let failed = peer.legacy_call("prompts/get", json!({"name": "nowhere"})).await;
     assert_eq!((code(&failed), message(&failed)), (-32603, "internal error"));
+}
+
+// req: roots:list-changed
+#[tokio::test]
+async fn roots_that_have_changed_are_seen_by_whoever_asks_next() {
+    let server = Server::new("s", "1").tool(tool("roots", async |ctx: Ctx| {
+        let roots = ctx.ask("roots", roots()).await?;
+        Ok::<_, ToolError>(roots.iter().map(|root| root.uri.as_str()).collect::<String>())
+    }));
+    let mut peer = Peer::legacy(&server, able(), "2025-11-25").await;
+    for uri in ["file:///before", "file:///after"] {
+        let question = asks(&mut peer, "roots").await;
+        peer.answer(&question, json!({"roots": [{"uri": uri}]})).await;
+        assert_eq!(text(&peer.read().await), uri);
+        let changed = "notifications/roots/list_changed";
+        peer.say(json!({"jsonrpc": "2.0", "method": changed})).await;
+    }
 }

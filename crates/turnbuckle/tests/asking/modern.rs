@@ -1,14 +1,14 @@
 //! The modern era: a handler that waits for answers is a result that asks for them.
 
 use serde_json::json;
-use turnbuckle::{Ask, Asked, Elicit, Invocation, Server, elicit, tool};
+use turnbuckle::{Ask, Asked, Ctx, Elicit, Invocation, Server, ToolError, elicit, tool};
 
 use crate::{
     peer::{Peer, able, accept, asked, code, message, params_of, text},
     tools::{Effects, server, server_with},
 };
 
-// req: typescript:mrtr:tools-call:write-once-roundtrip, elicitation:mrtr:form:basic, elicitation:form:basic
+// req: typescript:mrtr:tools-call:write-once-roundtrip, elicitation:mrtr:form:basic, elicitation:form:basic, mcpserver:context:elicit
 #[tokio::test]
 async fn a_question_goes_out_as_a_result_and_the_retry_completes() {
     let mut peer = Peer::modern(&server(), able());
@@ -303,4 +303,33 @@ async fn nothing_else_ever_asks() {
         let listed = peer.call(method, params).await;
         assert_eq!(listed["result"]["resultType"], "complete", "{method}");
     }
+}
+
+/// One field of each kind that a form can have.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Profile {
+    name: String,
+    age: u8,
+    score: f64,
+    is_member: bool,
+}
+
+// req: elicitation:mrtr:form:schema:primitives
+#[tokio::test]
+async fn a_form_has_fields_of_every_kind() {
+    let server = Server::new("s", "1").tool(tool("profile", async |ctx: Ctx| {
+        let Profile { name, age, score, is_member } = ctx.ask("p", elicit("Fill it in.")).await?;
+        Ok::<_, ToolError>(format!("{name} {age} {score} {is_member}"))
+    }));
+    let mut peer = Peer::modern(&server, able());
+    let first = peer.tool("profile", json!({})).await;
+    let fields = &params_of(&first, "p")["requestedSchema"]["properties"];
+    for (field, kind) in
+        [("name", "string"), ("age", "integer"), ("score", "number"), ("is_member", "boolean")]
+    {
+        assert_eq!(fields[field]["type"], kind, "{fields}");
+    }
+    let filled = json!({"name": "Ada", "age": 36, "score": 9.5, "is_member": true});
+    let done = peer.retry("profile", &first, json!({"p": accept(filled)})).await;
+    assert_eq!(text(&done), "Ada 36 9.5 true");
 }

@@ -121,9 +121,8 @@ async fn resource(client: Client) -> Outcome {
     if client.server_capabilities().is_some_and(|server| server.resources.is_none()) {
         return Err(Failure::Absent("the server declares no resources".to_owned()));
     }
-    let result = client.request("resources/read", json!({ "uri": "note://one" })).await?;
-    let text = result.decode::<Value>().unwrap_or_default()["contents"][0]["text"].take();
-    ensure(text == "the first note", || format!("got {result}"))
+    let result = client.read_resource("note://one").await?;
+    ensure(result.to_text() == "the first note", || format!("got {result:?}"))
 }
 
 fn succeeded(result: &CallToolResult) -> bool {

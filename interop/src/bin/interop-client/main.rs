@@ -9,9 +9,9 @@ use std::{process::Command, process::ExitCode, time::Duration};
 use serde_json::json;
 use tokio::time::timeout;
 use turnbuckle::{
-    Client, ClientBuilder, Revision, RpcError,
+    Client, ClientBuilder, Revision,
     transport::child::Ending,
-    types::{ClientCapabilities, ElicitationCapability, Raw},
+    types::{ElicitAction, ElicitResult},
 };
 
 use checks::Failure;
@@ -117,21 +117,11 @@ impl Options {
 
 /// A client whose user is called Ada and answers every question with that.
 fn builder() -> ClientBuilder {
-    let mut elicitation = ElicitationCapability::new();
-    elicitation.form = Some(Raw::empty_object());
-    let mut capabilities = ClientCapabilities::new();
-    capabilities.elicitation = Some(elicitation);
-    Client::builder()
-        .info("interop-client", env!("CARGO_PKG_VERSION"))
-        .capabilities(capabilities)
-        .on_request(|question| async move {
-            match &*question.method {
-                "elicitation/create" => {
-                    Ok(json!({ "action": "accept", "content": { "name": "Ada" } }).into())
-                }
-                other => Err(RpcError::method_not_found(other)),
-            }
-        })
+    Client::builder().info("interop-client", env!("CARGO_PKG_VERSION")).on_elicitation(async |_| {
+        let mut answer = ElicitResult::new(ElicitAction::Accept);
+        answer.content = Some(json!({ "name": "Ada" }).into());
+        Ok(answer)
+    })
 }
 
 #[cfg(test)]

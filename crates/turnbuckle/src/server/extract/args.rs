@@ -8,7 +8,7 @@ use super::{Arguments, Description, FromCall, Invocation, absent};
 use crate::server::{
     reply::Failure,
     schema::{decode_arguments, input_schema_of},
-    uri::{as_object, from_text},
+    uri,
 };
 
 /// The caller's arguments, decoded and checked before the handler runs: those of a tool, those of
@@ -29,7 +29,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
     async fn from_call(call: &Invocation) -> Result<Self, Failure> {
         let decoded = match &call.arguments {
             Arguments::Json(text) => decode_arguments(text.as_str(), call.checks.as_deref()),
-            Arguments::Text(values) => from_text(values),
+            Arguments::Text(values) => uri::from_text(values),
         };
         decoded.map(Args).map_err(Failure::arguments)
     }
@@ -48,7 +48,7 @@ impl FromCall for RawArgs {
     async fn from_call(call: &Invocation) -> Result<Self, Failure> {
         Ok(RawArgs(match &call.arguments {
             Arguments::Json(text) => text.clone(),
-            Arguments::Text(values) => as_object(values),
+            Arguments::Text(values) => uri::as_object(values),
         }))
     }
 }

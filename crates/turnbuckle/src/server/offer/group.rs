@@ -126,7 +126,8 @@ impl Group {
 
     /// Everything in it, told what is true of all.
     fn told(mut self) -> Group {
-        let (layers, visible) = (std::mem::take(&mut self.layers), std::mem::take(&mut self.visible));
+        let (layers, visible) =
+            (std::mem::take(&mut self.layers), std::mem::take(&mut self.visible));
         self.tools.iter_mut().for_each(|tool| tool.offer.join(&layers, &visible));
         self.prompts.iter_mut().for_each(|prompt| prompt.offer.join(&layers, &visible));
         self.resources.iter_mut().for_each(|resource| resource.offer.join(&layers, &visible));
