@@ -64,7 +64,8 @@ pub async fn act(client: &Client, scenario: &str) -> Result<(), Box<dyn Error>> 
             // What has nothing to do with the others runs between their rounds.
             let (echo, unrelated) =
                 tokio::join!(call("test_mrtr_echo_state"), call("test_mrtr_unrelated"));
-            (echo?, unrelated?);
+            echo?;
+            unrelated?;
             call("test_mrtr_no_state").await?;
             call("test_mrtr_no_result_type").await?;
         }

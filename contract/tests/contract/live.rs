@@ -79,7 +79,7 @@ pub(crate) async fn refused(client: &Client, method: &str, params: Value) -> Rpc
 /// What a client hears of, in either era.
 pub(crate) enum Heard {
     Legacy(mpsc::Receiver<String>),
-    Modern(Listening),
+    Modern(Box<Listening>),
 }
 
 impl Heard {
@@ -109,7 +109,7 @@ impl Heard {
             _ => {
                 let watch = Watch::new().tools().prompts().resources();
                 let watch = uris.into_iter().fold(watch, Watch::resource);
-                Heard::Modern(client.listen(watch).await.unwrap())
+                Heard::Modern(Box::new(client.listen(watch).await.unwrap()))
             }
         };
         (client, heard)

@@ -89,6 +89,17 @@ pub(super) struct Connection {
     pub(super) head: Option<Head>,
 }
 
+impl Connection {
+    /// One that was given these values, and did not begin with a request over HTTP.
+    pub(super) fn given(values: States) -> Connection {
+        Connection {
+            values,
+            #[cfg(feature = "http")]
+            head: None,
+        }
+    }
+}
+
 /// What the handler has said so far.
 #[derive(Default)]
 pub(super) struct Said {

@@ -352,6 +352,7 @@ impl Server {
     }
 
     /// What serves one connection.
+    #[cfg(feature = "client")]
     pub(crate) fn connection(&self) -> Result<Arc<dyn Serve>> {
         self.connection_with(Connection::default())
     }

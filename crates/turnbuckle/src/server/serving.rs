@@ -83,7 +83,7 @@ impl Serving {
     }
 
     async fn run(self) -> Result<()> {
-        let connection = Connection { values: self.values, ..Connection::default() };
+        let connection = Connection::given(self.values);
         let serve = self.server.connection_with(connection)?;
         let Wire { transport, reader } = (self.start)(serve)?;
         let mut reader = EndOnDrop(reader);

@@ -74,7 +74,7 @@ impl Concurrency {
     }
 
     /// How many shares there are just now.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "http", feature = "client"))]
     pub(super) fn shares(&self) -> usize {
         self.gates().len()
     }

@@ -4,11 +4,7 @@ use serde_json::Value;
 use turnbuckle_types::CacheScope;
 
 use super::*;
-use crate::{
-    Server, prompt,
-    server::offer::{Template, Tool},
-    tool,
-};
+use crate::{Server, prompt, server::offer::Tool, tool};
 
 fn server(count: usize) -> Server {
     let tools = (0..count).map(|number| tool(format!("tool{number:04}"), async || ()));
@@ -181,6 +177,6 @@ mod per_caller {
         assert_eq!((&resources["ttlMs"], &resources["cacheScope"]), (&0.into(), &"private".into()));
         assert_eq!(runs.load(Ordering::Relaxed), 2);
         // What no rule and no lister concerns is answered at once as before.
-        at_once::<Template>(&app, asked());
+        at_once::<crate::server::offer::Template>(&app, asked());
     }
 }

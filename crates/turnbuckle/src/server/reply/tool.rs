@@ -170,7 +170,7 @@ fn joined(parts: Vec<ContentBlock>) -> Vec<ContentBlock> {
 fn is_plain(text: &TextContent) -> bool {
     text.annotations.is_none() && text.meta.is_empty()
 }
-#[cfg(test)]
+#[cfg(all(test, feature = "http", feature = "client"))]
 mod tests {
     use std::error::Error as StdError;
 
