@@ -66,12 +66,18 @@ async fn every_list_is_read_page_by_page(era: Era) {
 async fn a_list_that_does_not_end_is_left_by_name(era: Era) {
     let (mut peer, client) = client(era).await;
     let ours = client.clone();
-    let listing = tokio::spawn(async move { ours.prompts().all().await });
+    let listing = tokio::spawn(async move {
+        let mut prompts = ours.prompts();
+        let first = prompts.next().await.unwrap();
+        let error = prompts.next().await.unwrap().unwrap_err();
+        (first.unwrap().name, error, prompts.next().await.is_none())
+    });
     for cursor in [Value::Null, json!("x")] {
-        let result = json!({"prompts": [], "nextCursor": "x"});
+        let result = json!({"prompts": [entry("a")], "nextCursor": "x"});
         page(&mut peer, "prompts/list", cursor, result).await;
     }
-    let error = listing.await.unwrap().unwrap_err();
+    let (first, error, is_over) = listing.await.unwrap();
+    assert_eq!((&*first, is_over), ("a", true), "nothing comes after an error");
     assert_eq!(error.kind(), ErrorKind::Protocol);
     assert!(error.to_string().contains("prompts"), "{error}");
     let listing = tokio::spawn(async move { client.resources().max_pages(1).all().await });

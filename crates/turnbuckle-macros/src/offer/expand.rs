@@ -4,13 +4,15 @@
 //! struct add;                                          // the value
 //! const _: () = {
 //!     async fn add(a: i64, ctx: Ctx) -> i64 { … }      // the function, untouched
-//!     struct __Arguments<T> { a: T }                   // decoded from a call
-//!     fn __call(a: i64, ctx: Ctx) -> impl Future<…>    // a `Send` future
-//!     impl Deref for add { type Target = fn(i64, Ctx) -> Pin<Box<…>>; … }
-//!     fn __register<T, C, R, F>(function: impl Fn(T, C) -> F) -> Tool {
-//!         tool("add", |Args(__Arguments { a }), ctx| function(a, ctx))
-//!     }
-//!     impl IntoTool for add { … __register::<i64, Ctx, i64, _>(__call).description("…") … }
+//!     const _: () = {
+//!         struct __Arguments<T> { a: T }                   // decoded from a call
+//!         fn __call(a: i64, ctx: Ctx) -> impl Future<…>    // a `Send` future
+//!         impl Deref for add { type Target = fn(i64, Ctx) -> Pin<Box<…>>; … }
+//!         fn __register<T, C, R, F>(function: impl Fn(T, C) -> F) -> Tool {
+//!             tool("add", |Args(__Arguments { a }), ctx| function(a, ctx))
+//!         }
+//!         impl IntoTool for add { … __register::<i64, Ctx, i64, _>(__call).description("…") … }
+//!     };
 //! };
 //! ```
 //!
@@ -33,8 +35,9 @@ use super::{
 pub(crate) fn expand(offer: &Offer, mut inner: ItemFn) -> TokenStream {
     inner.attrs.retain(|attribute| !belongs_to_value(attribute));
     let visibility = std::mem::replace(&mut inner.vis, Visibility::Inherited);
-    let Function { ident, conditions, documentation, .. } = &offer.function;
-    let attributes: Vec<Attribute> = conditions.iter().chain(documentation).cloned().collect();
+    let Function { ident, conditions, documentation, lints, .. } = &offer.function;
+    let attributes: Vec<Attribute> =
+        conditions.iter().chain(documentation).chain(lints).cloned().collect();
     let value = value(&visibility, ident, &attributes);
     let parts = Parts::of(offer, None);
     let items = parts.items();
@@ -43,12 +46,16 @@ pub(crate) fn expand(offer: &Offer, mut inner: ItemFn) -> TokenStream {
     quote! {
         #value
         #(#conditions)*
-        #[allow(deprecated, clippy::too_many_arguments)]
+        #[allow(clippy::too_many_arguments)]
         const _: () = {
             #inner
-            #items
-            #deref
-            #implementation
+            // What the function itself uses is for its author to know.
+            #[allow(deprecated)]
+            const _: () = {
+                #items
+                #deref
+                #implementation
+            };
         };
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Function {
     pub(crate) conditions: Vec<Attribute>,
     /// Doc comments and what else a reader of the value should see.
     pub(crate) documentation: Vec<Attribute>,
+    /// What the compiler has to say of the value, or not.
+    pub(crate) lints: Vec<Attribute>,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) reply: Type,
 }
@@ -124,6 +126,7 @@ impl Function {
             },
             conditions: of(&CONDITIONS),
             documentation: of(&DOCUMENTATION),
+            lints: attributes.iter().filter(|attribute| is_lint(attribute)).cloned().collect(),
             arguments,
             reply,
         })
@@ -143,7 +146,25 @@ const DOCUMENTATION: [&str; 2] = ["doc", "deprecated"];
 
 /// Whether an attribute stands on the value rather than on the function within.
 pub(crate) fn belongs_to_value(attribute: &Attribute) -> bool {
-    is(attribute, &CONDITIONS) || is(attribute, &DOCUMENTATION)
+    let is_expected = is(attribute, &["expect"]) && is_lint(attribute);
+    is(attribute, &CONDITIONS) || is(attribute, &DOCUMENTATION) || is_expected
+}
+
+/// Whether an attribute says what the compiler has to say of the value: whatever is allowed, and
+/// the expectation that nobody uses it, which the function within can't meet.
+fn is_lint(attribute: &Attribute) -> bool {
+    let mut is_unused = false;
+    if is(attribute, &["expect"]) {
+        // What else there is, the compiler reads.
+        let _ = attribute.parse_nested_meta(|meta| {
+            is_unused |= meta.path.is_ident("dead_code") || meta.path.is_ident("unused");
+            if meta.input.peek(syn::Token![=]) {
+                meta.value()?.parse::<Expr>()?;
+            }
+            Ok(())
+        });
+    }
+    is_unused || is(attribute, &["allow"])
 }
 
 fn is(attribute: &Attribute, names: &[&str]) -> bool {

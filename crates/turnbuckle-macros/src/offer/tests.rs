@@ -214,7 +214,7 @@ fn plain_arguments_become_the_fields_of_a_struct() {
     );
     for part in [
         "#[doc=r\"Add.\"]#[deprecated]",
-        "pub(crate)structadd;#[cfg(unix)]#[allow(deprecated",
+        "pub(crate)structadd;#[cfg(unix)]#[allow(clippy",
         // The function keeps what is not for the macro, and nothing else.
         "const_:()={#[tracing::instrument]asyncfnadd(#[allow(unused)]muta:i64,ctx:turnbuckle::Ctx,r#type:Option<i64>,)->i64{a}",
         "struct__Arguments<__T2>{#[doc=\"Thefirst.\"]#[schemars(range(min=1))]a:i64,r#type:__T2}",
@@ -226,6 +226,25 @@ fn plain_arguments_become_the_fields_of_a_struct() {
         assert!(code.contains(part), "no {part} in {code}");
     }
     assert!(!code.contains("ToolAnnotations"), "{code}");
+}
+
+#[test]
+fn what_is_allowed_is_allowed_of_the_value_and_an_unused_one_may_be_expected() {
+    let code = expanded(
+        quote!(),
+        quote! {
+            #[allow(dead_code)]
+            #[expect(unused, reason = "not yet")]
+            #[expect(clippy::unused_async)]
+            async fn add() {}
+        },
+    );
+    for part in [
+        "#[allow(dead_code)]#[expect(unused,reason=\"notyet\")]#[allow(non_camel_case_types)]",
+        "const_:()={#[allow(dead_code)]#[expect(clippy::unused_async)]asyncfnadd(){}#[allow(deprecated)]const_:()={",
+    ] {
+        assert!(code.contains(part), "no {part} in {code}");
+    }
 }
 
 #[test]

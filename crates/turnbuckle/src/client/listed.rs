@@ -125,7 +125,6 @@ impl<T> Listed<T> {
     }
 
     fn turn(&mut self, (page, next): Page<T>, before: Option<&str>) -> Result<()> {
-        self.page = page.into();
         self.state = match next {
             // A server that hands out the cursor it was given would be asked for ever.
             Some(cursor) if before == Some(cursor.as_str()) => {
@@ -137,6 +136,7 @@ impl<T> Listed<T> {
             Some(cursor) => State::Next(Some(cursor)),
             None => State::Ended,
         };
+        self.page = page.into();
         Ok(())
     }
 }

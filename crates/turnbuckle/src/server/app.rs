@@ -89,17 +89,20 @@ impl App {
 
     /// What is advertised, and so what a client may listen to.
     pub(super) fn capabilities(&self) -> &ServerCapabilities {
-        let advertise = || {
-            let nature = self.nature();
-            Advertised { capabilities: capabilities(&self.catalogue(), nature), nature }
-        };
-        &self.advertised.get_or_init(advertise).capabilities
+        &self.advertise(Nature::Fixed).capabilities
+    }
+
+    /// What is advertised; if nothing is yet, then what follows from this.
+    fn advertise(&self, nature: Nature) -> &Advertised {
+        self.advertised.get_or_init(|| Advertised {
+            capabilities: capabilities(&self.catalogue(), nature),
+            nature,
+        })
     }
 
     /// From now on what is offered may change.
     pub(super) fn open_registry(&self) -> Result<(), Error> {
-        self.live.will_change();
-        if self.advertised.get().is_some_and(|told| told.nature == Nature::Fixed) {
+        if self.advertise(Nature::Changing).nature == Nature::Fixed {
             return Err(Error::refused(
                 "the server serves already, and has told clients what it offers: take its \
                  registry before",
@@ -110,7 +113,7 @@ impl App {
 
     /// Whether lists and discovery stay what they are.
     pub(super) fn nature(&self) -> Nature {
-        if self.live.may_change() { Nature::Changing } else { Nature::Fixed }
+        self.advertised.get().map_or(Nature::Fixed, |told| told.nature)
     }
 
     /// Whether it takes a rule to tell who may know of what a URI leads to.

@@ -89,7 +89,7 @@ impl Caching {
         self.hint(None, nature, Audience::Everyone)
     }
 
-    /// Says what the handler of a resource did not say itself.
+    /// Says what the handler of a resource did not say itself, and unsays what it can't know.
     pub(super) fn complete(
         &self,
         result: &mut ReadResourceResult,
@@ -99,6 +99,9 @@ impl Caching {
         let hint = self.hint(own, Nature::Made, audience);
         result.ttl_ms.get_or_insert(hint.ttl_ms);
         result.cache_scope.get_or_insert(hint.scope);
+        if audience == Audience::Caller {
+            result.cache_scope = Some(CacheScope::Private);
+        }
     }
 
     fn hint(&self, own: Option<Cache>, nature: Nature, audience: Audience) -> Hint {
@@ -186,6 +189,10 @@ mod tests {
         let own = Cache::new(Duration::ZERO).private();
         caching.complete(&mut result, Some(own), Audience::Everyone);
         assert_eq!((result.ttl_ms, result.cache_scope), (Some(7), Some(CacheScope::Private)));
+        let mut result = ReadResourceResult::new([]);
+        result.cache_scope = Some(CacheScope::Public);
+        caching.complete(&mut result, None, Audience::Caller);
+        assert_eq!(result.cache_scope, Some(CacheScope::Private), "but not over what is hidden");
         let mut result = ReadResourceResult::new([]);
         result.cache_scope = Some(CacheScope::Private);
         caching.complete(&mut result, None, Audience::Everyone);

@@ -10,10 +10,11 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 use turnbuckle_types::{BlobResourceContents, Resource, ResourceContents, TextResourceContents};
 
 use super::{
-    Args, NotFound, Server, Template, ToolError, blocking_template,
+    Args, Ctx, NotFound, Server, Template, ToolError, blocking_template,
     uri::{
         SafePath,
         directory::{Contents, Extent, File, LONGEST_FILE, list, read},
@@ -47,26 +48,59 @@ struct Wanted {
 }
 
 fn directory(base: &str, path: &Path) -> Template {
-    let base: Arc<str> = base.trim_end_matches('/').into();
+    let prefix = prefix(base);
+    let base: Arc<str> = prefix.as_str().into();
     // Also if the program goes elsewhere later.
     let root: Arc<Path> = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path)).into();
     let (listed, below) = (root.clone(), base.clone());
-    let list = move || {
-        let (root, base) = (listed.clone(), below.clone());
-        async move { tokio::task::spawn_blocking(move || files(&root, &base)).await? }
+    let walks = Arc::new(Semaphore::new(1));
+    let list = move |ctx: Ctx| {
+        let (root, base, walks) = (listed.clone(), below.clone(), walks.clone());
+        walked(ctx, walks, move || files(&root, &base))
     };
     let is_there = root.is_dir();
     let read = move |Args(Wanted { path }): Args<Wanted>| contents(&root, path);
-    let mut template = blocking_template(format!("{base}/{{+path}}"), read).list(list);
+    let mut template = blocking_template(format!("{prefix}{{+path}}"), read).list_to_the_end(list);
     if !is_there {
         let problem = format!("`{}` is not a directory", path.display());
         template.offer.problems.push(problem);
     }
-    let name = base.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&base);
-    template.name(name)
+    let name = prefix.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&prefix);
+    template.name(name.trim_end_matches(':'))
+}
+
+/// What the URIs of all files begin with: the base, with one `/` at its end. Those of `://` and
+/// `:///` mean something, and are no more than that.
+fn prefix(base: &str) -> String {
+    let root = base.find("://").map_or(0, |at| at + "://".len());
+    let (root, rest) = base.split_at(root);
+    let rest = match rest.strip_prefix('/') {
+        Some(rest) => format!("/{}", rest.trim_matches('/')),
+        None => rest.trim_end_matches('/').to_owned(),
+    };
+    let prefix = format!("{root}{rest}");
+    if prefix.ends_with('/') { prefix } else { prefix + "/" }
 }
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a walk finds. However many ask, and however many of them give up: one walks at a time.
+async fn walked(
+    ctx: Ctx,
+    walks: Arc<Semaphore>,
+    walk: impl FnOnce() -> Result<Vec<Resource>, AnyError> + Send + 'static,
+) -> Result<Vec<Resource>, AnyError> {
+    let turn = tokio::select! {
+        biased;
+        () = ctx.cancelled() => return Ok(Vec::new()),
+        turn = walks.acquire_owned() => turn?,
+    };
+    tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        walk()
+    })
+    .await?
+}
 
 /// Every file, as a resource.
 fn files(root: &Path, base: &str) -> Result<Vec<Resource>, AnyError> {
@@ -76,7 +110,7 @@ fn files(root: &Path, base: &str) -> Result<Vec<Resource>, AnyError> {
     }
     let resource = |file: File| {
         let name = file.path.segments().last().unwrap_or_default();
-        let mut resource = Resource::new(format!("{base}/{}", escaped(file.path.as_str())), name);
+        let mut resource = Resource::new(format!("{base}{}", escaped(file.path.as_str())), name);
         resource.mime_type = file.mime_type.map(str::to_owned);
         resource.size = Some(file.size);
         resource
@@ -124,4 +158,82 @@ fn escaped(path: &str) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_ends_with_one_slash_and_keeps_those_that_mean_something() {
+        for (base, expected) in [
+            ("file:///docs", "file:///docs/"),
+            ("file:///docs//", "file:///docs/"),
+            ("file:///", "file:///"),
+            ("file:////", "file:///"),
+            ("docs://", "docs://"),
+            ("docs://team", "docs://team/"),
+            ("docs://team/", "docs://team/"),
+            ("urn:docs", "urn:docs/"),
+        ] {
+            assert_eq!(prefix(base), expected, "{base}");
+            let template = directory(base, Path::new("."));
+            assert_eq!(template.uri_template(), format!("{expected}{{+path}}"));
+            assert!(template.offer.problems.is_empty(), "{:?}", template.offer.problems);
+        }
+        assert_eq!(directory("file:///", Path::new(".")).spec.name, "file");
+    }
+
+    #[cfg(all(feature = "http", feature = "client"))]
+    #[tokio::test]
+    async fn walks_that_nobody_waits_for_are_counted_and_others_wait_for_them() {
+        use std::sync::{
+            Mutex,
+            atomic::{AtomicUsize, Ordering},
+            mpsc,
+        };
+
+        use crate::{
+            dispatch::duplex::Permit,
+            server::{Arguments, calls::Visit, run::run_part},
+        };
+
+        let (started, mut starts) = tokio::sync::mpsc::channel(8);
+        let (go_on, gate) = mpsc::channel::<()>();
+        let (gate, walks) = (Arc::new(Mutex::new(gate)), Arc::new(Semaphore::new(1)));
+        let family = crate::template("x://{id}", async || "").list_to_the_end(move |ctx: Ctx| {
+            let (started, gate) = (started.clone(), gate.clone());
+            walked(ctx, walks.clone(), move || {
+                started.blocking_send(())?;
+                gate.lock().unwrap().recv()?;
+                Ok(vec![Resource::new("x://1", "1")])
+            })
+        });
+        let app = Server::new("s", "1").app().unwrap();
+        let in_flight: Arc<AtomicUsize> = Arc::default();
+        let lister = family.list.unwrap();
+        let list = || {
+            let permit = Permit::take(&in_flight, 9).unwrap();
+            let (ctx, params) = (Ctx::unheard(), Default::default());
+            let visit = Visit { app: app.clone(), ctx: ctx.clone(), params, permit };
+            let (lister, call) = (lister.clone(), visit.call(Arguments::Text(Vec::new())));
+            (ctx, tokio::spawn(async move { run_part(&lister, call, visit.permit).await }))
+        };
+        let (_, given_up) = list();
+        starts.recv().await.unwrap();
+        given_up.abort();
+        assert!(given_up.await.unwrap_err().is_cancelled());
+        let (cancelled, waiting) = list();
+        tokio::task::yield_now().await;
+        cancelled.fire();
+        assert!(waiting.await.unwrap().unwrap().is_empty(), "it never walked");
+        let (_, waiting) = list();
+        tokio::task::yield_now().await;
+        assert!(starts.try_recv().is_err(), "one walk at a time");
+        assert_eq!(in_flight.load(Ordering::Relaxed), 2);
+        go_on.send(()).unwrap();
+        starts.recv().await.unwrap();
+        go_on.send(()).unwrap();
+        assert_eq!(waiting.await.unwrap().unwrap().len(), 1);
+    }
 }

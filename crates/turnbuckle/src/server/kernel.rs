@@ -234,21 +234,17 @@ impl Kernel {
         let Subscribe { uri, .. } = decode(arrived.params())?;
         let (revision, subscriptions) = (arrived.revision(), self.subscriptions.clone());
         let found = self.app.catalogue().find(&uri).ok_or_else(|| not_found(&uri, revision))?;
-        let done = move || Ok(Raw::at(&EmptyResult::new(), revision));
-        if !self.app.has_rules_for(&found) {
+        let done = move |()| Raw::at(&EmptyResult::new(), revision);
+        if !calls::is_guarded(&self.app, &found) {
             subscriptions.add(&self.app, uri)?;
             self.tell_changes();
-            return Ok(Reply::Now(done()));
+            return Ok(Reply::Now(Ok(done(()))));
         }
         self.tell_changes();
         let visit = self.visit(arrived)?;
-        Ok(Reply::Later(Box::pin(async move {
-            if !visit.app.shows(&found, &visit.ctx) {
-                return Err(not_found(&uri, revision));
-            }
-            subscriptions.add(&visit.app, uri)?;
-            done()
-        })))
+        Ok(calls::reach_found(visit, Method::Subscribe, (found, uri), move |visit, (_, uri)| {
+            Reply::Now(subscriptions.add(&visit.app, uri).map(done))
+        }))
     }
 
     /// A request as those see it who answer it.

@@ -88,7 +88,7 @@ use crate::{
 };
 use app::App;
 use around::Around;
-use cache::Caching;
+use cache::{Caching, Nature};
 use context::Connection;
 use extract::States;
 use kernel::Kernel;
@@ -173,7 +173,11 @@ impl Server {
     #[must_use]
     #[track_caller]
     pub fn tools<T: IntoTool>(mut self, tools: impl IntoIterator<Item = T>) -> Server {
-        let offers = tools.into_iter().fold(std::mem::take(&mut self.offers), Group::tool);
+        let mut offers = std::mem::take(&mut self.offers);
+        // Not a fold: that would be the place where each was registered.
+        for tool in tools {
+            offers = offers.tool(tool);
+        }
         self.changed(|server| server.offers = offers)
     }
 
@@ -241,6 +245,7 @@ impl Server {
     /// How requests that wait for answers of the client are treated: how often they may ask, how
     /// long the answers may take, whether they can be used once.
     #[must_use]
+    #[track_caller]
     pub fn asking(self, asking: Asking) -> Server {
         self.changed(|server| server.asking = asking)
     }
@@ -248,6 +253,7 @@ impl Server {
     /// The keys that seal what clients keep for this server. They are random unless given: then
     /// another replica, or this one after a restart, refuses what clients kept.
     #[must_use]
+    #[track_caller]
     pub fn keys(self, keys: KeyRing) -> Server {
         self.changed(|server| server.keys = keys)
     }
@@ -264,6 +270,7 @@ impl Server {
     /// first that is given sees a request first. It sees every request of either era, on every
     /// wire, except `initialize` and `ping`.
     #[must_use]
+    #[track_caller]
     pub fn layer<L>(self, layer: L) -> Server
     where
         L: tower_layer::Layer<layer::Next>,
@@ -283,6 +290,7 @@ impl Server {
     /// service takes a [`layer::Question`] and gives the answer's JSON. The first that is given
     /// sees a question first; a question that it does not pass on is not asked.
     #[must_use]
+    #[track_caller]
     pub fn ask_layer<L>(self, layer: L) -> Server
     where
         L: tower_layer::Layer<layer::NextQuestion>,
@@ -301,6 +309,7 @@ impl Server {
     /// Tells someone of every request that starts and ends, so that they can be counted. The
     /// last that is given is told.
     #[must_use]
+    #[track_caller]
     pub fn observe(self, metrics: impl Metrics) -> Server {
         self.changed(|server| server.around.metrics = Some(Arc::new(metrics)))
     }
@@ -334,7 +343,7 @@ impl Server {
 
     #[track_caller]
     fn changed(mut self, change: impl FnOnce(&mut Server)) -> Server {
-        if self.app.get().is_some_and(|app| app.live.may_change()) {
+        if self.app.get().is_some_and(|app| app.nature() == Nature::Changing) {
             self.late.get_or_insert(Location::caller());
         }
         change(&mut self);

@@ -16,10 +16,22 @@ pub(super) async fn run<R: Send + 'static>(
     call: Invocation,
     permit: Permit,
 ) -> Result<R, Failure> {
+    let armed = FireOnDrop::new(&call.ctx);
+    let replied = run_part(offer, call, permit).await;
+    armed.disarm();
+    replied
+}
+
+/// Runs a handler that is a part of what its request asks for: whoever runs the whole tells when
+/// that is given up.
+pub(super) async fn run_part<R: Send + 'static>(
+    offer: &Offer<R>,
+    call: Invocation,
+    permit: Permit,
+) -> Result<R, Failure> {
     let ctx = call.ctx.clone();
-    let armed = FireOnDrop::new(&ctx);
     let handler = offer.handler.clone().call(call);
-    let replied = match offer.on_cancel {
+    match offer.on_cancel {
         OnCancel::Drop => {
             let replied = handler.await;
             drop(permit);
@@ -28,9 +40,7 @@ pub(super) async fn run<R: Send + 'static>(
         OnCancel::Finish | OnCancel::Cooperate(_) => {
             apart(handler, ctx, offer.on_cancel, permit).await
         }
-    };
-    armed.disarm();
-    replied
+    }
 }
 
 /// Runs a handler that may outlive its request as a task of its own. It counts as in

@@ -10,7 +10,7 @@ use super::{
     Faults, Transcript,
     link::{self, Tape},
 };
-use crate::{Client, ClientBuilder, Result, Server};
+use crate::{Client, ClientBuilder, Error, Result, Server};
 
 /// A client of a server in the same process, over the real codec. It derefs to [`Client`].
 ///
@@ -58,8 +58,10 @@ impl TestClient {
     /// Dropping the future does not stop the closing.
     pub async fn close(self) -> Result<()> {
         self.client.close().await;
-        // The task that serves runs no handler, so it has nothing to panic of.
-        self.serving.await.unwrap_or(Ok(()))
+        // Handlers have no part in it if it panics.
+        self.serving.await.unwrap_or_else(|error| {
+            Err(Error::protocol(format!("serving the connection ended badly: {error}")))
+        })
     }
 }
 
@@ -148,5 +150,21 @@ impl fmt::Debug for TestClientBuilder {
             .field("client", &self.client)
             .field("faults", &self.faults)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool;
+
+    #[tokio::test]
+    async fn a_serving_task_that_panicked_is_told_of() {
+        let server = Server::new("demo", "1.0").tool(tool("hello", async || "Hello!"));
+        TestClient::new(&server).await.unwrap().close().await.unwrap();
+        let mut client = TestClient::new(&server).await.unwrap();
+        client.serving = tokio::spawn(async { panic!("it ends here") });
+        let error = client.close().await.unwrap_err();
+        assert!(error.to_string().contains("panic"), "{error}");
     }
 }

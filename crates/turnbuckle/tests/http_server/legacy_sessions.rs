@@ -1,8 +1,15 @@
 //! Sessions: how they are opened, who may use them, and how they end.
 
+use std::task::{Context, Poll};
+
 use http::Request;
 use serde_json::json;
-use turnbuckle::{KeyRing, Limits, MemoryEvents, MemorySessions, Serves};
+use tower_service::Service;
+use turnbuckle::{
+    KeyRing, Limits, MemoryEvents, MemorySessions, RpcError, Serves,
+    layer::{self, Next},
+    resource,
+};
 
 use crate::{
     legacy_support::{
@@ -259,6 +266,62 @@ async fn replicas_that_share_keys_and_stores_serve_each_others_sessions() {
     assert_eq!(session.at(&alone).post(&ping(1)).await.status(), 404);
 }
 
+/// Lets requests pass after a while.
+#[derive(Clone)]
+struct Hesitates(Next);
+
+impl Service<layer::Request> for Hesitates {
+    type Response = layer::Response;
+    type Error = RpcError;
+    type Future = <Next as Service<layer::Request>>::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), RpcError>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: layer::Request) -> Self::Future {
+        let mut next = self.0.clone();
+        Box::pin(async move {
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+            next.call(request).await
+        })
+    }
+}
+
+#[tokio::test]
+async fn what_takes_its_time_to_change_a_session_is_kept_before_it_is_answered() {
+    let (server, _watch) = legacy_server();
+    let server = server
+        .resource(resource("test://one", async || "one"))
+        .layer(tower_layer::layer_fn(Hesitates));
+    let store = Kept::default();
+    let service = server.into_http().session_store(store.clone());
+    let level = |id| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "logging/setLevel",
+            "params": {"level": "error"}})
+    };
+    let about = |id, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"uri": "test://one"}});
+    let session = Session::open(&service, LATEST).await;
+    let answered = async |request| {
+        let events = Events::of(session.post(&request).await).rest().await;
+        assert!(events.last().unwrap().data["error"].is_null(), "{:?}", events.last());
+    };
+    answered(level(1)).await;
+    assert!(store.last().log_level.is_some());
+    answered(about(2, "resources/subscribe")).await;
+    assert_eq!(store.last().subscriptions.len(), 1);
+    answered(about(3, "resources/unsubscribe")).await;
+    assert_eq!(store.last().subscriptions.len(), 0);
+    // And in a batch.
+    let session = Session::open(&service, "2025-03-26").await;
+    let batch = json!([level(1), about(2, "resources/subscribe")]);
+    Events::of(session.post(&batch).await).rest().await;
+    let record = store.last();
+    assert!(record.log_level.is_some() && record.subscriptions.len() == 1, "{record:?}");
+}
+
 #[tokio::test]
 async fn sessions_in_use_are_bounded_and_others_cost_nothing() {
     let (server, mut watch) = legacy_server_with(Limits::default().sessions(2));
@@ -335,6 +398,44 @@ impl turnbuckle::SessionStore for Shared {
         until: std::time::SystemTime,
     ) -> turnbuckle::StoreFuture<'_, ()> {
         self.0.save(session, record, until)
+    }
+}
+
+/// Tells what was saved last.
+#[derive(Clone)]
+struct Kept {
+    sessions: std::sync::Arc<MemorySessions>,
+    last: std::sync::Arc<std::sync::Mutex<turnbuckle::SessionRecord>>,
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept { sessions: MemorySessions::new(10).into(), last: Default::default() }
+    }
+}
+
+impl Kept {
+    fn last(&self) -> turnbuckle::SessionRecord {
+        self.last.lock().unwrap().clone()
+    }
+}
+
+impl turnbuckle::SessionStore for Kept {
+    fn load(
+        &self,
+        session: turnbuckle::SessionId,
+    ) -> turnbuckle::StoreFuture<'_, Option<turnbuckle::SessionRecord>> {
+        self.sessions.load(session)
+    }
+
+    fn save(
+        &self,
+        session: turnbuckle::SessionId,
+        record: turnbuckle::SessionRecord,
+        until: std::time::SystemTime,
+    ) -> turnbuckle::StoreFuture<'_, ()> {
+        self.last.lock().unwrap().clone_from(&record);
+        self.sessions.save(session, record, until)
     }
 }
 

@@ -88,6 +88,25 @@ async fn prompts_resources_templates_and_completions_have_layers_too() {
         assert_eq!(ask("resources/read", read).await, ["resource: resources/read test://one"]);
         let read = json!({"uri": "test://7/x"});
         assert_eq!(ask("resources/read", read).await, ["template: resources/read test://7/x"]);
+        if revision == LEGACY {
+            for (uri, layer) in [("test://one", "resource"), ("test://7/x", "template")] {
+                let passed = ask("resources/subscribe", json!({"uri": uri})).await;
+                assert_eq!(passed, [format!("{layer}: resources/subscribe {uri}")]);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_subscribes_to_what_a_layer_refuses() {
+    let log = Log::default();
+    let one = resource("test://one", done).layer(Guard::refusing(-32_050, &log));
+    let server = Server::new("test", "1").resource(one);
+    for wire in [Wire::Memory, Wire::Direct, Wire::Http, Wire::Sse] {
+        let client = connect(&server, wire, LEGACY).await;
+        let refused = client.request("resources/subscribe", json!({"uri": "test://one"})).await;
+        assert_eq!(refused.unwrap_err().as_rpc().unwrap().code, -32_050, "{wire:?}");
+        assert_eq!(log.take(), ["resources/subscribe"]);
     }
 }
 

@@ -1,4 +1,5 @@
-//! Owns `resources/read`. Does not own the resources.
+//! Owns `resources/read`, and how any request reaches what a URI leads to. Does not own the
+//! resources.
 
 use turnbuckle_types::{Method, ReadResource, ReadResourceResult, ResourceContents, RpcError};
 
@@ -7,10 +8,12 @@ use crate::{
     dispatch::{Outcome, Reply},
     envelope::params::decode,
     server::{
+        app::App,
         ask::{self, Ended, Subject},
         cache::Audience,
         catalogue::Found,
         extract::{Arguments, Invocation},
+        layer::Stack,
         reply::not_found,
     },
 };
@@ -19,12 +22,28 @@ pub(in crate::server) fn read_resource(visit: Visit) -> Result<Reply, RpcError> 
     let ReadResource { uri, .. } = decode(&visit.params)?;
     let found = visit.app.catalogue().find(&uri);
     let found = found.ok_or_else(|| not_found(&uri, visit.ctx.revision()))?;
-    let (layers, variables) = match &found {
-        Found::Resource(resource) => (resource.offer.layers.clone(), Vec::new()),
-        Found::Template(template, variables) => {
-            (template.offer.layers.clone(), variables.clone().into_texts())
-        }
+    let variables = match &found {
+        Found::Resource(_) => Vec::new(),
+        Found::Template(_, variables) => variables.clone().into_texts(),
     };
+    let call = visit.call(Arguments::Text(variables));
+    Ok(reach_found(visit, Method::ReadResource, (found, uri), move |visit, (found, uri)| {
+        Reply::Later(Box::pin(read(visit, found, uri, call)))
+    }))
+}
+
+/// Whether anything stands between a request and what its URI leads to.
+pub(in crate::server) fn is_guarded(app: &App, found: &Found) -> bool {
+    app.has_rules_for(found) || !layers(found).is_empty()
+}
+
+/// Takes a request to what its URI leads to: past the rules, through the layers.
+pub(in crate::server) fn reach_found(
+    visit: Visit,
+    method: Method,
+    (found, uri): (Found, String),
+    answer: impl FnOnce(Visit, (Found, String)) -> Reply + Send + 'static,
+) -> Reply {
     let gate = if visit.app.has_rules_for(&found) {
         let (found, uri) = (found.clone(), uri.clone());
         Gate::Rule(move |visit: &Visit| {
@@ -34,11 +53,16 @@ pub(in crate::server) fn read_resource(visit: Visit) -> Result<Reply, RpcError> 
     } else {
         Gate::Open
     };
-    let name = uri.clone();
-    let target = move || Target { method: Method::ReadResource, name, layers };
-    let call = visit.call(Arguments::Text(variables));
-    let answer = move |visit| Reply::Later(Box::pin(read(visit, found, uri, call)));
-    Ok(reach(visit, gate, target, answer))
+    let (name, layers) = (uri.clone(), layers(&found).clone());
+    let target = move || Target { method, name, layers };
+    reach(visit, gate, target, move |visit| answer(visit, (found, uri)))
+}
+
+fn layers(found: &Found) -> &Stack {
+    match found {
+        Found::Resource(resource) => &resource.offer.layers,
+        Found::Template(template, _) => &template.offer.layers,
+    }
 }
 
 async fn read(visit: Visit, found: Found, uri: String, call: Invocation) -> Outcome {

@@ -14,7 +14,7 @@ use crate::envelope::annotations::Annotations;
 use crate::server::{
     extract::States,
     listing::listed,
-    offer::{Offer, Prompt, Resource, Template, Tool, Visible},
+    offer::{Completers, Offer, Prompt, Resource, Template, Tool, Visible},
     structured::Structured,
     visibility::OfferKind,
 };
@@ -26,6 +26,8 @@ pub(in crate::server) trait Item: Clone + Send + Sync + 'static {
     /// Who may know of it: those for whom all of these hold.
     fn rules(&self) -> &[Visible];
     fn place(&self) -> Option<&'static Location<'static>>;
+    /// Takes the place of another: what holds for that one because of its groups holds on.
+    fn succeed(&mut self, other: &Self);
     /// Itself, as a server has it. What is wrong with it is one sentence a problem.
     fn checked(self, states: &States, problems: &mut Vec<String>) -> Self;
     /// Why it can't stand beside another of a different name.
@@ -55,6 +57,10 @@ macro_rules! common {
 
         fn place(&self) -> Option<&'static Location<'static>> {
             self.offer.place
+        }
+
+        fn succeed(&mut self, other: &$kind) {
+            self.offer.succeed(&other.offer);
         }
 
         fn shelf(catalogue: &Catalogue) -> &Arc<Shelf<$kind>> {
@@ -102,9 +108,7 @@ impl Item for Prompt {
     fn checked(self, states: &States, problems: &mut Vec<String>) -> Prompt {
         let about = format!("prompt `{}`", Prompt::name(&self));
         sound(&about, &self.offer, states, problems);
-        for completer in self.completers.handlers() {
-            sound(&about, completer, states, problems);
-        }
+        complete(&about, &self.completers, states, problems);
         self
     }
 
@@ -140,9 +144,7 @@ impl Item for Template {
     fn checked(self, states: &States, problems: &mut Vec<String>) -> Template {
         let about = format!("template `{}`", self.uri_template());
         sound(&about, &self.offer, states, problems);
-        for completer in self.completers.handlers() {
-            sound(&about, completer, states, problems);
-        }
+        complete(&about, &self.completers, states, problems);
         if let Some(list) = &self.list {
             sound(&about, list, states, problems);
         }
@@ -181,6 +183,14 @@ fn sound<R>(about: &str, offer: &Offer<R>, states: &States, problems: &mut Vec<S
                 "{about} takes State<{state}>, which the server was not given: call .state(…)"
             ));
         }
+    }
+}
+
+/// What is wrong with what completes the arguments of an offer.
+fn complete(about: &str, completers: &Completers, states: &States, problems: &mut Vec<String>) {
+    problems.extend(completers.problems().map(|problem| format!("{about}: {problem}")));
+    for completer in completers.handlers() {
+        sound(about, completer, states, problems);
     }
 }
 

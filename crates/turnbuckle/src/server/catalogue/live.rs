@@ -1,12 +1,12 @@
 //! Owns the catalogue of a server that runs, and how one snapshot follows another.
 //! Does not own who may change it.
 
-use std::sync::{
-    Arc, Mutex, PoisonError, RwLock,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use super::{Catalogue, Item, Shelf, news::News};
+use super::{
+    Catalogue, Item, Shelf,
+    news::{Burst, News},
+};
 use crate::server::{changes::Changes, extract::States, visibility::OfferKind};
 
 /// What is offered now.
@@ -16,7 +16,6 @@ pub(in crate::server) struct Live {
     /// Held by whoever makes the next snapshot.
     writing: Mutex<()>,
     news: News,
-    registered: AtomicBool,
 }
 
 /// The snapshot that requests are answered from.
@@ -36,21 +35,11 @@ impl Live {
     ) -> Live {
         let now = Arc::new(Now(RwLock::new(Arc::new(catalogue))));
         let news = News::new(now.clone(), changes);
-        Live { now, states, writing: Mutex::new(()), news, registered: AtomicBool::new(false) }
+        Live { now, states, writing: Mutex::new(()), news }
     }
 
     pub(in crate::server) fn catalogue(&self) -> Arc<Catalogue> {
         self.now.catalogue()
-    }
-
-    /// Whether it may change.
-    pub(in crate::server) fn may_change(&self) -> bool {
-        self.registered.load(Ordering::Acquire)
-    }
-
-    /// From now on it may change.
-    pub(in crate::server) fn will_change(&self) {
-        self.registered.store(true, Ordering::Release);
     }
 
     /// Makes the next snapshot, in which one shelf is another. `None` from `edit` leaves everything
@@ -59,28 +48,36 @@ impl Live {
         &self,
         edit: impl FnOnce(Draft<'_, T>) -> Option<R>,
     ) -> Result<Option<R>, Vec<String>> {
+        // What is dropped may be an author's, who may come back here: nothing is while this is
+        // held, so that whatever could be the last of its kind was there before.
+        let (before, mut shelf, mut problems, edited, burst);
         let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = self.catalogue();
-        let mut next = Catalogue::clone(&before);
-        let mut shelf = Shelf::clone(T::shelf(&before));
-        let mut problems = Vec::new();
-        let draft = Draft { shelf: &mut shelf, states: &self.states, problems: &mut problems };
-        let edited = edit(draft);
-        if !problems.is_empty() {
-            return Err(problems);
+        before = self.catalogue();
+        shelf = Some(Shelf::clone(T::shelf(&before)));
+        problems = Vec::new();
+        edited = shelf
+            .as_mut()
+            .and_then(|shelf| edit(Draft { shelf, states: &self.states, problems: &mut problems }));
+        let is_sound = problems.is_empty() && edited.is_some();
+        burst = shelf.take_if(|_| is_sound).and_then(|shelf| self.publish(&before, shelf));
+        drop(writing);
+        if let Some(burst) = burst {
+            burst.begin();
         }
-        if edited.is_none() {
-            return Ok(None);
-        }
+        if problems.is_empty() { Ok(edited) } else { Err(problems) }
+    }
+
+    /// Makes a shelf part of what is offered. The caller holds `writing`: bursts are recorded in
+    /// the order of the changes, and each when it can be seen.
+    fn publish<T: Item>(&self, before: &Arc<Catalogue>, mut shelf: Shelf<T>) -> Option<Burst> {
+        let mut next = Catalogue::clone(before);
         shelf.settle(next.page_size);
         *T::shelf_mut(&mut next) = Arc::new(shelf);
         if T::KIND == OfferKind::Template {
             next = next.routed();
         }
         *self.now.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
-        drop(writing);
-        self.news.changed_from(before);
-        Ok(edited)
+        self.news.changed_from(before)
     }
 }
 

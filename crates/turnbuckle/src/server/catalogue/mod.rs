@@ -84,17 +84,18 @@ impl Catalogue {
         self.templates.listed().iter().filter(|template| template.list.is_some())
     }
 
-    /// Where a URI leads: a resource of its own goes before a family.
+    /// Where a URI leads: a resource of its own goes before a family, also one that is disabled.
     pub(super) fn find(&self, uri: &str) -> Option<Found> {
-        if let Some(resource) = self.resources.find(uri) {
-            return Some(Found::Resource(resource.clone()));
+        if self.has_resource(uri) {
+            return self.resources.find(uri).cloned().map(Found::Resource);
         }
         let (_, template, variables) = self.routes.find(uri)?;
         Some(Found::Template(template.clone(), variables))
     }
 
+    /// Whether a resource of its own has this URI, enabled or not.
     pub(super) fn has_resource(&self, uri: &str) -> bool {
-        self.resources.find(uri).is_some()
+        self.resources.number(uri).is_some()
     }
 
     pub(super) fn has_tools(&self) -> bool {

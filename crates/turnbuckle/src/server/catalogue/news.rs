@@ -23,41 +23,55 @@ pub(super) struct News(Arc<Inner>);
 struct Inner {
     now: Arc<Now>,
     changes: Changes,
-    burst: Mutex<Option<Burst>>,
+    changing: Mutex<Option<Changing>>,
 }
 
 /// What changes now.
-struct Burst {
-    /// What there was before it.
+struct Changing {
+    /// What there was before it all.
     before: Arc<Catalogue>,
     count: u64,
 }
 
 impl News {
     pub(super) fn new(now: Arc<Now>, changes: Changes) -> News {
-        News(Arc::new(Inner { now, changes, burst: Mutex::new(None) }))
+        News(Arc::new(Inner { now, changes, changing: Mutex::new(None) }))
     }
 
-    /// Something has changed; this is what there was before.
-    pub(super) fn changed_from(&self, before: Arc<Catalogue>) {
+    /// Something has changed; this is what there was before. Changes are told here in their order,
+    /// or what the first of them was made from would not be known. Whoever is given a burst
+    /// begins it.
+    pub(super) fn changed_from(&self, before: &Arc<Catalogue>) -> Option<Burst> {
         match &mut *self.0.lock() {
-            Some(burst) => {
-                burst.count += 1;
-                return;
+            Some(changing) => {
+                changing.count += 1;
+                None
             }
-            none => *none = Some(Burst { before, count: 0 }),
+            none => {
+                *none = Some(Changing { before: before.clone(), count: 0 });
+                Some(Burst(End(self.0.clone())))
+            }
         }
-        let end = End(self.0.clone());
+    }
+}
+
+/// A burst that nobody waits for yet.
+#[must_use]
+pub(super) struct Burst(End);
+
+impl Burst {
+    /// Tells of it when it is over. Runs authors' code: what carries changes may be theirs.
+    pub(super) fn begin(self) {
         // Without a runtime there is nothing to wait with: each change is a burst.
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(wait(end));
+            runtime.spawn(wait(self.0));
         }
     }
 }
 
 /// Waits until nothing changes any more, or for long enough.
 async fn wait(end: End) {
-    let count = || end.0.lock().as_ref().map(|burst| burst.count);
+    let count = || end.0.lock().as_ref().map(|changing| changing.count);
     let mut before = count();
     for _ in 0..LULLS {
         tokio::time::sleep(LULL).await;
@@ -74,7 +88,7 @@ struct End(Arc<Inner>);
 
 impl Drop for End {
     fn drop(&mut self) {
-        let Some(Burst { before, .. }) = self.0.lock().take() else { return };
+        let Some(Changing { before, .. }) = self.0.lock().take() else { return };
         let now = self.0.now.catalogue();
         let changes = &self.0.changes;
         if !before.tools.is_listed_like(&now.tools) {
@@ -92,7 +106,7 @@ impl Drop for End {
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, Option<Burst>> {
-        self.burst.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Changing>> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

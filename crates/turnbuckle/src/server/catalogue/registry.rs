@@ -1,7 +1,11 @@
 //! Owns how a program changes what its server offers while it runs. Does not own the snapshots that
 //! this makes, nor how clients are told.
 
-use std::{marker::PhantomData, panic::Location, sync::Arc};
+use std::{
+    marker::PhantomData,
+    panic::Location,
+    sync::{Arc, Weak},
+};
 
 use super::{Item, shelf::Switch};
 use crate::{
@@ -9,9 +13,13 @@ use crate::{
     server::{
         Server,
         app::App,
+        cache::Nature,
+        context::Ctx,
+        extract::{FromCall, Invocation},
         offer::{
             IntoPrompt, IntoResource, IntoTemplate, IntoTool, Prompt, Resource, Template, Tool,
         },
+        reply::Failure,
     },
 };
 
@@ -21,6 +29,8 @@ impl Server {
     ///
     /// From then on the server says that it has tools, prompts, resources and completions, even if
     /// there are none yet. What is registered now comes first in every list.
+    ///
+    /// A handler takes it as an argument, or asks [`Ctx::registry`](crate::Ctx::registry).
     ///
     /// ```
     /// use turnbuckle::{Server, tool};
@@ -36,11 +46,46 @@ impl Server {
     pub fn registry(&self) -> Result<Registry> {
         let app = self.app()?;
         app.open_registry()?;
-        Ok(Registry { app })
+        Ok(Registry::of(&app))
+    }
+}
+
+impl Ctx {
+    /// The registry of the server, if its program has taken that before it served.
+    ///
+    /// ```
+    /// use turnbuckle::{Ctx, Registry, Server, tool};
+    /// async fn learn(ctx: Ctx) -> &'static str {
+    ///     let learned = ctx.registry().map(|registry| registry.add_tool(tool("new", async || ())));
+    ///     if matches!(learned, Some(Ok(_))) { "learned" } else { "not now" }
+    /// }
+    /// async fn forget(registry: Registry) -> &'static str {
+    ///     registry.tool("new").map(|new| new.remove()).map_or("never heard of it", |()| "forgotten")
+    /// }
+    /// # fn main() -> turnbuckle::Result<()> {
+    /// let server =
+    ///     Server::new("demo", "1.0").tool(tool("learn", learn)).tool(tool("forget", forget));
+    /// server.registry()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn registry(&self) -> Option<Registry> {
+        let app = self.0.app.as_ref()?;
+        (app.nature() == Nature::Changing).then(|| Registry::of(app))
+    }
+}
+
+impl FromCall for Registry {
+    async fn from_call(call: &Invocation) -> std::result::Result<Registry, Failure> {
+        let missing = "the server's registry was not taken before it served: call .registry()";
+        call.ctx().registry().ok_or_else(|| Failure::internal(missing))
     }
 }
 
 /// Changes what a server offers while it runs; see [`Server::registry`]. Cheap to clone.
+///
+/// It does not keep the server alive, so that something that the server offers may hold it. Once the
+/// last clone of the server and its last connection are gone, there is nothing left to change.
 ///
 /// Every change is checked as everything is when a server starts, and is refused if something is
 /// wrong; then nothing has changed. Clients that listen are told once for every burst of changes,
@@ -49,7 +94,8 @@ impl Server {
 /// ```
 /// use turnbuckle::{Server, resource};
 /// # fn main() -> turnbuckle::Result<()> {
-/// let registry = Server::new("demo", "1.0").registry()?;
+/// let server = Server::new("demo", "1.0");
+/// let registry = server.registry()?;
 /// registry.add_resource(resource("demo://now", async || "noon"))?;
 /// let again = registry.add_resource(resource("demo://now", async || "one o'clock"));
 /// assert!(again.unwrap_err().to_string().contains("there are two resources named `demo://now`"));
@@ -58,7 +104,7 @@ impl Server {
 /// ```
 #[derive(Clone)]
 pub struct Registry {
-    pub(super) app: Arc<App>,
+    app: Weak<App>,
 }
 
 /// One thing that a server offers while it runs: `T` is [`Tool`], [`Prompt`], [`Resource`] or
@@ -67,7 +113,8 @@ pub struct Registry {
 /// ```
 /// use turnbuckle::{Server, tool};
 /// # fn main() -> turnbuckle::Result<()> {
-/// let registry = Server::new("demo", "1.0").registry()?;
+/// let server = Server::new("demo", "1.0");
+/// let registry = server.registry()?;
 /// let clock = registry.add_tool(tool("clock", async || "half past two"))?;
 /// clock.replace(tool("clock", async || "a quarter to three").description("Tells the time."))?;
 /// clock.remove();
@@ -77,25 +124,35 @@ pub struct Registry {
 /// # }
 /// ```
 pub struct Handle<T> {
-    app: Arc<App>,
+    app: Weak<App>,
     number: u64,
     kind: PhantomData<fn() -> T>,
 }
 
 impl Registry {
+    /// Of a server that has said that it may change.
+    fn of(app: &Arc<App>) -> Registry {
+        Registry { app: Arc::downgrade(app) }
+    }
+
     fn add<T: Item>(&self, item: T) -> Result<Handle<T>> {
-        let added = self
-            .app
-            .live
-            .change(|draft| Some(draft.shelf.push(item, draft.states, draft.problems)));
+        let app = self.app.upgrade().ok_or_else(gone)?;
+        let added =
+            app.live.change(|draft| Some(draft.shelf.push(item, draft.states, draft.problems)));
         match added.map_err(refused)? {
             Some(number) => Ok(self.handle(number)),
             None => Err(Error::refused("nothing was added")),
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn catalogue(&self) -> Arc<super::Catalogue> {
+        self.app.upgrade().expect("the test holds its server").catalogue()
+    }
+
     fn find<T: Item>(&self, name: &str) -> Option<Handle<T>> {
-        self.app.catalogue().shelf::<T>().number(name).map(|number| self.handle(number))
+        let app = self.app.upgrade()?;
+        app.catalogue().shelf::<T>().number(name).map(|number| self.handle(number))
     }
 
     fn handle<T>(&self, number: u64) -> Handle<T> {
@@ -124,9 +181,12 @@ impl<T> std::fmt::Debug for Handle<T> {
 /// What a handle of any kind does.
 fn replace<T: Item>(handle: &Handle<T>, item: T) -> Result<()> {
     let number = handle.number;
-    let replaced = handle.app.live.change(|draft| {
+    // Stays out here if there is no place for it, so that it is dropped when nobody waits.
+    let mut item = Some(item);
+    let app = handle.app.upgrade().ok_or_else(gone)?;
+    let replaced = app.live.change(|draft| {
         draft.shelf.slot(number)?;
-        draft.shelf.replace(number, item, draft.states, draft.problems);
+        draft.shelf.replace(number, item.take()?, draft.states, draft.problems);
         Some(())
     });
     match replaced.map_err(refused)? {
@@ -140,8 +200,9 @@ fn replace<T: Item>(handle: &Handle<T>, item: T) -> Result<()> {
 
 fn turn<T: Item>(handle: &Handle<T>, switch: Switch) {
     let number = handle.number;
+    let Some(app) = handle.app.upgrade() else { return };
     // Nothing that is there already can be wrong.
-    let _ = handle.app.live.change::<T, _>(|draft| {
+    let _ = app.live.change::<T, _>(|draft| {
         draft.shelf.slot(number).filter(|slot| slot.switch != switch)?;
         draft.shelf.switch(number, switch);
         Some(())
@@ -150,7 +211,8 @@ fn turn<T: Item>(handle: &Handle<T>, switch: Switch) {
 
 fn remove<T: Item>(handle: &Handle<T>) {
     let number = handle.number;
-    let _ = handle.app.live.change::<T, _>(|draft| {
+    let Some(app) = handle.app.upgrade() else { return };
+    let _ = app.live.change::<T, _>(|draft| {
         draft.shelf.slot(number)?;
         draft.shelf.remove(number);
         Some(())
@@ -158,8 +220,13 @@ fn remove<T: Item>(handle: &Handle<T>) {
 }
 
 fn is_enabled<T: Item>(handle: &Handle<T>) -> bool {
-    let catalogue = handle.app.catalogue();
+    let Some(app) = handle.app.upgrade() else { return false };
+    let catalogue = app.catalogue();
     catalogue.shelf::<T>().slot(handle.number).is_some_and(|slot| slot.switch == Switch::On)
+}
+
+fn gone() -> Error {
+    Error::refused("the server is gone, so nothing can be offered")
 }
 
 fn refused(problems: Vec<String>) -> Error {
@@ -182,7 +249,8 @@ macro_rules! registered {
         }
 
         impl Handle<$kind> {
-            /// Puts another in its place: the same in every list, enabled or not as it was.
+            /// Puts another in its place: the same in every list, enabled or not as it was, with
+            /// the rules and layers of the groups that it was registered in, but not its own.
             /// Refused if it was removed, or if something is wrong with the other.
             #[track_caller]
             pub fn replace(&self, item: impl $into) -> Result<()> {

@@ -100,13 +100,14 @@ impl<T: Item> Shelf<T> {
     pub(super) fn replace(
         &mut self,
         number: u64,
-        item: T,
+        mut item: T,
         states: &States,
         problems: &mut Vec<String>,
     ) {
+        let Some(at) = self.position(number) else { return };
+        item.succeed(&self.slots[at].entry);
         let item = item.checked(states, problems);
         self.check(&item, Some(number), problems);
-        let Some(at) = self.position(number) else { return };
         self.names.remove(self.slots[at].entry.name());
         self.names.insert(item.name().into(), number);
         self.slots[at].entry = Entry::new(number, item);

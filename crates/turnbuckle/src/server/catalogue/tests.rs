@@ -30,7 +30,7 @@ fn named(name: &str) -> Tool {
 }
 
 fn names(registry: &Registry) -> Vec<String> {
-    let catalogue = registry.app.catalogue();
+    let catalogue = registry.catalogue();
     let names = catalogue.shelf::<Tool>().listed().iter().map(|tool| tool.name().to_owned());
     names.collect()
 }
@@ -107,7 +107,8 @@ fn what_is_refused_at_the_start_is_refused_later_in_the_same_words() {
 
 #[test]
 fn a_name_is_free_again_when_nothing_has_it() {
-    let registry = Server::new("s", "1").tool(named("a")).registry().unwrap();
+    let server = Server::new("s", "1").tool(named("a"));
+    let registry = server.registry().unwrap();
     let a = registry.tool("a").unwrap();
     a.disable();
     assert!(registry.add_tool(named("a")).is_err(), "it may be enabled again");
@@ -155,12 +156,12 @@ fn what_is_replaced_keeps_its_place_and_what_is_added_goes_last() {
 fn a_family_that_is_disabled_is_not_found() {
     let server = Server::new("s", "1").template(template("x://{id}", async || ""));
     let registry = server.registry().unwrap();
-    let leads_anywhere = || registry.app.catalogue().find("x://1").is_some();
+    let leads_anywhere = || registry.catalogue().find("x://1").is_some();
     assert!(leads_anywhere());
     registry.template("x://{id}").unwrap().disable();
     assert!(!leads_anywhere());
     let one = registry.add_resource(resource("x://1", async || "")).unwrap();
-    assert!(matches!(registry.app.catalogue().find("x://1"), Some(Found::Resource(_))));
+    assert!(matches!(registry.catalogue().find("x://1"), Some(Found::Resource(_))));
     one.disable();
     assert!(!leads_anywhere());
 }
@@ -215,7 +216,8 @@ fn a_server_with_a_registry_advertises_what_may_come() {
 #[test]
 fn without_a_runtime_each_change_is_told_at_once() {
     let bus = Kept::default();
-    let registry = Server::new("s", "1").bus(bus.clone()).registry().unwrap();
+    let server = Server::new("s", "1").bus(bus.clone());
+    let registry = server.registry().unwrap();
     let a = registry.add_tool(named("a")).unwrap();
     assert_eq!(bus.take(), [Change::Tools]);
     a.disable();
@@ -231,7 +233,8 @@ fn without_a_runtime_each_change_is_told_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_burst_is_told_once_and_what_is_as_it_was_not_at_all() {
     let bus = Kept::default();
-    let registry = Server::new("s", "1").bus(bus.clone()).registry().unwrap();
+    let server = Server::new("s", "1").bus(bus.clone());
+    let registry = server.registry().unwrap();
     let lull = async || pass(20).await;
     let handles: Vec<_> = (0..100)
         .map(|number| registry.add_tool(named(&format!("tool{number}"))).unwrap())
@@ -258,7 +261,8 @@ async fn a_burst_is_told_once_and_what_is_as_it_was_not_at_all() {
 #[tokio::test(start_paused = true)]
 async fn a_burst_without_end_is_told_of_now_and_then() {
     let bus = Kept::default();
-    let registry = Server::new("s", "1").bus(bus.clone()).registry().unwrap();
+    let server = Server::new("s", "1").bus(bus.clone());
+    let registry = server.registry().unwrap();
     for number in 0..100 {
         registry.add_tool(named(&format!("tool{number}"))).unwrap();
         pass(5).await;
@@ -271,11 +275,211 @@ async fn a_burst_without_end_is_told_of_now_and_then() {
 #[test]
 fn a_runtime_that_goes_down_loses_no_news() {
     let bus = Kept::default();
-    let registry = Server::new("s", "1").bus(bus.clone()).registry().unwrap();
+    let server = Server::new("s", "1").bus(bus.clone());
+    let registry = server.registry().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async { registry.add_tool(named("a")).map(drop).unwrap() });
     drop(runtime);
     assert_eq!(bus.take(), [Change::Tools]);
     registry.add_tool(named("b")).unwrap();
     assert_eq!(bus.take(), [Change::Tools]);
+}
+
+#[test]
+fn what_takes_a_place_in_a_group_has_the_rules_and_layers_of_that() {
+    let layer = || crate::layer::Timeout::new(Duration::from_secs(1));
+    let inner = crate::Group::new()
+        .tool(named("a").visible_to(|_| true).layer(layer()))
+        .resource(resource("a:b", async || ""))
+        .visible_to(|_| false)
+        .layer(layer());
+    let server = Server::new("s", "1").group(crate::Group::new().group(inner).visible_to(|_| true));
+    let registry = server.registry().unwrap();
+    let rules = |name: &str| {
+        let catalogue = server.app().unwrap().catalogue();
+        let offer = &catalogue.tool(name).unwrap().offer;
+        (offer.visible.len(), format!("{:?}", offer.layers))
+    };
+    assert_eq!(rules("a"), (3, "2 layers".to_owned()));
+    let a = registry.tool("a").unwrap();
+    for name in ["b", "c"] {
+        a.replace(named(name)).unwrap();
+        assert_eq!(rules(name), (2, "1 layers".to_owned()), "its own are gone, the groups' not");
+    }
+    registry.resource("a:b").unwrap().replace(resource("a:c", async || "")).unwrap();
+    let catalogue = server.app().unwrap().catalogue();
+    assert_eq!(catalogue.shelf::<Resource>().find("a:c").unwrap().rules().len(), 2);
+}
+
+#[test]
+fn a_resource_that_is_disabled_is_not_found_by_way_of_a_family() {
+    let server = Server::new("s", "1")
+        .resource(resource("x://1", async || ""))
+        .template(template("x://{id}", async || ""));
+    let registry = server.registry().unwrap();
+    let found = |uri: &str| server.app().unwrap().catalogue().find(uri);
+    let one = registry.resource("x://1").unwrap();
+    one.disable();
+    assert!(found("x://1").is_none());
+    assert!(found("x://2").is_some());
+    one.remove();
+    assert!(matches!(found("x://1"), Some(Found::Template(..))));
+}
+
+/// Something of an author's that uses the registry once it is dropped.
+struct Returns(Registry, &'static str);
+
+impl Drop for Returns {
+    fn drop(&mut self) {
+        self.0.add_tool(named(self.1)).unwrap();
+    }
+}
+
+#[test]
+fn what_is_dropped_may_use_the_registry() {
+    let server = Server::new("s", "1").tool(named("a"));
+    let registry = server.registry().unwrap();
+    let returning = |name, dropped| {
+        let returns = Arc::new(Returns(registry.clone(), dropped));
+        tool(name, move || {
+            let _ = &returns;
+            async {}
+        })
+    };
+    let a = registry.tool("a").unwrap();
+    registry.add_tool(returning("a", "refused")).unwrap_err();
+    registry.add_tool(returning("wrong name", "wrong")).unwrap_err();
+    a.replace(returning("b", "replaced")).unwrap();
+    a.replace(named("c")).unwrap();
+    a.remove();
+    a.replace(returning("d", "late")).unwrap_err();
+    assert_eq!(names(&registry), ["refused", "wrong", "replaced", "late"]);
+}
+
+#[test]
+fn changes_of_two_threads_are_told_of_both() {
+    for _ in 0..500 {
+        let bus = Kept::default();
+        let server = Server::new("s", "1").bus(bus.clone());
+        let registry = server.registry().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let together = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _entered = runtime.enter();
+                together.wait();
+                registry.add_tool(named("a")).unwrap();
+            });
+            scope.spawn(|| {
+                let _entered = runtime.enter();
+                together.wait();
+                registry.add_prompt(prompt("p", async || "")).unwrap();
+            });
+        });
+        drop(runtime);
+        let told = bus.take();
+        assert!(told.contains(&Change::Tools) && told.contains(&Change::Prompts), "{told:?}");
+    }
+}
+
+#[test]
+fn a_registry_that_is_refused_changes_nothing() {
+    let server = Server::new("s", "1").tool(named("a"));
+    let app = server.app().unwrap();
+    app.capabilities();
+    server.registry().unwrap_err();
+    assert_eq!(app.nature(), crate::server::cache::Nature::Fixed);
+    server.clone().tool(named("b")).check().unwrap();
+}
+
+#[test]
+fn where_something_was_registered_or_changed_is_told_of_every_way() {
+    let here = |line: u32| format!("catalogue/tests.rs:{line}");
+    let (server, line) = (Server::new("s", "1").tools([named("a"), named("a")]), line!());
+    assert_eq!(problem(&server).matches(&here(line)).count(), 2);
+    let server = Server::new("s", "1");
+    let _registry = server.registry().unwrap();
+    let late = || server.clone();
+    struct Quiet;
+    impl crate::Metrics for Quiet {}
+    let changed: [(Server, u32); 5] = [
+        (late().asking(crate::Asking::default()), line!()),
+        (late().keys(crate::KeyRing::random()), line!()),
+        (late().layer(crate::layer::Timeout::new(Duration::ZERO)), line!()),
+        (late().ask_layer(tower_layer::layer_fn(|next: crate::layer::NextQuestion| next)), line!()),
+        (late().observe(Quiet), line!()),
+    ];
+    for (server, line) in changed {
+        let problem = problem(&server);
+        assert!(problem.contains(&here(line)), "{problem}");
+    }
+}
+
+#[test]
+fn what_completes_no_argument_is_a_problem() {
+    let complete = async || vec![String::new()];
+    let prompt = |name: &str| prompt(name, async || "").complete("language", complete);
+    let known = turnbuckle_types::PromptArgument::new("language");
+    let family = template("x://{id}", async || "").complete_values("id", ["1"]);
+    Server::new("s", "1").prompt(prompt("p").argument(known)).template(family).check().unwrap();
+    let family = template("x://{id}", async || "").complete_values("key", ["1"]);
+    let problem = problem(&Server::new("s", "1").prompt(prompt("p")).template(family));
+    for sentence in [
+        "prompt `p`: there is no argument `language` to complete",
+        "template `x://{id}`: there is no argument `key` to complete",
+    ] {
+        assert!(problem.contains(sentence), "{problem}");
+    }
+}
+
+#[test]
+fn what_a_server_offers_may_hold_its_registry() {
+    let server = Server::new("s", "1");
+    let registry = server.registry().unwrap();
+    let (held, told) = (registry.clone(), Arc::new(()));
+    let is_there = Arc::downgrade(&told);
+    let holds = tool("holds", move || {
+        let _ = (&held, &told);
+        async {}
+    });
+    let holds = registry.add_tool(holds).unwrap();
+    assert!(holds.is_enabled());
+    drop(server);
+    assert!(is_there.upgrade().is_none(), "the server holds itself");
+    assert!(!holds.is_enabled() && registry.tool("holds").is_none());
+    for error in [registry.add_tool(named("a")).map(drop), holds.replace(named("a"))] {
+        assert!(error.unwrap_err().to_string().contains("the server is gone"));
+    }
+}
+
+#[test]
+fn an_enum_that_two_arguments_share_completes_both() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    #[expect(dead_code, reason = "only the schema matters")]
+    struct Translate {
+        /// Which one.
+        from: Language,
+        to: Language,
+    }
+    /// A language.
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    #[schemars(rename = "Language/one~two")]
+    enum Language {
+        Albanian,
+        Basque,
+        Catalan,
+        Danish,
+        English,
+        Finnish,
+        German,
+        Hungarian,
+        Icelandic,
+    }
+    let translate = prompt("translate", async |crate::Args(_): crate::Args<Translate>| "");
+    let arguments = translate.spec.arguments.as_ref().unwrap();
+    let descriptions = arguments.iter().map(|argument| argument.description.as_deref());
+    assert_eq!(descriptions.collect::<Vec<_>>(), [Some("Which one."), Some("A language.")]);
+    for argument in ["from", "to"] {
+        assert!(translate.completers.find(argument).is_some(), "{argument}");
+    }
 }

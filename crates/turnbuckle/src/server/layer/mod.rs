@@ -9,6 +9,12 @@
 //! resource or template, and then sees what is asked of those. The first that was given sees a
 //! request first; the server's come before the group's, those before the tool's.
 //!
+//! What is asked of a resource or a template is `resources/read` and `resources/subscribe`; the
+//! layers of a template that lists its members see a `resources/list` too, with the template's
+//! text as its name, and what they refuse costs these members only. A `subscriptions/listen` is
+//! about many things at once, so that only the server's layers see it; who may listen to what is
+//! for [`visible_to`](crate::Resource::visible_to) to say.
+//!
 //! ```
 //! use std::time::Duration;
 //! use turnbuckle::{Server, layer::{Concurrency, RateLimit, Timeout}};

@@ -16,8 +16,16 @@ pub(super) enum Place {
     /// After what has this number; zero: at the beginning.
     After(u64),
     /// At a member of the family that has this number, or of those after it.
-    Member { family: u64, offset: u64 },
+    Member {
+        family: u64,
+        offset: u64,
+        /// Of the one before it, which the page before ended with.
+        last: Mark,
+    },
 }
+
+/// Tells one member of a family from the others.
+pub(super) type Mark = [u8; 8];
 
 /// Whose cursor it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,37 +44,48 @@ impl Owner {
 
 /// What a client is given.
 pub(super) fn seal(keys: &KeyRing, kind: OfferKind, owner: &Owner, place: Place) -> String {
-    let (tag, one, two) = match place {
-        Place::After(number) => (0, number, 0),
-        Place::Member { family, offset } => (1, family, offset),
+    let (tag, one, two, three) = match place {
+        Place::After(number) => (0, number, 0, Mark::default()),
+        Place::Member { family, offset, last } => (1, family, offset, last),
     };
     let mut text = vec![tag];
     text.extend_from_slice(&one.to_be_bytes());
     text.extend_from_slice(&two.to_be_bytes());
+    text.extend_from_slice(&three);
     keys.seal(&purpose(kind, owner), random(), &text)
 }
 
-/// What a client gave back. Whatever is wrong with it, the sentence is the same.
+/// What a client gave back. A list may have become one for everyone, or ceased to be, since a walk
+/// began: either cursor is good then. Whatever is wrong with it, the sentence is the same.
 pub(super) fn open(
     keys: &KeyRing,
     kind: OfferKind,
-    owner: &Owner,
     cursor: Option<&str>,
+    caller: impl FnOnce() -> Result<Owner, RpcError>,
 ) -> Result<Place, RpcError> {
     let Some(cursor) = cursor else { return Ok(Place::After(0)) };
-    let opened = keys.open_within(LONGEST, &purpose(kind, owner), cursor.as_bytes());
-    opened.and_then(|(_, text)| read(&text)).ok_or_else(|| {
+    if let Some(place) = open_as(keys, kind, &Owner::Anyone, cursor) {
+        return Ok(place);
+    }
+    open_as(keys, kind, &caller()?, cursor).ok_or_else(|| {
         RpcError::invalid_params("`cursor` is not one that this server gave out for this list")
     })
+}
+
+fn open_as(keys: &KeyRing, kind: OfferKind, owner: &Owner, cursor: &str) -> Option<Place> {
+    let (_, text) = keys.open_within(LONGEST, &purpose(kind, owner), cursor.as_bytes())?;
+    read(&text)
 }
 
 fn read(text: &[u8]) -> Option<Place> {
     let (tag, numbers) = text.split_first()?;
     let (one, rest) = numbers.split_first_chunk::<8>()?;
-    let (one, two) = (u64::from_be_bytes(*one), u64::from_be_bytes(rest.try_into().ok()?));
+    let (two, rest) = rest.split_first_chunk::<8>()?;
+    let (one, two) = (u64::from_be_bytes(*one), u64::from_be_bytes(*two));
+    let last = rest.try_into().ok()?;
     match tag {
         0 => Some(Place::After(one)),
-        1 => Some(Place::Member { family: one, offset: two }),
+        1 => Some(Place::Member { family: one, offset: two, last }),
         _ => None,
     }
 }
@@ -91,23 +110,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_for_its_list_its_owner_and_its_server_only() {
+    fn a_cursor_is_for_its_list_its_server_and_its_owner_if_it_has_one() {
         let keys = KeyRing::random();
         let named = |name: &str| Owner::Caller(Some(name.to_owned()));
         let owners = [Owner::Anyone, Owner::Caller(None), named(""), named("alice"), named("bob")];
         let kinds = [OfferKind::Tool, OfferKind::Prompt, OfferKind::Resource, OfferKind::Template];
-        let place = Place::Member { family: 7, offset: u64::MAX };
+        let place = Place::Member { family: 7, offset: u64::MAX, last: [9; 8] };
         for kind in kinds {
             for owner in &owners {
                 let cursor = seal(&keys, kind, owner, place);
                 for other_kind in kinds {
                     for other in &owners {
-                        let opened = open(&keys, other_kind, other, Some(&cursor)).ok();
-                        let same = (kind, owner) == (other_kind, other);
+                        let caller = || Ok(other.clone());
+                        let opened = open(&keys, other_kind, Some(&cursor), caller).ok();
+                        let same =
+                            kind == other_kind && (owner == other || *owner == Owner::Anyone);
                         assert_eq!(opened, same.then_some(place), "{other_kind:?} {other:?}");
                     }
                 }
-                assert!(open(&KeyRing::random(), kind, owner, Some(&cursor)).is_err());
+                let caller = || Ok(owner.clone());
+                assert!(open(&KeyRing::random(), kind, Some(&cursor), caller).is_err());
             }
         }
     }
@@ -116,14 +138,15 @@ mod tests {
     fn what_is_no_cursor_is_a_wrong_parameter() {
         let keys = KeyRing::random();
         let kind = OfferKind::Tool;
-        assert_eq!(open(&keys, kind, &Owner::Anyone, None), Ok(Place::After(0)));
+        let open = |cursor| open(&keys, kind, cursor, || Ok(Owner::Caller(None)));
+        assert_eq!(open(None), Ok(Place::After(0)));
         let purpose = purpose(kind, &Owner::Anyone);
-        let short = keys.seal(&purpose, random(), &[0; 16]);
-        let long = keys.seal(&purpose, random(), &[0; 18]);
-        let strange = keys.seal(&purpose, random(), &[2; 17]);
+        let short = keys.seal(&purpose, random(), &[0; 24]);
+        let long = keys.seal(&purpose, random(), &[0; 26]);
+        let strange = keys.seal(&purpose, random(), &[2; 25]);
         let endless = "A".repeat(1 << 20);
         for bad in ["", "0", "page-2", "null", &short, &long, &strange, &endless] {
-            let error = open(&keys, kind, &Owner::Anyone, Some(bad)).unwrap_err();
+            let error = open(Some(bad)).unwrap_err();
             assert_eq!(error.code, -32602, "{}", error.message);
         }
     }

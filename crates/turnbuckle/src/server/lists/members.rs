@@ -3,19 +3,26 @@
 use std::{
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
     sync::Arc,
     task::Poll,
 };
 
-use turnbuckle_types::{Raw, Resource, ResourceTemplate};
+use turnbuckle_types::{ListResourcesResult, Method, Raw, Resource, ResourceTemplate, RpcError};
 
-use super::{Filling, cursor::Place};
+use super::{
+    Filling,
+    cursor::{Mark, Place},
+};
+use crate::dispatch::duplex::Permit;
 use crate::server::{
     calls::Visit,
     catalogue::{Catalogue, Entry},
     extract::Arguments,
+    layer::Request,
     offer::Template,
     reply::Failure,
+    run::run_part,
 };
 
 /// How many members of one family are listed.
@@ -32,46 +39,81 @@ pub(super) async fn fill(
     if filling.next.is_some() {
         return;
     }
-    let (first, skipped) = match place {
-        Place::After(_) => (0, 0),
-        Place::Member { family, offset } => (family, offset),
+    let (first, begun) = match place {
+        Place::After(_) => (0, None),
+        Place::Member { family, offset, last } => (family, Some((offset, last))),
     };
     let families = catalogue.families().filter(|family| family.number >= first);
     for family in families.filter(|family| visit.app.rules.show(&****family, &visit.ctx)) {
-        let family_at = |offset| Place::Member { family: family.number, offset };
+        let family_at = |offset, last| Place::Member { family: family.number, offset, last };
         if filling.is_full() {
-            filling.next = Some(family_at(0));
+            filling.next = Some(family_at(0, Mark::default()));
             return;
         }
-        let skipped = if family.number == first { skipped } else { 0 };
-        for (offset, mut member) in (0..).zip(members(visit, family).await) {
+        let mut members = members(visit, family).await;
+        let begun = begun.filter(|_| family.number == first);
+        let skipped = begun.map_or(0, |(offset, last)| resumed(&members, offset, last));
+        for offset in skipped..members.len() {
             // A resource that is registered under this URI is the one that is read.
-            if offset < skipped || catalogue.has_resource(&member.uri) {
+            if catalogue.has_resource(&members[offset].uri) {
                 continue;
             }
             if filling.is_full() {
-                filling.next = Some(family_at(offset));
+                let last = offset.checked_sub(1).map(|last| mark(&members[last]));
+                filling.next = Some(family_at(offset as u64, last.unwrap_or_default()));
                 return;
             }
-            complete(&mut member, &family.spec);
-            filling.texts.push(Raw::at(&member, visit.ctx.revision()));
+            complete(&mut members[offset], &family.spec);
+            filling.texts.push(Raw::at(&members[offset], visit.ctx.revision()));
         }
     }
 }
 
-/// What a lister has to say. What goes wrong is for the log.
+/// Where a page goes on: behind the one that the page before ended with, wherever that is now. If it
+/// is gone, as far in as it was.
+fn resumed(members: &[Resource], offset: u64, last: Mark) -> usize {
+    let offset = usize::try_from(offset).unwrap_or(usize::MAX).min(members.len());
+    let is_last = |at: &usize| members.get(*at).is_some_and(|member| mark(member) == last);
+    let Some(expected) = offset.checked_sub(1) else { return 0 };
+    let found = Some(expected).filter(is_last).or_else(|| (0..members.len()).find(is_last));
+    found.map_or(offset, |at| at + 1)
+}
+
+/// What a cursor keeps of a member.
+fn mark(member: &Resource) -> Mark {
+    let digest = ring::digest::digest(&ring::digest::SHA256, member.uri.as_bytes());
+    digest.as_ref().first_chunk().copied().unwrap_or_default()
+}
+
+/// What a lister has to say, to the layers of its family first. What goes wrong is for the log.
 async fn members(visit: &Visit, family: &Arc<Entry<Template>>) -> Vec<Resource> {
-    let Some(lister) = &family.list else { return Vec::new() };
-    let call = visit.call(Arguments::Text(Vec::new()));
-    let mut listing = lister.handler.clone().call(call);
-    let listed = poll_fn(|context| {
-        match catch_unwind(AssertUnwindSafe(|| listing.as_mut().poll(context))) {
-            Ok(polled) => polled,
-            Err(_) => Poll::Ready(Err(Failure::internal("it panicked"))),
-        }
-    })
-    .await;
+    let Some(lister) = family.list.clone() else { return Vec::new() };
+    let (call, permit) =
+        (visit.call(Arguments::Text(Vec::new())), Permit::another(&visit.permit.counter()));
+    let listing = async move { run_part(&lister, call, permit).await };
     let template = family.uri_template();
+    let layers = &family.offer.layers;
+    let listed = if layers.is_empty() {
+        caught(listing).await
+    } else {
+        let request =
+            Request::of(visit, Method::ListResources.as_str().into(), Some(template.to_owned()));
+        let revision = visit.ctx.revision();
+        let answer = async move {
+            let listed = caught(listing).await.map_err(|failure| {
+                tracing::error!(?failure, "a lister failed");
+                RpcError::internal("internal error")
+            })?;
+            Ok(Raw::at(&ListResourcesResult::new(listed), revision))
+        };
+        let layered = layers.run(request, move |_| Box::pin(answer));
+        caught(async move {
+            let ListResourcesResult { resources, .. } =
+                layered.await.map_err(Failure::internal)?.decode().map_err(Failure::internal)?;
+            Ok(resources)
+        })
+        .await
+    };
     match listed {
         Ok(mut members) => {
             if members.len() > MEMBERS {
@@ -85,6 +127,16 @@ async fn members(visit: &Visit, family: &Arc<Entry<Template>>) -> Vec<Resource> 
             Vec::new()
         }
     }
+}
+
+/// A panic costs no more than a failure does.
+async fn caught<T>(running: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let mut running = pin!(running);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(context))) {
+        Ok(polled) => polled,
+        Err(_) => Poll::Ready(Err(Failure::internal("it panicked"))),
+    })
+    .await
 }
 
 /// What a member does not say of itself is true of its family.

@@ -39,17 +39,23 @@ pub(super) fn list<T: Item>(
     let catalogue = app.catalogue();
     let audience = audience::<T>(app, &catalogue);
     if audience == Audience::Everyone && !has_members::<T>(&catalogue) {
-        return plain::<T>(app, &catalogue, &asked).map(|page| Reply::Now(Ok(page)));
+        let caller = || visit().map(|visit| Owner::of(&visit.ctx));
+        return plain::<T>(app, &catalogue, &asked, caller).map(|page| Reply::Now(Ok(page)));
     }
     let visit = visit()?;
     Ok(Reply::Later(Box::pin(assembled::<T>(visit, catalogue, asked, audience))))
 }
 
 /// A page that is the same for everyone.
-fn plain<T: Item>(app: &App, catalogue: &Catalogue, asked: &Asked) -> Result<Raw, RpcError> {
+fn plain<T: Item>(
+    app: &App,
+    catalogue: &Catalogue,
+    asked: &Asked,
+    caller: impl FnOnce() -> Result<Owner, RpcError>,
+) -> Result<Raw, RpcError> {
     let Asked { cursor, revision } = asked;
     let owner = Owner::Anyone;
-    let after = match cursor::open(&app.keys, T::KIND, &owner, cursor.as_deref())? {
+    let after = match cursor::open(&app.keys, T::KIND, cursor.as_deref(), caller)? {
         Place::After(number) => number,
         // It was given out while there were members to list.
         Place::Member { .. } => u64::MAX,
@@ -85,7 +91,8 @@ async fn assembled<T: Item>(
         Audience::Everyone => Owner::Anyone,
         Audience::Caller => Owner::of(&ctx),
     };
-    let place = cursor::open(&app.keys, T::KIND, &owner, asked.cursor.as_deref())?;
+    let caller = || Ok(Owner::of(&ctx));
+    let place = cursor::open(&app.keys, T::KIND, asked.cursor.as_deref(), caller)?;
     let armed = FireOnDrop::new(&ctx);
     let mut filling = Filling { texts: Vec::new(), size: catalogue.page_size, next: None };
     if let Place::After(number) = place {

@@ -114,7 +114,9 @@ fn replicas_that_share_keys_take_each_others_cursors() {
     let (_, cursor) = page_at(&here, None);
     assert_eq!(page_at(&there, cursor.as_deref()).0, ["tool0002", "tool0003"]);
     let stranger = server(4).page_size(2).app().unwrap();
-    let refused = list::<Tool>(&stranger, asked(cursor.as_deref(), Revision::LATEST), || panic!());
+    let refused = list::<Tool>(&stranger, asked(cursor.as_deref(), Revision::LATEST), || {
+        Err(RpcError::invalid_params("it is nobody's"))
+    });
     assert_eq!(refused.err().unwrap().code, -32602);
 }
 
@@ -147,6 +149,108 @@ mod per_caller {
     fn visit(app: &Arc<App>) -> Visit {
         let permit = Permit::take(&Arc::default(), 1).unwrap();
         Visit { app: app.clone(), ctx: Ctx::unheard(), params: Params::default(), permit }
+    }
+
+    async fn page<T: Item>(app: &Arc<App>, cursor: Option<&str>) -> Value {
+        let reply = list::<T>(app, asked(cursor, Revision::LATEST), || Ok(visit(app))).unwrap();
+        reply.into_outcome().await.unwrap().decode().unwrap()
+    }
+
+    fn uris(page: &Value) -> Vec<&str> {
+        let resources = page["resources"].as_array().unwrap();
+        resources.iter().map(|resource| resource["uri"].as_str().unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_walk_goes_on_when_the_first_rule_comes_and_when_the_last_one_goes() {
+        let server = server(6).page_size(2);
+        let registry = server.registry().unwrap();
+        let app = server.app().unwrap();
+        let first = page::<Tool>(&app, None).await;
+        let hidden = registry.add_tool(tool("z", async || ()).visible_to(|_| false)).unwrap();
+        let second = page::<Tool>(&app, first["nextCursor"].as_str()).await;
+        assert_eq!(second["tools"][0]["name"], "tool0002");
+        hidden.remove();
+        let third = page::<Tool>(&app, second["nextCursor"].as_str()).await;
+        assert_eq!(third["tools"][0]["name"], "tool0004");
+        assert_eq!(third["nextCursor"], Value::Null);
+    }
+
+    #[tokio::test]
+    async fn a_walk_over_members_goes_on_behind_the_last_one_wherever_that_is() {
+        let now = Arc::new(std::sync::Mutex::new(vec!["c", "d", "e", "f"]));
+        let members = now.clone();
+        let lister = move || {
+            let names = members.lock().unwrap().clone();
+            let resource = |name| turnbuckle_types::Resource::new(format!("x://{name}"), name);
+            async move { names.into_iter().map(resource).collect::<Vec<_>>() }
+        };
+        let family = crate::template("x://{id}", async || "").list(lister);
+        let app = server(0).template(family).page_size(2).app().unwrap();
+        let first = page::<Resource>(&app, None).await;
+        assert_eq!(uris(&first), ["x://c", "x://d"]);
+        let cursor = first["nextCursor"].as_str();
+        for (members, rest) in [
+            (vec!["a", "b", "c", "d", "e", "f"], ["x://e", "x://f"]),
+            (vec!["d", "e", "f"], ["x://e", "x://f"]),
+            (vec!["c", "d2", "e", "f"], ["x://e", "x://f"]),
+        ] {
+            *now.lock().unwrap() = members;
+            assert_eq!(uris(&page::<Resource>(&app, cursor).await), rest);
+        }
+    }
+
+    /// Answers every request itself.
+    #[derive(Clone)]
+    struct Refuses(crate::layer::Next, Arc<AtomicUsize>);
+
+    impl tower_service::Service<crate::layer::Request> for Refuses {
+        type Response = crate::layer::Response;
+        type Error = RpcError;
+        type Future = crate::dispatch::BoxFuture<'static, Result<Self::Response, RpcError>>;
+
+        fn poll_ready(
+            &mut self,
+            context: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Result<(), RpcError>> {
+            self.0.poll_ready(context)
+        }
+
+        fn call(&mut self, request: crate::layer::Request) -> Self::Future {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            match request.name() {
+                Some("refused://{id}") => Box::pin(async { Err(RpcError::internal("not now")) }),
+                Some("panics://{id}") => Box::pin(async { panic!("the layer panics") }),
+                _ => self.0.call(request),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lister_is_behind_the_layers_of_its_family_and_a_refusal_costs_that_one_only() {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let family = |scheme: &'static str| {
+            let member = turnbuckle_types::Resource::new(format!("{scheme}://1"), "1");
+            let seen = seen.clone();
+            let layer = tower_layer::layer_fn(move |next| Refuses(next, seen.clone()));
+            crate::template(format!("{scheme}://{{id}}"), async || "")
+                .list(move || {
+                    let member = member.clone();
+                    async move {
+                        assert_ne!(scheme, "fails", "the lister panics");
+                        vec![member]
+                    }
+                })
+                .layer(layer)
+        };
+        let mut server = server(0);
+        for scheme in ["refused", "panics", "fails", "passed"] {
+            server = server.template(family(scheme));
+        }
+        let app = server.app().unwrap();
+        let page = page::<Resource>(&app, None).await;
+        assert_eq!(uris(&page), ["passed://1"]);
+        assert_eq!(seen.load(Ordering::Relaxed), 4);
     }
 
     #[tokio::test]

@@ -59,9 +59,14 @@ impl Completers {
     }
 
     fn insert(&mut self, name: &str, completer: Completer) {
-        self.know(name);
         self.completers.retain(|(known, _)| known != name);
         self.completers.push((name.to_owned(), completer));
+    }
+
+    /// What is wrong: one sentence for each that completes what does not exist.
+    pub(in crate::server) fn problems(&self) -> impl Iterator<Item = String> {
+        let strange = self.completers.iter().filter(|(name, _)| !self.knows(name));
+        strange.map(|(name, _)| format!("there is no argument `{name}` to complete"))
     }
 
     /// Whether there is such an argument.

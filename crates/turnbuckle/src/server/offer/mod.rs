@@ -42,8 +42,17 @@ pub(super) struct Offer<R> {
     pub(super) visible: Vec<Visible>,
     /// What stands around it.
     pub(super) layers: Stack,
+    /// Which of these it has from its groups: whatever takes its place has them too.
+    inherited: Inherited,
     /// Where in the program it was registered.
     pub(super) place: Option<&'static Location<'static>>,
+}
+
+/// What is true of an offer because of the groups that it is in.
+#[derive(Clone, Default)]
+struct Inherited {
+    layers: Stack,
+    visible: Vec<Visible>,
 }
 
 /// Says whether whoever sends a request may know of an offer.
@@ -86,6 +95,7 @@ impl<R: 'static> Offer<R> {
             problems: std::mem::take(&mut description.problems),
             visible: Vec::new(),
             layers: Stack::default(),
+            inherited: Inherited::default(),
             place: None,
         };
         (offer, description)
@@ -95,8 +105,16 @@ impl<R: 'static> Offer<R> {
     fn join(&mut self, layers: &Stack, visible: &[Visible]) {
         if !layers.is_empty() {
             self.layers.within(layers);
+            self.inherited.layers.within(layers);
         }
         self.visible.extend_from_slice(visible);
+        self.inherited.visible.extend_from_slice(visible);
+    }
+
+    /// Takes the place of another, in the groups of that one.
+    pub(super) fn succeed(&mut self, other: &Offer<R>) {
+        let Inherited { layers, visible } = &other.inherited;
+        self.join(layers, visible);
     }
 
     /// A schema, unless there is something wrong with it.
@@ -120,6 +138,7 @@ impl<R> Clone for Offer<R> {
             problems: self.problems.clone(),
             visible: self.visible.clone(),
             layers: self.layers.clone(),
+            inherited: self.inherited.clone(),
             place: self.place,
         }
     }
@@ -222,12 +241,22 @@ fn members(schema: &Raw) -> Vec<(String, Member, bool)> {
         properties: turnbuckle_types::Named<Member>,
         #[serde(default)]
         required: Vec<String>,
+        #[serde(default, rename = "$defs")]
+        definitions: turnbuckle_types::Named<Member>,
     }
-    let Ok(Object { properties, required }) = schema.decode() else { return Vec::new() };
+    let Ok(Object { properties, required, definitions }) = schema.decode() else {
+        return Vec::new();
+    };
     let needed = |name: &str| required.iter().any(|required| required == name);
+    let defined = |member: &Member| {
+        let name = member.reference.as_deref()?.strip_prefix("#/$defs/")?;
+        // RFC 6901 §3: how a name is written in a pointer.
+        let name = name.replace("~1", "/").replace("~0", "~");
+        definitions.iter().find(|(known, _)| **known == name).map(|(_, defined)| defined)
+    };
     properties
         .iter()
-        .map(|(name, member)| (name.to_owned(), member.clone(), needed(name)))
+        .map(|(name, member)| (name.to_owned(), member.or(defined(member)), needed(name)))
         .collect()
 }
 
@@ -238,9 +267,24 @@ struct Member {
     description: Option<String>,
     #[serde(default, rename = "enum")]
     choices: Vec<serde_json::Value>,
+    /// Where the rest is said, if many members share it.
+    #[serde(default, rename = "$ref")]
+    reference: Option<String>,
 }
 
 impl Member {
+    /// With what is said elsewhere, where it says nothing itself.
+    fn or(&self, defined: Option<&Member>) -> Member {
+        let mut member = self.clone();
+        let Some(defined) = defined else { return member };
+        member.title = member.title.or_else(|| defined.title.clone());
+        member.description = member.description.or_else(|| defined.description.clone());
+        if member.choices.is_empty() {
+            member.choices.clone_from(&defined.choices);
+        }
+        member
+    }
+
     /// The texts it can be, if those are all there are.
     fn choices(&self) -> Option<Vec<String>> {
         let texts = self.choices.iter().map(|choice| choice.as_str().map(str::to_owned));

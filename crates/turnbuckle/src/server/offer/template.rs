@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnbuckle_types::{Annotations, Icon, Raw, ReadResourceResult};
 
 use super::{
-    Completers, Offer,
+    Completers, Offer, OnCancel,
     completer::completed,
     members, offered,
     resource::{described, last_segment},
@@ -131,6 +131,17 @@ impl Template {
         F: HandlerFn<Vec<turnbuckle_types::Resource>, M>,
     {
         self.list = Some(Arc::new(Offer::asynchronous(lister).0));
+        self
+    }
+
+    /// [`list`](Template::list) with a lister that goes on when its request is given up, and counts
+    /// as in flight until it ends.
+    pub(in crate::server) fn list_to_the_end<M: 'static, F>(mut self, lister: F) -> Template
+    where
+        F: HandlerFn<Vec<turnbuckle_types::Resource>, M>,
+    {
+        let (lister, _) = Offer::asynchronous(lister);
+        self.list = Some(Arc::new(Offer { on_cancel: OnCancel::Finish, ..lister }));
         self
     }
 

@@ -27,7 +27,7 @@ use super::{
     unknown_session,
 };
 use crate::dispatch::{
-    Came, Incoming, Outcome, Reply,
+    BoxFuture, Came, Incoming, Outcome, Reply,
     duplex::{Permit, Replies, panicked},
     table::Serial,
 };
@@ -145,6 +145,7 @@ pub(super) async fn start(
     batched: Batched,
 ) -> Result<Started, Refused> {
     let endpoint = &asked.endpoint;
+    let changes = changes_record(&request);
     let Request { id, method, params } = request;
     let desk = &visit.entry.desk;
     let permit = take_permit(endpoint)?;
@@ -163,6 +164,7 @@ pub(super) async fn start(
         Reply::Now(outcome) => outcome,
         Reply::Never => Err(RpcError::internal("this request is not answered")),
         Reply::Later(future) => {
+            let future = if changes { visit.saving(endpoint, future) } else { future };
             let mut handler = Handler { id: id.clone(), serial, future };
             match poll_fn(|context| Poll::Ready(handler.poll(context))).await {
                 Poll::Pending => return Ok(Started::Running(handler)),
@@ -205,6 +207,22 @@ impl Visit {
         let shape = if settings.answers_json() { Shape::Json } else { self.events(endpoint) };
         let limit = endpoint.limits.queued_notifications;
         Arc::new(Stream::new(StreamNumber::of_requests(), shape, limit))
+    }
+
+    /// Keeps what a handler has changed of the session before it is answered: the client relies on
+    /// it from then on.
+    fn saving(
+        &self,
+        endpoint: &Endpoint,
+        handler: BoxFuture<'static, Outcome>,
+    ) -> BoxFuture<'static, Outcome> {
+        let sessions = endpoint.legacy.settings.sessions.clone();
+        let (opened, id) = (self.opened.clone(), self.entry.id);
+        Box::pin(async move {
+            let outcome = handler.await;
+            let saved = opened.save(id, &*sessions).await;
+            outcome.and_then(|result| saved.map(|()| result).map_err(|refused| refused.error))
+        })
     }
 
     /// How events look in this session.
