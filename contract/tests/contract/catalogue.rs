@@ -183,7 +183,11 @@ fn with_secrets() -> Server {
     let strict = json!({"type": "object", "required": ["a"]});
     let secrets = Group::new()
         .tool(tool("secret", async || "told").input_schema(&strict))
-        .prompt(prompt("secret", async || "told").complete_values("x", ["told"]))
+        .prompt(
+            prompt("secret", async || "told")
+                .argument(PromptArgument::new("x"))
+                .complete_values("x", ["told"]),
+        )
         .resource(resource("x:secret", async || "told").name("secret"))
         .template(
             template("secret://{x}", async || "told")

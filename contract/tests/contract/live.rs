@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use turnbuckle::{
     Client, ClientBuilder, Happened, Listening, RpcError, Server, Watch, prompt, resource,
-    template, tool, types::Era,
+    template, tool,
+    types::{Era, PromptArgument},
 };
 
 use crate::rig::{Wire, contract, pinned};
@@ -155,7 +156,8 @@ async fn what_is_added_later_is_offered_and_told_once(wire: Wire, era: Era) {
     assert_eq!(count(&client, "tools/list", "tools").await, 50);
     let called = asked(&client, "tools/call", json!({"name": "t49"})).await;
     assert_eq!(called["content"][0]["text"], "called");
-    registry.add_prompt(prompt("p", async || "got").complete_values("x", ["y"])).unwrap();
+    let p = prompt("p", async || "got").argument(PromptArgument::new("x"));
+    registry.add_prompt(p.complete_values("x", ["y"])).unwrap();
     assert_eq!(heard.next().await, "prompts", "a burst is told once");
     assert_eq!(count(&client, "prompts/list", "prompts").await, 1);
     asked(&client, "prompts/get", json!({"name": "p"})).await;

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 use turnbuckle::{
-    Client, Principal, Server, State, Typed, prompt, resource, template, tool, types::Era,
+    Client, Principal, Server, State, Typed, prompt, resource, template, tool,
+    types::{Era, PromptArgument},
 };
 
 use crate::{
@@ -140,7 +141,12 @@ async fn state_that_is_missing_is_told_before_anything_is_served() {
         (server().prompt(prompt("p", needs())), "prompt `p`"),
         (server().resource(resource("x://r", needs())), "resource `x://r`"),
         (server().template(template("x://{id}", needs())), "template `x://{id}`"),
-        (server().prompt(prompt("q", async || "").complete("a", list)), "prompt `q`"),
+        (
+            server().prompt(
+                prompt("q", async || "").argument(PromptArgument::new("a")).complete("a", list),
+            ),
+            "prompt `q`",
+        ),
         (
             server().template(template("y://{id}", async || "").complete("id", list)),
             "template `y://{id}`",

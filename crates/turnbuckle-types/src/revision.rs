@@ -3,6 +3,8 @@
 
 use std::{fmt, str::FromStr};
 
+use crate::code;
+
 /// How a revision conveys version, identity and capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Era {
@@ -91,6 +93,22 @@ impl Revision {
         }
     }
 
+    /// How a server asks its client something in this revision.
+    pub const fn questions(self) -> Questions {
+        match self.era() {
+            Era::Legacy => Questions::AsRequests,
+            Era::Modern => Questions::InResults,
+        }
+    }
+
+    /// The code of the error for a resource that is not there.
+    pub const fn resource_not_found(self) -> i64 {
+        match self.era() {
+            Era::Legacy => code::RESOURCE_NOT_FOUND,
+            Era::Modern => code::INVALID_PARAMS,
+        }
+    }
+
     /// Whether JSON-RPC batches exist in this revision.
     pub const fn has_batches(self) -> bool {
         matches!(self, Self::V2025_03_26)
@@ -117,6 +135,20 @@ pub enum StructuredOutput {
     Objects,
     /// Any JSON.
     Anything,
+}
+
+/// How a server asks its client something.
+///
+/// ```
+/// use turnbuckle_types::{Questions, Revision};
+/// assert_eq!(Revision::V2026_07_28.questions(), Questions::InResults);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Questions {
+    /// By requests of its own, while it works.
+    AsRequests,
+    /// By a result that asks, after which the client tries again.
+    InResults,
 }
 
 /// A string that names no published revision.

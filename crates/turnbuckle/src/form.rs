@@ -48,6 +48,9 @@ fn listed(form: &ElicitSchema, given: Raw) -> Raw {
         use PrimitiveSchema::{MultiSelect, TitledMultiSelect};
         matches!(field, Some(MultiSelect(_) | TitledMultiSelect(_)))
     };
+    if !form.properties.iter().any(|(_, field)| is_list(Some(field))) {
+        return given;
+    }
     let is_one = |name: &str, value: &Raw| {
         value.as_str().starts_with('"') && is_list(form.properties.value(name))
     };

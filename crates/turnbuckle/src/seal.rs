@@ -65,12 +65,13 @@ impl KeyRing {
 
     /// Seals a text for a purpose. `salt` must be fresh.
     pub(crate) fn seal(&self, purpose: &[u8], salt: [u8; SALT], text: &[u8]) -> String {
-        let mut sealed = text.to_vec();
-        key(&self.0[0], purpose, &salt)
-            .seal_in_place_append_tag(nonce(), Aad::from(purpose), &mut sealed)
+        let mut whole = Vec::with_capacity(SALT + text.len() + CHACHA20_POLY1305.tag_len());
+        whole.extend_from_slice(&salt);
+        whole.extend_from_slice(text);
+        let tag = key(&self.0[0], purpose, &salt)
+            .seal_in_place_separate_tag(nonce(), Aad::from(purpose), &mut whole[SALT..])
             .expect("a text that fits into memory is not too long for the algorithm");
-        let mut whole = salt.to_vec();
-        whole.extend_from_slice(&sealed);
+        whole.extend_from_slice(tag.as_ref());
         URL_SAFE_NO_PAD.encode(whole)
     }
 

@@ -119,7 +119,25 @@ pub(crate) fn lacking(
     client: &ClientCapabilities,
     revision: Revision,
 ) -> Option<&'static str> {
-    let question = Question::of(params);
+    lacking_for(method, Question::of(params), client, revision)
+}
+
+/// [`lacking`] of a form that the program itself wrote, whose params need not be read for it.
+#[cfg(feature = "server")]
+pub(crate) fn lacking_for_form(
+    client: &ClientCapabilities,
+    revision: Revision,
+) -> Option<&'static str> {
+    let form = Question { has_tools: false, has_context: false, is_page: false };
+    lacking_for(Method::Elicit, form, client, revision)
+}
+
+fn lacking_for(
+    method: Method,
+    question: Question,
+    client: &ClientCapabilities,
+    revision: Revision,
+) -> Option<&'static str> {
     let mut needs = NEEDS.iter().filter(|need| {
         need.method == method && revision >= need.since && (need.applies)(&question)
     });

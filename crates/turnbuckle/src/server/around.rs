@@ -116,7 +116,8 @@ impl Watch {
         let bytes_in = visit.params.raw.as_ref().map_or(0, |raw| raw.as_str().len());
         if let Some(metrics) = &metrics {
             let name = offered.as_deref();
-            metrics.started(&Started { method: label, name, revision, bytes_in });
+            let started = Started { method: label, name, revision, bytes_in };
+            observe::guarded(|| metrics.started(&started));
         }
         let ended = span.clone();
         let tell: Tell = Box::new(move |End { ended: how, latency, bytes }| {

@@ -1,10 +1,11 @@
 //! Owns what a running handler can see and say. Does not own the handler's answer.
 
 use std::{
+    any::Any,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -67,18 +68,26 @@ pub(super) struct Inner {
     pub(super) connection: Arc<Connection>,
     /// The server that it came to.
     pub(super) app: Option<Arc<App>>,
-    /// How many readings of resources it is part of.
-    pub(super) depth: u8,
+    /// The request that this is a part of, if a handler reads what its own server offers.
+    pub(super) outer: Option<Ctx>,
+    /// What counts the requests of its connection.
+    pub(super) in_flight: Arc<AtomicUsize>,
     pub(super) cancelled: AtomicBool,
-    pub(super) cancel: Notify,
+    /// Rings for all parts of a request: each looks whether it is meant.
+    pub(super) cancel: Arc<Notify>,
+    /// What layers lend to the handler for as long as it runs.
+    pub(super) lent: Mutex<Vec<Weak<Lent>>>,
     pub(super) said: Mutex<Said>,
     /// Where layers stand around a handler that panics, they see an error instead.
     pub(super) panicked: AtomicBool,
-    /// What it has asked and been told.
-    pub(super) asking: Mutex<Round>,
+    /// What it has asked and been told. Few ask anything, so that it is made when it is needed.
+    pub(super) asking: OnceLock<Box<Mutex<Round>>>,
     /// The way to a client of the legacy era once the request has ended.
     pub(super) peer: Option<Peer>,
 }
+
+/// Something that is given back when it is dropped.
+pub(super) type Lent = dyn Any + Send + Sync;
 
 /// What a connection was given when it began.
 #[derive(Default)]
@@ -178,7 +187,9 @@ impl Ctx {
     }
 
     /// Who sends the request, if that is known: what was [attached](Principal::attach) to the HTTP
-    /// request, and on a wire that is one client's own, without claims, [`Principal::local`].
+    /// request, what [`Serving::principal`](crate::Serving::principal) or a layer's
+    /// [`Request::set_principal`](crate::layer::Request::set_principal) said, and else, on a wire
+    /// that is one client's own, without claims, [`Principal::local`].
     pub fn principal<C: Clone + Send + Sync + 'static>(&self) -> Option<Principal<C>> {
         if let Some(principal) = self.extension() {
             return Some(principal);
@@ -309,15 +320,18 @@ impl Ctx {
     /// function, or what was moved to another task.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Acquire)
+            || self.0.outer.as_ref().is_some_and(Ctx::is_cancelled)
     }
 
     /// Resolves when the client gives the request up. Dropping the future has no effect.
     pub async fn cancelled(&self) {
-        let notified = self.0.cancel.notified();
-        if self.is_cancelled() {
-            return;
+        loop {
+            let notified = self.0.cancel.notified();
+            if self.is_cancelled() {
+                return;
+            }
+            notified.await;
         }
-        notified.await;
     }
 
     /// Runs `work` to its end even if the request is cancelled meanwhile: for a critical
@@ -353,6 +367,25 @@ impl Ctx {
         self.0.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many readings of resources it is part of.
+    pub(super) fn depth(&self) -> usize {
+        self.0.outer.as_ref().map_or(0, |outer| outer.depth() + 1)
+    }
+
+    /// Has a handler that outlives its request keep something until it ends.
+    pub(super) fn lend(&self, lent: &Arc<Lent>) {
+        let mut all = self.0.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(Arc::downgrade(lent));
+    }
+
+    /// What was lent to this request, and to those that it is part of.
+    pub(super) fn lent(&self) -> Vec<Arc<Lent>> {
+        let mut lent = self.0.outer.as_ref().map(Ctx::lent).unwrap_or_default();
+        let own = self.0.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        lent.extend(own.iter().filter_map(Weak::upgrade));
+        lent
+    }
+
     /// Tells whatever outlives the handler that the request was given up.
     pub(super) fn fire(&self) {
         self.0.cancelled.store(true, Ordering::Release);
@@ -384,12 +417,14 @@ impl Ctx {
             came: Came::default(),
             connection: Arc::default(),
             app: None,
-            depth: 0,
+            outer: None,
+            in_flight: Arc::default(),
             cancelled: false.into(),
-            cancel: Notify::new(),
+            cancel: Arc::default(),
+            lent: Mutex::default(),
             said: Mutex::default(),
             panicked: false.into(),
-            asking: Mutex::default(),
+            asking: OnceLock::new(),
             peer: None,
         }))
     }

@@ -1,12 +1,13 @@
 //! Owns how a function with extractors becomes a handler whose type is forgotten.
 //! Does not own the extractors, the replies, nor when a handler runs.
 
-use std::sync::Arc;
+use std::{future::poll_fn, pin::pin, sync::Arc};
 
 use super::{
+    context::Ctx,
     extract::{Description, FromCall, Invocation},
     observe::Carry,
-    reply::{Failure, IntoReply},
+    reply::{Cause, Failure, IntoReply},
 };
 use crate::dispatch::BoxFuture;
 
@@ -115,21 +116,65 @@ async fn on_a_thread<T: Send + 'static>(
     }
 }
 
-/// Makes all arguments together, so that what has to be asked for is asked for at once.
+/// Makes all arguments together, so that what has to be asked for is asked for at once, in the order
+/// of the arguments. One that can't be made whatever the client answers ends it for all.
 macro_rules! made {
     ($call:ident) => { all(|| Ok(())) };
     ($call:ident $kind:ident $argument:ident) => {
         $kind::from_call(&$call).await.map(|made| (made,))
     };
     ($call:ident $($kind:ident $argument:ident),+) => {{
-        let ($($argument,)+) = tokio::join!($($kind::from_call(&$call)),+);
-        all(move || Ok(($($argument?,)+)))
+        let ctx = $call.ctx();
+        match tokio::try_join!(biased; $(tried(ctx, $kind::from_call(&$call))),+) {
+            Ok(($($argument,)+)) => all(move || Ok(($($argument?,)+))),
+            Err(rejected) => Err(rejected),
+        }
     }};
 }
 
 /// Gives a closure its error.
 fn all<T>(arguments: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     arguments()
+}
+
+/// Makes one argument among others. The outer error is for what is wrong in any case; what failed
+/// because the client has yet to be asked is for later, when all that is to be asked is known.
+async fn tried<T>(
+    ctx: &Ctx,
+    making: impl Future<Output = Result<T, Failure>>,
+) -> Result<Result<T, Failure>, Failure> {
+    let (mut making, mut has_asked) = (pin!(making), false);
+    let made = poll_fn(|context| {
+        let before = ctx.asking().asked();
+        let polled = making.as_mut().poll(context);
+        has_asked |= ctx.asking().asked() != before;
+        polled
+    });
+    match made.await {
+        Err(failure) if !has_asked && !matches!(failure.0, Cause::Ask(_)) => {
+            ctx.asking().reject();
+            Err(failure)
+        }
+        made => Ok(made),
+    }
+}
+
+/// Makes arguments for as long as anyone wants them: a function that has not begun is no work that
+/// could be left half done.
+async fn wanted<T>(
+    ctx: &Ctx,
+    making: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        made = making => made,
+        () = ctx.cancelled() => Err(given_up()),
+    }
+}
+
+/// Nobody reads this: the request is gone.
+fn given_up() -> Failure {
+    Failure::internal("the request was given up before its handler began")
 }
 
 macro_rules! handlers {
@@ -143,7 +188,7 @@ macro_rules! handlers {
             $($kind: FromCall,)*
         {
             async fn call(&self, call: Invocation) -> Result<R, Failure> {
-                let made = made!(call $($kind $argument),*);
+                let made = wanted(call.ctx(), async { made!(call $($kind $argument),*) }).await;
                 // What the arguments were made from is not kept while the handler runs.
                 let ctx = call.into_ctx();
                 let ($($argument,)*) = made?;
@@ -164,10 +209,13 @@ macro_rules! handlers {
             $($kind: FromCall,)*
         {
             async fn call(self: Arc<Self>, call: Invocation) -> Result<R, Failure> {
-                let made = made!(call $($kind $argument),*);
+                let made = wanted(call.ctx(), async { made!(call $($kind $argument),*) }).await;
                 let ctx = call.into_ctx();
                 let ($($argument,)*) = made?;
-                on_a_thread(move || self($($argument),*)).await?.into_reply(&ctx).await
+                let asker = ctx.clone();
+                // A thread may have been long in coming.
+                let run = move || (!asker.is_cancelled()).then(|| self($($argument),*));
+                on_a_thread(run).await?.ok_or_else(given_up)?.into_reply(&ctx).await
             }
 
             fn describe(description: &mut Description) {

@@ -4,22 +4,23 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use tokio::sync::Notify;
-use turnbuckle_types::{ReadResourceResult, RpcError, jsonrpc::Params};
+use turnbuckle_types::{Method, ReadResourceResult, RpcError, jsonrpc::Params};
 
 use super::{
     calls::{self, Visit},
-    context::{Ctx, Inner},
+    context::{Ctx, Inner, Said},
+    layer::Request,
     reply::not_found,
 };
 use crate::dispatch::{Reply, duplex::Permit};
 
 /// How deep resources may read each other.
-const DEEPEST: u8 = 16;
+const DEEPEST: usize = 16;
 
 impl Ctx {
     /// Reads a resource of this server, as whoever sent this request would: the error is the one
-    /// that they would get, also for what is not there and for what is hidden from them. A
+    /// that they would get, also for what is not there and for what is hidden from them. The
+    /// server's layers see it as a request of its own, with what they have added to this one. A
     /// resource that asks the client something can't be read in this way.
     ///
     /// Dropping the future gives the reading up.
@@ -38,19 +39,21 @@ impl Ctx {
     /// ```
     pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, RpcError> {
         let Some(app) = &self.0.app else { return Err(not_found(uri, self.revision())) };
-        if self.0.depth >= DEEPEST {
+        if self.depth() >= DEEPEST {
             tracing::error!(uri, "resources read each other without end");
             return Err(RpcError::internal("internal error"));
         }
         let params = Params::of(json!({ "uri": uri }).into())?;
-        // The request that this belongs to is counted already.
-        let permit = Permit::take(&Arc::default(), 1)?;
+        // It belongs to a request that was let in, but it may outlive that.
+        let permit = Permit::another(&self.0.in_flight);
         let visit = Visit { app: app.clone(), ctx: self.within(), params, permit };
-        let outcome = match calls::read_resource(visit)? {
-            Reply::Now(outcome) => outcome,
-            Reply::Later(outcome) => outcome.await,
-            Reply::Never => Err(not_found(uri, self.revision())),
+        let method = Method::ReadResource.as_str();
+        let request = Request::of(&visit, method.into(), Some(uri.to_owned()));
+        let read = |_| {
+            let read = calls::read_resource(visit);
+            read.unwrap_or_else(|error| Reply::Now(Err(error))).into_outcome()
         };
+        let outcome = app.around.layers.run(request, read).await;
         outcome?.decode().map_err(|error| {
             tracing::error!(uri, %error, "a resource has no contents that a handler could read");
             RpcError::internal("internal error")
@@ -61,6 +64,7 @@ impl Ctx {
     /// far it has come are not what the whole says.
     fn within(&self) -> Ctx {
         let Inner { id, meta, opened, replies, came, connection, app, peer, .. } = &*self.0;
+        let added = self.said().added.clone();
         Ctx(Arc::new(Inner {
             id: id.clone(),
             revision: self.0.revision,
@@ -72,12 +76,14 @@ impl Ctx {
             came: came.clone(),
             connection: connection.clone(),
             app: app.clone(),
-            depth: self.0.depth + 1,
-            cancelled: self.is_cancelled().into(),
-            cancel: Notify::new(),
-            said: Mutex::default(),
+            outer: Some(self.clone()),
+            in_flight: self.0.in_flight.clone(),
+            cancelled: false.into(),
+            cancel: self.0.cancel.clone(),
+            lent: Mutex::default(),
+            said: Mutex::new(Said { added, ..Said::default() }),
             panicked: false.into(),
-            asking: Mutex::default(),
+            asking: Default::default(),
             peer: peer.clone(),
         }))
     }

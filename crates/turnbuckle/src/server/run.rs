@@ -11,34 +11,41 @@ use super::{
 use crate::dispatch::{BoxFuture, duplex::Permit};
 
 /// Runs a handler. Dropping this future cancels it in the way the offer asks for.
-pub(super) async fn run<R: Send + 'static>(
+///
+/// An `async fn` would keep room for the call beside the handler that has taken it.
+pub(super) fn run<R: Send + 'static>(
     offer: &Offer<R>,
     call: Invocation,
     permit: Permit,
-) -> Result<R, Failure> {
+) -> impl Future<Output = Result<R, Failure>> + Send + use<R> {
     let armed = FireOnDrop::new(&call.ctx);
-    let replied = run_part(offer, call, permit).await;
-    armed.disarm();
-    replied
+    let running = run_part(offer, call, permit);
+    async move {
+        let replied = running.await;
+        armed.disarm();
+        replied
+    }
 }
 
 /// Runs a handler that is a part of what its request asks for: whoever runs the whole tells when
 /// that is given up.
-pub(super) async fn run_part<R: Send + 'static>(
+pub(super) fn run_part<R: Send + 'static>(
     offer: &Offer<R>,
     call: Invocation,
     permit: Permit,
-) -> Result<R, Failure> {
-    let ctx = call.ctx.clone();
+) -> impl Future<Output = Result<R, Failure>> + Send + use<R> {
+    let (ctx, on_cancel) = (call.ctx.clone(), offer.on_cancel);
     let handler = offer.handler.clone().call(call);
-    match offer.on_cancel {
-        OnCancel::Drop => {
-            let replied = handler.await;
-            drop(permit);
-            replied
-        }
-        OnCancel::Finish | OnCancel::Cooperate(_) => {
-            apart(handler, ctx, offer.on_cancel, permit).await
+    async move {
+        match on_cancel {
+            OnCancel::Drop => {
+                let replied = handler.await;
+                drop(permit);
+                replied
+            }
+            OnCancel::Finish | OnCancel::Cooperate(_) => {
+                Box::pin(apart(handler, ctx, on_cancel, permit)).await
+            }
         }
     }
 }
@@ -51,8 +58,10 @@ async fn apart<R: Send + 'static>(
     on_cancel: OnCancel,
     permit: Permit,
 ) -> Result<R, Failure> {
+    // What layers lent stays taken for as long as it runs.
+    let lent = ctx.lent();
     let task = tokio::spawn(Carry::here().future(async move {
-        let _permit = permit;
+        let _held = (permit, lent);
         let OnCancel::Cooperate(grace) = on_cancel else { return handler.await };
         tokio::select! {
             replied = handler => replied,
@@ -71,22 +80,25 @@ async fn apart<R: Send + 'static>(
 }
 
 /// Tells everyone who holds the context when the request was given up.
-pub(super) struct FireOnDrop(Option<Ctx>);
+pub(super) struct FireOnDrop {
+    ctx: Ctx,
+    is_armed: bool,
+}
 
 impl FireOnDrop {
     pub(super) fn new(ctx: &Ctx) -> FireOnDrop {
-        FireOnDrop(Some(ctx.clone()))
+        FireOnDrop { ctx: ctx.clone(), is_armed: true }
     }
 
     pub(super) fn disarm(mut self) {
-        self.0 = None;
+        self.is_armed = false;
     }
 }
 
 impl Drop for FireOnDrop {
     fn drop(&mut self) {
-        if let Some(ctx) = &self.0 {
-            ctx.fire();
+        if self.is_armed {
+            self.ctx.fire();
         }
     }
 }

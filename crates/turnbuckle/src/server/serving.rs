@@ -12,6 +12,7 @@ use super::{Server, context::Connection, extract::States};
 use crate::{
     dispatch::{BoxFuture, Serve, Transport as _, duplex::driver::Wire},
     error::{Error, Result},
+    principal::Principal,
     transport::{stdio, stream},
 };
 
@@ -66,9 +67,24 @@ impl Serving {
         Serving { server, values, start: Box::new(start), signal: Box::pin(pending()) }
     }
 
+    /// Says whose connection this is, instead of [`Principal::local`]: for handlers, and for all
+    /// that is bound to one principal or counted for each.
+    ///
+    /// ```
+    /// # use turnbuckle::{Principal, Server};
+    /// # let (_, stream) = tokio::io::duplex(64);
+    /// let serving = Server::new("demo", "1.0").serve(stream).principal(Principal::new("alice"));
+    /// # drop(serving);
+    /// ```
+    pub fn principal<C: Clone + Send + Sync + 'static>(mut self, who: Principal<C>) -> Serving {
+        self.values.insert(Principal::new(who.name()));
+        self.values.insert(who);
+        self
+    }
+
     /// Gives every handler of this connection a value that it takes as
-    /// [`Extension`](crate::Extension), such as the [`Principal`](crate::Principal) whose
-    /// connection it is.
+    /// [`Extension`](crate::Extension). Whose connection it is says
+    /// [`principal`](Serving::principal).
     pub fn extension<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Serving {
         self.values.insert(value);
         self

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnbuckle::{Asking, Ctx, KeyRing, MemoryStates, Server, ToolError, roots, tool};
+use turnbuckle::{Asking, Ctx, KeyRing, MemoryStates, Server, ToolError, elicit, roots, tool};
 
 use crate::{
     peer::{Peer, able, accept, asked, code, message, text},
-    tools::server,
+    tools::{Age, server},
 };
 
 const FOREIGN: &str = "`params.requestState` is not what this server gave out for this request";
@@ -132,6 +132,37 @@ async fn state_can_be_made_to_be_used_once() {
     for _ in 0..2 {
         assert_eq!(text(&peer.retry("greet", &first, ada()).await), "Hello, Ada!");
     }
+}
+
+#[tokio::test]
+async fn where_an_answer_counts_once_it_needs_a_state() {
+    let once = server().asking(Asking::default().single_use(MemoryStates::new(2)));
+    let mut peer = Peer::modern(&once, able());
+    let first = peer.retry("greet", &json!({"result": {}}), ada()).await;
+    assert_eq!(asked(&first), ["name"]);
+    assert_eq!(text(&peer.retry("greet", &first, ada()).await), "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn an_answer_that_was_kept_for_another_question_is_asked_for_anew() {
+    async fn steps(ctx: Ctx) -> Result<String, ToolError> {
+        let age: Age = ctx.ask("name", elicit("How old are you?")).await?;
+        Ok(age.age.to_string())
+    }
+    let keys = || KeyRing::new([1; 32]);
+    let mut before = Peer::modern(&server().keys(keys()), able());
+    let first = before.tool("steps", json!({})).await;
+    let second = before.retry("steps", &first, ada()).await;
+    assert_eq!(asked(&second), ["age"]);
+
+    let now = Server::new("asking", "1.1").keys(keys()).tool(tool("steps", steps));
+    let mut peer = Peer::modern(&now, able());
+    let anew = peer.retry("steps", &second, json!({})).await;
+    assert_eq!(asked(&anew), ["name"]);
+    let age = json!({"name": accept(json!({"age": 36}))});
+    assert_eq!(text(&peer.retry("steps", &anew, age.clone()).await), "36");
+    // What is given now goes before what does not fit.
+    assert_eq!(text(&peer.retry("steps", &second, age).await), "36");
 }
 
 #[tokio::test]

@@ -1,7 +1,12 @@
 //! Handlers that ask by hand: one way to write them, both eras.
 
 use serde_json::{Value, json};
-use turnbuckle::{Asking, Ctx, InputRequired, RpcError, Server, elicit, prompt, resource, tool};
+use turnbuckle::{
+    Asking, Ctx, InputRequired, RpcError, Server, elicit,
+    layer::{NextQuestion, Question},
+    prompt, resource, tool,
+    types::Raw,
+};
 
 use crate::{
     peer::{Peer, able, accept, asked, code, message, text},
@@ -192,4 +197,29 @@ async fn other_errors_are_what_they_are() {
     let server = Server::new("fails", "1.0").tool(tool("fails", fails));
     let mut peer = Peer::modern(&server, able());
     assert_eq!(code(&peer.tool("fails", json!({})).await), 7);
+}
+
+#[tokio::test]
+async fn what_is_asked_by_hand_passes_the_layers_too() {
+    let refuse = tower_layer::layer_fn(|_: NextQuestion| {
+        tower::service_fn(async |question: Question| {
+            Err::<Raw, _>(RpcError::new(7, format!("no {}", question.method())))
+        })
+    });
+    let server_that_refuses = server().ask_layer(refuse);
+    let refused = Peer::modern(&server_that_refuses, able()).tool("never", json!({})).await;
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    assert!(text(&refused).contains("was not asked"), "{refused}");
+
+    // A layer that knows the answer spares the client the question.
+    let know = tower_layer::layer_fn(|_: NextQuestion| {
+        tower::service_fn(async |_: Question| {
+            Ok::<Raw, RpcError>(accept(json!({"age": 36})).into())
+        })
+    });
+    let mut peer = Peer::modern(&server().ask_layer(know), able());
+    let first = peer.tool("guess", json!({})).await;
+    assert_eq!(first["result"]["resultType"], "input_required");
+    assert_eq!(first["result"]["inputRequests"], json!(null));
+    assert_eq!(text(&peer.retry("guess", &first, json!({})).await), "yes, after 1");
 }

@@ -5,6 +5,7 @@
 
 mod bypass;
 mod logs;
+mod nested;
 mod offers;
 mod questions;
 mod spans;

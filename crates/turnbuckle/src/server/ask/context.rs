@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde::{Serialize, de::DeserializeOwned};
-use turnbuckle_types::{ElicitationComplete, Era, Method, Raw, write_at};
+use turnbuckle_types::{ElicitationComplete, Method, Questions, Raw, write_at};
 
 use super::{
     error::AskError,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     dispatch::{BoxFuture, Note},
-    envelope::question::lacking,
+    envelope::question::{lacking, lacking_for_form},
     error::Error,
     server::{context::Ctx, layer},
 };
@@ -35,7 +35,9 @@ impl Ctx {
     /// each question; who asks twice with one key gets the first answer twice.
     ///
     /// A client that lacks the capability that the question needs is not asked: in the modern era it
-    /// gets error −32021, in the legacy era the handler gets an error that names it.
+    /// gets error −32021 if the handler fails because of that, unless it
+    /// [looks](AskError::missing_capability) and does without; in the legacy era the handler's
+    /// error is as any other.
     ///
     /// Dropping the future before it is done cancels the question on a client of the legacy era, and
     /// else asks nothing.
@@ -58,8 +60,14 @@ impl Ctx {
     /// # let _ = server;
     /// ```
     pub async fn ask<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, AskError> {
+        // What a handler of today does not take was kept for one of yesterday.
+        let kept = self.asking().kept_answer(key);
+        if kept.is_some_and(|kept| matches!(question.check(&kept), Err(Unanswered::Unfit(_)))) {
+            self.asking().forget(key);
+        }
         let known = self.asking().answer(key);
-        let is_new_to_layers = self.questions().is_some() && self.revision().era() == Era::Modern;
+        let is_new_to_layers =
+            self.questions().is_some() && self.revision().questions() == Questions::InResults;
         let answer = match known {
             // In the legacy era layers saw the answer when it came.
             Some(answer) if !is_new_to_layers => answer,
@@ -117,6 +125,10 @@ impl Ctx {
 
     /// The answer to a question that was asked by hand, with
     /// [`InputRequired`](crate::InputRequired): `None` if there is none.
+    ///
+    /// In the modern era it is what the client sent: layers around questions
+    /// ([`Server::ask_layer`](crate::Server::ask_layer)) saw the question on its way out, but not
+    /// this answer. [`ask`](Ctx::ask) takes the answer through them too.
     pub fn answer<Q: Question>(
         &self,
         key: &str,
@@ -151,7 +163,7 @@ impl Ctx {
     pub fn can_ask<Q: Question>(&self, question: &Q) -> bool {
         question
             .params(self.revision())
-            .is_ok_and(|params| self.lacks(question.method(), &params).is_none())
+            .is_ok_and(|params| self.lacks_for(question, &params).is_none())
     }
 
     /// Tells a client of 2025-11-25 that what happened on a page is over: see
@@ -182,7 +194,7 @@ impl Ctx {
     fn askable<Q: Question>(&self, key: &str, question: &Q) -> Result<Raw, AskError> {
         let revision = self.revision();
         let params = question.params(revision).map_err(|why| AskError::own(key, why))?;
-        match self.lacks(question.method(), &params) {
+        match self.lacks_for(question, &params) {
             None => Ok(params),
             Some(capability) => {
                 let error = AskError::unsupported(key, capability, revision);
@@ -190,6 +202,13 @@ impl Ctx {
                 Err(error)
             }
         }
+    }
+
+    fn lacks_for<Q: Question>(&self, question: &Q, params: &Raw) -> Option<&'static str> {
+        if question.is_form() {
+            return lacking_for_form(&self.client_capabilities(), self.revision());
+        }
+        self.lacks(question.method(), params)
     }
 
     /// The capability that a question needs and the client did not declare.
@@ -206,7 +225,7 @@ impl Ctx {
         params: Raw,
         known: Option<Raw>,
     ) -> Result<Raw, AskError> {
-        if self.revision().era() == Era::Legacy {
+        if self.revision().questions() == Questions::AsRequests {
             let asked = self.request(method.as_str(), params).await;
             return asked.map_err(|error| AskError::failed(key, error));
         }
@@ -256,7 +275,7 @@ impl Ctx {
         }
     }
 
-    pub(super) fn asking(&self) -> MutexGuard<'_, Round> {
-        self.0.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(in crate::server) fn asking(&self) -> MutexGuard<'_, Round> {
+        self.0.asking.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

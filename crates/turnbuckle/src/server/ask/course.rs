@@ -10,7 +10,7 @@ use std::{
 };
 
 use turnbuckle_types::{
-    Era, Method, Named, Raw, RpcError,
+    Method, Named, Questions, Raw, RpcError,
     jsonrpc::{Params, Retry},
 };
 
@@ -39,7 +39,16 @@ pub(in crate::server) struct Subject<'a> {
     pub(in crate::server) method: Method,
     /// The tool, the prompt, or the resource's URI.
     pub(in crate::server) name: &'a str,
-    pub(in crate::server) params: &'a Params,
+    pub(in crate::server) arguments: Option<&'a Raw>,
+    /// What it brings because it asked before.
+    pub(in crate::server) retry: Option<&'a Retry>,
+}
+
+impl<'a> Subject<'a> {
+    pub(in crate::server) fn of(method: Method, name: &'a str, params: &'a Params) -> Subject<'a> {
+        let (arguments, retry) = (params.arguments.as_ref(), params.retry.as_deref());
+        Subject { method, name, arguments, retry }
+    }
 }
 
 /// How a run ended.
@@ -51,28 +60,33 @@ pub(in crate::server) enum Ended<R> {
 }
 
 /// Runs a handler that may ask. Dropping this future cancels it.
-pub(in crate::server) async fn run<R: Send + 'static>(
-    app: &App,
-    offer: &Offer<R>,
+///
+/// Every call passes here, most of which ask nothing: what is rare is boxed, and what an `async fn`
+/// would keep twice is kept once.
+pub(in crate::server) fn run<'a, R: Send + 'static>(
+    app: &'a App,
+    offer: &'a Offer<R>,
     call: Invocation,
     permit: Permit,
-    subject: Subject<'_>,
-) -> Ended<R> {
+    subject: Subject<'a>,
+) -> impl Future<Output = Ended<R>> + Send + 'a {
     let ctx = call.ctx.clone();
-    if ctx.revision().era() == Era::Legacy {
-        let replied = live(app, offer, call, permit).await;
-        ctx.asking().is_over = true;
-        return Ended::Replied(replied);
-    }
-    if let Some(retry) = &subject.params.retry {
-        match Box::pin(taken_up(app, &ctx, subject, retry)).await {
-            Ok(round) => *ctx.asking() = round,
-            Err(error) => return Ended::Instead(Err(error)),
+    async move {
+        if ctx.revision().questions() == Questions::AsRequests {
+            let replied = Box::pin(live(app, offer, call, permit)).await;
+            ctx.asking().is_over = true;
+            return Ended::Replied(replied);
         }
-    }
-    match run::run(offer, call, permit).await {
-        Ok(result) => Ended::Replied(Ok(result)),
-        Err(failure) => failed(app, &ctx, failure, subject),
+        if let Some(retry) = subject.retry {
+            match Box::pin(taken_up(app, &ctx, subject, retry)).await {
+                Ok(round) => *ctx.asking() = round,
+                Err(error) => return Ended::Instead(Err(error)),
+            }
+        }
+        match run::run(offer, call, permit).await {
+            Ok(result) => Ended::Replied(Ok(result)),
+            Err(failure) => Box::pin(failed(app, &ctx, failure, subject)).await,
+        }
     }
 }
 
@@ -93,7 +107,9 @@ async fn taken_up(
         })?,
     };
     let Some(state) = present(&retry.request_state) else {
-        // Answers that were not asked for yet spare a round.
+        // Answers that were not asked for yet spare a round. Where each counts once they need a state,
+        // which is what can be spent.
+        let given = if app.asking.store.is_some() { Named::new() } else { given };
         return Ok(Round::retried(Kept::default(), given));
     };
     let state: String = state
@@ -118,34 +134,46 @@ async fn taken_up(
 
 /// What becomes of a handler that failed: if it waits for answers, whatever it failed with, the
 /// client is asked.
-fn failed<R>(app: &App, ctx: &Ctx, failure: Failure, subject: Subject<'_>) -> Ended<R> {
-    let revision = ctx.revision();
-    match failure.0 {
-        Cause::Ask(asks) => {
-            let asked = match asks.asked(revision) {
-                Ok(asked) => asked,
-                Err(problem) => return Ended::Replied(Err(Failure::internal(problem))),
-            };
-            for (key, method, params) in asked {
-                if let Some(capability) = ctx.lacks(method, &params) {
-                    let error = AskError::unsupported(key, capability, revision);
-                    return Ended::Instead(Err(error.into()));
-                }
-                ctx.asking().open_anew(key, method, params);
-            }
-            ctx.asking().set_by_hand(asks.state.clone());
+async fn failed<R>(app: &App, ctx: &Ctx, failure: Failure, subject: Subject<'_>) -> Ended<R> {
+    let Failure(Cause::Ask(asks)) = failure else {
+        let round = ctx.asking();
+        if let Some(refusal) = failure.lack().or_else(|| round.refusal()) {
+            return Ended::Instead(Err(refusal));
         }
-        cause => {
-            let mut round = ctx.asking();
-            if let Some(refusal) = round.refusal() {
-                return Ended::Instead(Err(refusal));
-            }
-            if !round.is_open() {
-                return Ended::Replied(Err(Failure(cause)));
-            }
+        if !round.is_open() {
+            return Ended::Replied(Err(failure));
+        }
+        drop(round);
+        return Ended::Instead(suspended(app, ctx, subject));
+    };
+    match open_by_hand(ctx, &asks).await {
+        Ok(()) => {
+            ctx.asking().set_by_hand(asks.state);
+            Ended::Instead(suspended(app, ctx, subject))
+        }
+        Err(failure) => match failure.lack() {
+            Some(lack) => Ended::Instead(Err(lack)),
+            None => Ended::Replied(Err(failure)),
+        },
+    }
+}
+
+/// Opens what a handler asks by hand, past the layers around questions.
+async fn open_by_hand(ctx: &Ctx, asks: &InputRequired) -> Result<(), Failure> {
+    for (key, method, params) in asks.asked(ctx.revision()).map_err(Failure::internal)? {
+        if let Some(capability) = ctx.lacks(method, &params) {
+            return Err(AskError::unsupported(key, capability, ctx.revision()).into());
+        }
+        // It is asked anew, whatever was answered before.
+        ctx.asking().forget(key);
+        match ctx.outgoing(key, method, params, None).await {
+            Err(error) if error.is_suspended() => {}
+            Err(error) => return Err(error.into()),
+            // A layer knew the answer: the handler reads it in the next round.
+            Ok(answer) => ctx.asking().keep_answer(key, &answer),
         }
     }
-    Ended::Instead(suspended(app, ctx, subject))
+    Ok(())
 }
 
 /// The result that asks for what is open.
@@ -168,7 +196,7 @@ fn suspended(app: &App, ctx: &Ctx, subject: Subject<'_>) -> Outcome {
 fn binding(ctx: &Ctx, subject: Subject<'_>) -> Binding {
     let principal = ctx.principal::<()>();
     let principal = principal.as_ref().map(|principal| principal.name());
-    let arguments = subject.params.arguments.as_ref().map_or("{}", Raw::as_str);
+    let arguments = subject.arguments.map_or("{}", Raw::as_str);
     Binding::new(principal, subject.method.as_str(), subject.name, arguments)
 }
 

@@ -91,6 +91,10 @@ impl<T: DeserializeOwned + JsonSchema + 'static> sealed::Ask for Elicit<T> {
         Ok(form_params(&self.message, &form.schema, revision))
     }
 
+    fn is_form(&self) -> bool {
+        true
+    }
+
     fn problem() -> Option<String> {
         Form::of::<T>().as_ref().as_ref().err().map(SchemaError::to_string)
     }
@@ -150,6 +154,10 @@ impl sealed::Ask for ElicitFields {
 
     fn params(&self, revision: Revision) -> Result<Raw, String> {
         Ok(form_params(&self.message, &self.form, revision))
+    }
+
+    fn is_form(&self) -> bool {
+        true
     }
 }
 
@@ -271,6 +279,10 @@ impl<Q: sealed::Ask> sealed::Ask for Action<Q> {
 
     fn params(&self, revision: Revision) -> Result<Raw, String> {
         self.0.params(revision)
+    }
+
+    fn is_form(&self) -> bool {
+        self.0.is_form()
     }
 
     fn problem() -> Option<String> {

@@ -1,9 +1,16 @@
 //! Owns why a question has no answer, and what becomes of a handler that passes that on.
 //! Does not own what a client is sent when a handler waits for its answers.
 
-use std::{error::Error as StdError, fmt};
+use std::{
+    error::Error as StdError,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
-use turnbuckle_types::{Era, Revision, RpcError, code};
+use turnbuckle_types::{Questions, Revision, RpcError, code};
 
 use super::question::Unanswered;
 use crate::{ToolError, error::Error};
@@ -44,6 +51,8 @@ enum Kind {
     Unsupported {
         capability: &'static str,
         revision: Revision,
+        /// The handler has looked at it, so that it knows what to do without.
+        seen: Arc<AtomicBool>,
     },
     /// What came is not what was asked for.
     Unfit {
@@ -71,7 +80,7 @@ impl AskError {
     }
 
     pub(super) fn unsupported(key: &str, capability: &'static str, revision: Revision) -> AskError {
-        AskError::new(key, Kind::Unsupported { capability, revision })
+        AskError::new(key, Kind::Unsupported { capability, revision, seen: Arc::default() })
     }
 
     pub(super) fn own(key: &str, why: impl Into<String>) -> AskError {
@@ -108,9 +117,25 @@ impl AskError {
     }
 
     /// The capability that the client lacks for this question, such as `elicitation.form`.
+    ///
+    /// A handler that looks at this can do without the answer: it may ask something else, or fail
+    /// with an error of its own, and a client of the modern era is told of what it lacks only if
+    /// this error is passed on after all. Of one that does not look, the client is told in any
+    /// case, if the handler fails.
     pub fn missing_capability(&self) -> Option<&'static str> {
-        match self.0.kind {
-            Kind::Unsupported { capability, .. } => Some(capability),
+        match &self.0.kind {
+            Kind::Unsupported { capability, seen, .. } => {
+                seen.store(true, Ordering::Relaxed);
+                Some(capability)
+            }
+            _ => None,
+        }
+    }
+
+    /// What the client is told that it lacks, in the modern era, and whether the handler has looked.
+    pub(in crate::server) fn lack(&self) -> Option<(RpcError, Arc<AtomicBool>)> {
+        match &self.0.kind {
+            Kind::Unsupported { seen, .. } => Some((self.refusal()?, seen.clone())),
             _ => None,
         }
     }
@@ -126,10 +151,12 @@ impl AskError {
     /// What a client of the modern era is told, whatever the handler makes of this error.
     pub(in crate::server) fn refusal(&self) -> Option<RpcError> {
         match &self.0.kind {
-            Kind::Unsupported { capability, revision } if revision.era() == Era::Modern => {
+            Kind::Unsupported { capability, revision, .. }
+                if revision.questions() == Questions::InResults =>
+            {
                 Some(missing(capability, self.to_string()))
             }
-            Kind::Unfit { why, revision } if revision.era() == Era::Modern => {
+            Kind::Unfit { why, revision } if revision.questions() == Questions::InResults => {
                 let key = &self.0.key;
                 let message = format!("`params.inputResponses[\"{key}\"]` is no answer: {why}");
                 Some(RpcError::invalid_params(message))
@@ -186,7 +213,7 @@ impl From<AskError> for ToolError {
                 ToolError::new("internal error")
             }
             Kind::Failed(failed) => ToolError::new(format!("{error}: {failed}")),
-            _ => ToolError::new(error.to_string()),
+            _ => ToolError::new(error.to_string()).because_of(error.lack().map(|(lack, _)| lack)),
         }
     }
 }

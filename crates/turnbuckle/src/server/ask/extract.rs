@@ -42,6 +42,8 @@ pub struct Asked<T>(pub T);
 
 impl<T: Ask> FromCall for Asked<T> {
     async fn from_call(call: &Invocation) -> Result<Asked<T>, Failure> {
+        // Whatever finds the call wrong goes first: then nobody is asked.
+        tokio::task::yield_now().await;
         let question = T::question(call);
         Ok(Asked(call.ctx().ask(T::KEY, question).await?))
     }

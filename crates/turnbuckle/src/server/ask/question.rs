@@ -49,6 +49,10 @@ pub(super) mod sealed {
         fn method(&self) -> Method;
         /// The params as the revision has them, or why this can't be asked at all.
         fn params(&self, revision: Revision) -> Result<Raw, String>;
+        /// Whether it is known to be a form for the user, without a look at its params.
+        fn is_form(&self) -> bool {
+            false
+        }
         /// Why no such question can be asked, whatever it says.
         fn problem() -> Option<String>
         where

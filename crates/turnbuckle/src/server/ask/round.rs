@@ -1,6 +1,11 @@
 //! Owns what one request has asked and been told so far, and which of that stays.
 //! Does not own how it reaches the client.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use turnbuckle_types::{
     InputKind, InputRequest, InputRequiredResult, Method, Named, Raw, RpcError,
 };
@@ -16,8 +21,12 @@ pub(in crate::server) struct Round {
     given: Named<Raw>,
     /// What has to be asked, in the order in which it was.
     open: Vec<Open>,
-    /// What the client is told if the handler fails.
-    refusal: Option<RpcError>,
+    /// What the client lacks: it is told if the handler fails without having looked.
+    lacks: Vec<(RpcError, Arc<AtomicBool>)>,
+    /// What the client got wrong: it is told if the handler fails.
+    unfit: Option<RpcError>,
+    /// How often anything came to be asked, or could not be.
+    asked: u64,
     /// The handler has ended: what is said from here on is not part of its request.
     pub(super) is_over: bool,
 }
@@ -52,6 +61,7 @@ impl Round {
 
     /// Has something asked. Of two questions with one key the first is asked.
     pub(super) fn open(&mut self, key: &str, method: Method, params: Raw) {
+        self.asked += 1;
         match self.open.iter().find(|open| open.key == key) {
             None => self.open.push(Open { key: key.to_owned(), method, params }),
             Some(open) if open.method == method && open.params == params => {}
@@ -59,19 +69,36 @@ impl Round {
         }
     }
 
-    /// Has something asked anew, whatever was answered before.
-    pub(super) fn open_anew(&mut self, key: &str, method: Method, params: Raw) {
+    /// The answer that was taken in a round before.
+    pub(super) fn kept_answer(&self, key: &str) -> Option<Raw> {
+        self.kept.answers.value(key).cloned()
+    }
+
+    /// Forgets what was answered in rounds before: it is asked anew.
+    pub(super) fn forget(&mut self, key: &str) {
         self.kept.answers.remove(key);
-        self.open(key, method, params);
+    }
+
+    /// How often anything came to be asked, or could not be.
+    pub(in crate::server) fn asked(&self) -> u64 {
+        self.asked
+    }
+
+    /// The request is wrong whatever the client would answer: nothing is asked.
+    pub(in crate::server) fn reject(&mut self) {
+        self.open.clear();
+        self.lacks.clear();
+        self.unfit = None;
     }
 
     /// Remembers what the client is told if the handler fails because of this. What it lacks goes
     /// before what it got wrong.
     pub(super) fn note(&mut self, error: &AskError) {
-        if let Some(refusal) = error.refusal()
-            && (self.refusal.is_none() || error.missing_capability().is_some())
-        {
-            self.refusal = Some(refusal);
+        let Some(refusal) = error.refusal() else { return };
+        self.asked += 1;
+        match error.lack() {
+            Some(lack) => self.lacks.push(lack),
+            None => self.unfit = self.unfit.take().or(Some(refusal)),
         }
     }
 
@@ -107,8 +134,9 @@ impl Round {
     }
 
     /// What the client is told instead of whatever the handler failed with.
-    pub(super) fn refusal(&mut self) -> Option<RpcError> {
-        self.refusal.take()
+    pub(super) fn refusal(&self) -> Option<RpcError> {
+        let unseen = self.lacks.iter().find(|(_, seen)| !seen.load(Ordering::Relaxed));
+        unseen.map(|(lack, _)| lack).or(self.unfit.as_ref()).cloned()
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -200,6 +228,9 @@ mod tests {
         assert_eq!(refusal.code, -32021);
         let data: serde_json::Value = refusal.data.unwrap().decode().unwrap();
         assert_eq!(data, json!({"requiredCapabilities": {"sampling": {"tools": {}}}}));
+        assert_eq!(lacks.missing_capability(), Some("sampling.tools"));
+        assert_eq!(round.refusal().unwrap().code, -32602, "the handler knows what it lacks");
+        let mut round = Round::default();
         round.note(&AskError::suspended("c"));
         round.note(&AskError::unanswered("c", Unanswered::Declined, revision));
         assert_eq!(round.refusal(), None);

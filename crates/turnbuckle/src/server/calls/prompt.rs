@@ -42,7 +42,7 @@ fn unknown(name: &str) -> RpcError {
 
 async fn render(visit: Visit, prompt: Arc<Entry<Prompt>>, call: Invocation) -> Outcome {
     let Visit { app, ctx, params, permit } = visit;
-    let subject = Subject { method: Method::GetPrompt, name: prompt.name(), params: &params };
+    let subject = Subject::of(Method::GetPrompt, prompt.name(), &params);
     let replied = match ask::run(&app, &prompt.offer, call, permit, subject).await {
         Ended::Replied(replied) => replied,
         Ended::Instead(outcome) => return outcome,

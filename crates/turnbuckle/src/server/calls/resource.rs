@@ -71,7 +71,7 @@ async fn read(visit: Visit, found: Found, uri: String, call: Invocation) -> Outc
         Found::Resource(one) => (&one.offer, &one.spec.mime_type, one.cache),
         Found::Template(one, _) => (&one.offer, &one.spec.mime_type, one.cache),
     };
-    let subject = Subject { method: Method::ReadResource, name: &uri, params: &params };
+    let subject = Subject::of(Method::ReadResource, &uri, &params);
     let replied = match ask::run(&app, offer, call, permit, subject).await {
         Ended::Replied(replied) => replied,
         Ended::Instead(outcome) => return outcome,

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use turnbuckle_types::{CallToolResult, ContentBlock, Method, Raw, RpcError};
+use turnbuckle_types::{CallToolResult, ContentBlock, Method, Raw, RpcError, jsonrpc::Retry};
 
 use super::{Gate, Target, Visit, encode, reach, settled, text};
 use crate::{
-    dispatch::{Outcome, Reply},
+    dispatch::{Outcome, Reply, duplex::Permit},
     server::{
+        app::App,
         ask::{self, Ended, Subject},
         catalogue::Entry,
+        context::Ctx,
         extract::{Arguments, Invocation},
         offer::{Check, Tool},
         reply::Failure,
@@ -54,7 +56,12 @@ fn unknown(name: &str) -> RpcError {
 
 fn run(visit: Visit, tool: Arc<Entry<Tool>>) -> Reply {
     match arguments(&visit, &tool) {
-        Ok(arguments) => Reply::Later(Box::pin(call(visit, tool, arguments))),
+        Ok(arguments) => {
+            let call = visit.call(Arguments::Json(arguments.clone()));
+            let Visit { app, params, permit, .. } = visit;
+            let asked = Asked { arguments, retry: params.retry };
+            Reply::Later(Box::pin(answer(app, tool, call, asked, permit)))
+        }
         Err(error) => Reply::Now(Err(error)),
     }
 }
@@ -74,29 +81,55 @@ fn arguments(visit: &Visit, tool: &Tool) -> Result<Raw, RpcError> {
     Ok(arguments)
 }
 
-async fn call(visit: Visit, tool: Arc<Entry<Tool>>, arguments: Raw) -> Outcome {
-    let call = checked(&tool, visit.call(Arguments::Json(arguments)));
-    let Visit { app, ctx, params, permit } = visit;
-    let replied = match call {
-        Ok(call) => {
-            let subject = Subject { method: Method::CallTool, name: tool.name(), params: &params };
-            match ask::run(&app, &tool.offer, call, permit, subject).await {
-                Ended::Replied(replied) => replied,
-                Ended::Instead(outcome) => return outcome,
-            }
-        }
-        Err(failure) => Err(failure),
-    };
-    #[cfg(feature = "validate")]
-    let replied = keeps_promise(&tool, replied);
-    let mut result = settled(replied, &ctx, tool.name())?;
-    tool.structured.fit(&mut result, ctx.revision());
-    let size = size_hint(&result);
-    Ok(encode(&app, &ctx, result, size, |result| &mut result.meta))
+/// What a call keeps of its params while it runs: the rest of them is not needed any more.
+struct Asked {
+    arguments: Raw,
+    retry: Option<Box<Retry>>,
 }
 
-/// A call whose arguments fit a hand-written schema, and are still to be checked otherwise.
-fn checked(tool: &Tool, mut call: Invocation) -> Result<Invocation, Failure> {
+/// Not an `async fn`, which would keep room for its arguments twice: this is held for each call.
+fn answer(
+    app: Arc<App>,
+    tool: Arc<Entry<Tool>>,
+    mut call: Invocation,
+    asked: Asked,
+    permit: Permit,
+) -> impl Future<Output = Outcome> + Send {
+    let ctx = call.ctx.clone();
+    async move {
+        let replied = match checked(&tool, &mut call) {
+            Ok(()) => {
+                let (arguments, retry) = (Some(&asked.arguments), asked.retry.as_deref());
+                let subject =
+                    Subject { method: Method::CallTool, name: tool.name(), arguments, retry };
+                match ask::run(&app, &tool.offer, call, permit, subject).await {
+                    Ended::Replied(replied) => replied,
+                    Ended::Instead(outcome) => return outcome,
+                }
+            }
+            Err(failure) => Err(failure),
+        };
+        finished(&app, &ctx, &tool, replied)
+    }
+}
+
+/// What goes on the wire for what a tool came to.
+fn finished(
+    app: &App,
+    ctx: &Ctx,
+    tool: &Tool,
+    replied: Result<CallToolResult, Failure>,
+) -> Outcome {
+    #[cfg(feature = "validate")]
+    let replied = keeps_promise(tool, replied);
+    let mut result = settled(replied, ctx, tool.name())?;
+    tool.structured.fit(&mut result, ctx.revision());
+    let size = size_hint(&result);
+    Ok(encode(app, ctx, result, size, |result| &mut result.meta))
+}
+
+/// Sees to it that the arguments fit a hand-written schema, or are checked when they are decoded.
+fn checked(tool: &Tool, call: &mut Invocation) -> Result<(), Failure> {
     match &tool.check {
         Check::Decoding(checks) => call.checks.clone_from(checks),
         #[cfg(feature = "validate")]
@@ -106,7 +139,7 @@ fn checked(tool: &Tool, mut call: Invocation) -> Result<Invocation, Failure> {
             }
         }
     }
-    Ok(call)
+    Ok(())
 }
 
 /// Output that does not fit the schema that was written for it is the server's mistake.

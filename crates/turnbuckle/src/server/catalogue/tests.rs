@@ -461,7 +461,9 @@ fn an_enum_that_two_arguments_share_completes_both() {
         from: Language,
         to: Language,
     }
-    /// A language.
+    /// A language, of which there are so many that none of them is told of more than once by a server.
+    /// It is the one that a text is in, or the one that it is to be in when all is done, and so it is
+    /// said once for both of them, which is what makes the description of it so very long after all.
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     #[schemars(rename = "Language/one~two")]
     enum Language {
@@ -477,8 +479,8 @@ fn an_enum_that_two_arguments_share_completes_both() {
     }
     let translate = prompt("translate", async |crate::Args(_): crate::Args<Translate>| "");
     let arguments = translate.spec.arguments.as_ref().unwrap();
-    let descriptions = arguments.iter().map(|argument| argument.description.as_deref());
-    assert_eq!(descriptions.collect::<Vec<_>>(), [Some("Which one."), Some("A language.")]);
+    assert_eq!(arguments[0].description.as_deref(), Some("Which one."), "it is not in place");
+    assert!(arguments[1].description.as_deref().unwrap().starts_with("A language"));
     for argument in ["from", "to"] {
         assert!(translate.completers.find(argument).is_some(), "{argument}");
     }

@@ -17,7 +17,8 @@ use crate::server::{
 
 /// Tells of every request when it has ended, of cancelled ones too.
 ///
-/// The function is called where the request is handled: it must be quick and must not block.
+/// The function is called where the request is handled: it must be quick and must not block. If it
+/// panics, that is logged.
 ///
 /// ```
 /// use turnbuckle::{Server, layer::Audit};

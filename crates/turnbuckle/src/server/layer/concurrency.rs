@@ -14,6 +14,7 @@ use super::{
     request::{Request, Response},
     who::Who,
 };
+use crate::server::context::Lent;
 
 /// The code of the error when too many requests wait already.
 pub const BUSY: i64 = 503;
@@ -22,7 +23,8 @@ pub const BUSY: i64 = 503;
 /// [`BUSY`].
 ///
 /// Clones share one limit: give one to several tools, and together they run no more. Streams of
-/// changes do not count.
+/// changes do not count, nor do resources that a handler reads which has its place already. A
+/// handler that goes on after its request was given up keeps its place until it ends.
 ///
 /// ```
 /// use turnbuckle::{Server, layer::Concurrency};
@@ -119,6 +121,20 @@ impl Drop for InLine {
     }
 }
 
+/// The place of one who runs. It is free before the line is shorter: who is let in finds it.
+struct Place {
+    _permit: Option<OwnedSemaphorePermit>,
+    in_line: InLine,
+}
+
+impl Place {
+    /// Whether it is one of these.
+    fn is_of(&self, concurrency: &Concurrency, key: &str) -> bool {
+        let InLine { concurrency: own, key: own_key } = &self.in_line;
+        Arc::ptr_eq(&own.gates, &concurrency.gates) && own_key == key
+    }
+}
+
 tower_layer!(Concurrency);
 
 impl Policy for Concurrency {
@@ -130,13 +146,21 @@ impl Policy for Concurrency {
         if request.is_long_lived() {
             return inner(request).await;
         }
-        let (in_line, places) = self.line_up(self.who.of(&request))?;
+        let key = self.who.of(&request);
+        let has_place = |lent: &Arc<Lent>| {
+            lent.downcast_ref::<Place>().is_some_and(|place| place.is_of(&self, &key))
+        };
+        // A handler that waits for a part of its own request would wait for itself.
+        if request.ctx().depth() > 0 && request.ctx().lent().iter().any(has_place) {
+            return inner(request).await;
+        }
+        let (in_line, places) = self.line_up(key)?;
         // The semaphore is never closed.
-        let place: Option<OwnedSemaphorePermit> = places.acquire_owned().await.ok();
+        let permit = places.acquire_owned().await.ok();
+        let place: Arc<Lent> = Arc::new(Place { _permit: permit, in_line });
+        request.ctx().lend(&place);
         let answered = inner(request).await;
-        // The place is free before the line is shorter: who is let in finds it.
         drop(place);
-        drop(in_line);
         answered
     }
 }

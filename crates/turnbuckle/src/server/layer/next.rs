@@ -39,7 +39,7 @@ impl Service<Request> for Next {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        self.0.call(request)
+        self.0.clone().call(request)
     }
 }
 
@@ -131,7 +131,8 @@ fn pass(
 
 /// A service whose type is forgotten.
 trait Erased: Send + Sync {
-    fn call(&self, request: Request) -> BoxFuture<'static, Answer>;
+    /// Runs nothing yet: this is called in the reader.
+    fn call(self: Arc<Self>, request: Request) -> BoxFuture<'static, Answer>;
 }
 
 struct Layered<S>(S);
@@ -142,10 +143,10 @@ where
     S::Error: Into<BoxError>,
     S::Future: Send + 'static,
 {
-    fn call(&self, request: Request) -> BoxFuture<'static, Answer> {
-        let mut service = self.0.clone();
-        let edge = Edge::of(&request);
+    fn call(self: Arc<Self>, request: Request) -> BoxFuture<'static, Answer> {
         Box::pin(async move {
+            let mut service = self.0.clone();
+            let edge = Edge::of(&request);
             let answered = async {
                 poll_fn(|context| service.poll_ready(context)).await?;
                 service.call(request).await
@@ -202,7 +203,7 @@ pub(super) fn find<'a, E: StdError + 'static>(
 struct Innermost;
 
 impl Erased for Innermost {
-    fn call(&self, mut request: Request) -> BoxFuture<'static, Answer> {
+    fn call(self: Arc<Self>, mut request: Request) -> BoxFuture<'static, Answer> {
         let Some(then) = request.take_then() else {
             // Layers hand on what they were given, and it can be handed on only once.
             return Box::pin(async { Err(RpcError::internal("internal error")) });

@@ -7,6 +7,7 @@ use turnbuckle_types::{Method, Raw, jsonrpc::Text};
 
 use crate::{
     dispatch::{BoxFuture, Outcome},
+    principal::Principal,
     server::{app::App, calls::Visit, context::Ctx},
 };
 
@@ -73,9 +74,27 @@ impl Request {
     }
 
     /// Adds a value that layers and handlers further in can take, as
-    /// [`Extension`](crate::Extension); one of the same type that was there is hidden by it.
+    /// [`Extension`](crate::Extension); one of the same type that was there is hidden by it. Who
+    /// asks says [`set_principal`](Request::set_principal).
     pub fn insert<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
         self.ctx.said().added.get_or_insert_default().insert(value);
+    }
+
+    /// Says who asks: for handlers, and for all that is bound to one principal or counted for each
+    /// further in.
+    ///
+    /// ```
+    /// use turnbuckle::{Principal, layer::Request};
+    /// #[derive(Clone)]
+    /// struct Claims { admin: bool }
+    /// fn known(request: &mut Request) {
+    ///     request.set_principal(Principal::new("alice").with_claims(Claims { admin: true }));
+    /// }
+    /// # let _ = known;
+    /// ```
+    pub fn set_principal<C: Clone + Send + Sync + 'static>(&mut self, who: Principal<C>) {
+        self.insert(Principal::new(who.name()));
+        self.insert(who);
     }
 
     /// A value that came with the request, or that a layer has added.

@@ -1,7 +1,12 @@
 //! Owns the words for how a request ended, and that each end is told exactly once.
 //! Does not own who is told.
 
-use std::{borrow::Cow, fmt, time::Duration};
+use std::{
+    borrow::Cow,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
 
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -110,7 +115,9 @@ impl<F: FnOnce(End)> Finish<F> {
 
     fn end(&mut self, ended: Ended, bytes: usize) {
         if let Some(tell) = self.tell.take() {
-            tell(End { ended, latency: self.since.elapsed(), bytes });
+            let end = End { ended, latency: self.since.elapsed(), bytes };
+            // Often in a destructor, where a second panic would end the process.
+            guarded(|| tell(end));
         }
     }
 }
@@ -122,9 +129,16 @@ impl<F: FnOnce(End)> Drop for Finish<F> {
     }
 }
 
+/// Calls whoever looks on. What goes wrong there is no matter of the request.
+pub(in crate::server) fn guarded(tell: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(tell)).is_err() {
+        tracing::error!("what looks on at requests panicked");
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::{cell::Cell, panic::AssertUnwindSafe};
+    use std::cell::Cell;
 
     use super::*;
 
@@ -149,11 +163,23 @@ mod tests {
         };
         Finish::new(tell).tell(Ended::Ok, 2);
         drop(Finish::new(tell));
-        let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
             let _finish = Finish::new(tell);
             std::panic::resume_unwind(Box::new(()));
         }));
         assert!(panicked.is_err());
         assert_eq!(told.take(), [Ended::Ok, Ended::Cancelled, Ended::Panicked]);
+    }
+
+    #[test]
+    fn whoever_is_told_may_panic() {
+        let odd = |_: End| std::panic::resume_unwind(Box::new("on purpose"));
+        Finish::new(odd).tell(Ended::Ok, 2);
+        drop(Finish::new(odd));
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _finish = Finish::new(odd);
+            std::panic::resume_unwind(Box::new("the handler's"));
+        }));
+        assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"the handler's"));
     }
 }

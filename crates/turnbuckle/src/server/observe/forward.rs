@@ -73,7 +73,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ForwardLogs {
         if target == "turnbuckle" || target.starts_with("turnbuckle::") {
             return;
         }
-        let Some(queue) = opened_in(event, &context).or_else(Queue::current) else { return };
+        // The request that runs here goes first: a span may have been opened in another one, whose
+        // client has no business with this.
+        let queue = Queue::current().or_else(|| opened_in(event, &context));
+        let Some(queue) = queue else { return };
         let level = level(*metadata.level());
         if !queue.takes(level) {
             return;

@@ -10,8 +10,9 @@ use super::ended::Ended;
 /// Whoever counts a server's requests, given to [`Server::observe`](crate::Server::observe).
 ///
 /// Every request that is started is finished exactly once, however it ends, so that the requests
-/// in flight are those started less those finished. Called where the request is handled: it must
-/// be quick and must not block.
+/// in flight are those started less those finished. It is called where requests are read, as all
+/// that comes on a connection is: it must be quick and must not block. If it panics, that is
+/// logged, and the request goes on.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicI64, AtomicU64, Ordering::Relaxed}};

@@ -16,7 +16,7 @@ pub use forward::ForwardLogs;
 pub use metrics::{Finished, Metrics, Started};
 
 pub(super) use carry::Carry;
-pub(super) use ended::{End, Finish};
+pub(super) use ended::{End, Finish, guarded};
 #[cfg(feature = "logs")]
 pub(super) use relay::{Queue, relayed};
 pub(super) use span::{Subject, Topic, Wire, close, open, payload, wanted};

@@ -28,7 +28,7 @@ use super::{
     extract::Description,
     handler::{BlockingFn, Handle, HandlerFn, asynchronous, blocking},
     layer::Stack,
-    schema::SchemaError,
+    schema::{SchemaError, definition_name},
 };
 
 /// What every offer has besides its description; `R` is what its handler makes.
@@ -249,9 +249,7 @@ fn members(schema: &Raw) -> Vec<(String, Member, bool)> {
     };
     let needed = |name: &str| required.iter().any(|required| required == name);
     let defined = |member: &Member| {
-        let name = member.reference.as_deref()?.strip_prefix("#/$defs/")?;
-        // RFC 6901 §3: how a name is written in a pointer.
-        let name = name.replace("~1", "/").replace("~0", "~");
+        let name = definition_name(member.reference.as_deref()?)?;
         definitions.iter().find(|(known, _)| **known == name).map(|(_, defined)| defined)
     };
     properties

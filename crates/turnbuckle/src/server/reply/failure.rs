@@ -4,7 +4,7 @@
 use std::{borrow::Cow, error::Error as StdError, fmt};
 
 use turnbuckle_types::{
-    CallToolResult, Completion, ContentBlock, Era, GetPromptResult, ReadResourceResult, Revision,
+    CallToolResult, Completion, ContentBlock, GetPromptResult, ReadResourceResult, Revision,
     RpcError, code,
 };
 
@@ -29,18 +29,26 @@ use crate::server::{
 pub struct ToolError {
     content: Vec<ContentBlock>,
     message: Cow<'static, str>,
+    /// What the client is told instead if it lacks a capability, and this was made from the error
+    /// that says so.
+    lack: Option<Box<RpcError>>,
 }
 
 impl ToolError {
     /// An error of one sentence.
     pub fn new(message: impl Into<Cow<'static, str>>) -> ToolError {
-        ToolError { content: Vec::new(), message: message.into() }
+        ToolError { content: Vec::new(), message: message.into(), lack: None }
     }
 
     /// Adds content after the sentence.
     #[must_use]
     pub fn with_content(mut self, content: impl Into<ContentBlock>) -> ToolError {
         self.content.push(content.into());
+        self
+    }
+
+    pub(in crate::server) fn because_of(mut self, lack: Option<RpcError>) -> ToolError {
+        self.lack = lack.map(Box::new);
         self
     }
 
@@ -126,6 +134,26 @@ impl Failure {
 
     pub(in crate::server) fn arguments(error: ArgumentError) -> Failure {
         Failure(Cause::Arguments(error))
+    }
+
+    /// The error that says what the client lacks, if this was made from that.
+    pub(in crate::server) fn lack(&self) -> Option<RpcError> {
+        match &self.0 {
+            Cause::Tool(error) => error.lack.as_deref().cloned(),
+            Cause::Rpc(error) if error.code == code::MISSING_CLIENT_CAPABILITY => {
+                Some(error.clone())
+            }
+            Cause::Internal(error) => {
+                let mut cause: &(dyn StdError + 'static) = &**error;
+                loop {
+                    if let Some(error) = cause.downcast_ref::<AskError>() {
+                        return error.lack().map(|(lack, _)| lack);
+                    }
+                    cause = cause.source()?;
+                }
+            }
+            _ => None,
+        }
     }
 
     /// A boxed error is still what it was.
@@ -226,11 +254,8 @@ fn as_error(failure: Failure, name: &str, revision: Revision) -> RpcError {
 /// 2026-07-28 server/resources §Error Handling: no such resource is a wrong parameter; before, it
 /// had a code of its own.
 pub(in crate::server) fn not_found(uri: &str, revision: Revision) -> RpcError {
-    let code = match revision.era() {
-        Era::Modern => code::INVALID_PARAMS,
-        Era::Legacy => code::RESOURCE_NOT_FOUND,
-    };
-    RpcError::new(code, "there is no such resource").with_data(&serde_json::json!({ "uri": uri }))
+    RpcError::new(revision.resource_not_found(), "there is no such resource")
+        .with_data(&serde_json::json!({ "uri": uri }))
 }
 
 fn hidden(name: &str, error: &(dyn StdError + 'static)) -> RpcError {

@@ -30,6 +30,8 @@ mod wrap;
 #[cfg(test)]
 mod tests;
 
+pub(super) use inline::definition_name;
+
 use std::fmt;
 
 use schemars::JsonSchema;

@@ -177,3 +177,38 @@ async fn without_layers_what_runs_is_what_was_given() {
     assert_eq!(std::ptr::from_ref(&*run).cast::<u8>(), address);
     assert_eq!(Ended::of(run.await.as_ref()), Ended::Ok);
 }
+
+/// A service that tells when it is cloned.
+struct Telling(Log, crate::server::layer::Next);
+
+impl Clone for Telling {
+    fn clone(&self) -> Telling {
+        self.0.add("cloned");
+        Telling(self.0.clone(), self.1.clone())
+    }
+}
+
+impl tower_service::Service<Request> for Telling {
+    type Response = Response;
+    type Error = turnbuckle_types::RpcError;
+    type Future = <crate::server::layer::Next as tower_service::Service<Request>>::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.1.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        self.1.call(request)
+    }
+}
+
+#[tokio::test]
+async fn nothing_of_a_layer_runs_before_the_request_does() {
+    let (log, mut stack) = (Log::default(), Stack::default());
+    let tell = log.clone();
+    stack.push(tower_layer::layer_fn(move |next| Telling(tell.clone(), next)));
+    let running = stack.run(named("t"), |_| Box::pin(done()));
+    assert_eq!(log.take(), [""; 0]);
+    running.await.unwrap();
+    assert_eq!(log.take(), ["cloned"]);
+}

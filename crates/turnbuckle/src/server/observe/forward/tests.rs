@@ -123,6 +123,25 @@ async fn a_span_takes_its_request_along_to_another_task() {
 }
 
 #[tokio::test]
+async fn a_span_of_another_request_takes_nothing_there() {
+    let _subscribed = subscribed();
+    let (give, given) = oneshot::channel();
+    let (go, gone) = oneshot::channel();
+    let one = told(LogLevel::Debug, async {
+        give.send(tracing::info_span!("shared")).unwrap();
+        gone.await.unwrap();
+    });
+    let other = told(LogLevel::Debug, async {
+        let span = given.await.unwrap();
+        span.in_scope(|| tracing::info!(target: "other", "mine"));
+        go.send(()).unwrap();
+    });
+    let (one, other) = tokio::join!(one, other);
+    assert_eq!(one, [""; 0]);
+    assert_eq!(other, [r#"info other {"message":"mine"}"#]);
+}
+
+#[tokio::test]
 async fn a_message_from_another_thread_is_sent_while_the_handler_waits() {
     let told = Told::default();
     let (client, (first, mut arrived)) = (told.clone(), tokio::sync::mpsc::channel(1));
