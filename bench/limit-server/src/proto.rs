@@ -192,8 +192,16 @@ fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 }
 
 static TOOLS: LazyLock<String> = LazyLock::new(|| {
+    let count = std::env::var("BENCH_TOOLS").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
+    let tools = if count == 0 { contract() } else { so_many(count) };
+    tools.join(",")
+});
+
+const ECHO: &str = r#"{"name":"echo","description":"Echo the text back","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}"#;
+
+fn contract() -> Vec<String> {
     let mut tools = vec![
-        r#"{"name":"echo","description":"Echo the text back","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}"#.to_owned(),
+        ECHO.to_owned(),
         r#"{"name":"add","description":"Add two integers","inputSchema":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]},"outputSchema":{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}}"#.to_owned(),
         r#"{"name":"progress","description":"Emit n progress notifications","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}}"#.to_owned(),
     ];
@@ -202,11 +210,15 @@ static TOOLS: LazyLock<String> = LazyLock::new(|| {
             r#"{{"name":"{name}","description":"bench","inputSchema":{{"type":"object"}}}}"#
         ));
     }
-    let more = std::env::var("BENCH_TOOLS").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
-    for number in 0..more {
-        tools.push(format!(
+    tools
+}
+
+/// `echo`, and tools that only fill the list.
+fn so_many(count: usize) -> Vec<String> {
+    let dummies = (1..count).map(|number| {
+        format!(
             r#"{{"name":"dummy_{number:04}","description":"A dummy tool used to fill the tool list","inputSchema":{{"type":"object","properties":{{"text":{{"type":"string","description":"Some text"}},"count":{{"type":"integer","description":"A count"}}}},"required":["text"]}}}}"#
-        ));
-    }
-    tools.join(",")
-});
+        )
+    });
+    std::iter::once(ECHO.to_owned()).chain(dummies).collect()
+}

@@ -29,7 +29,7 @@ pub(crate) struct Options {
     pub(crate) rounds: usize,
     pub(crate) seconds: f64,
     pub(crate) warm_up: f64,
-    /// Dummy tools in the `*-list` scenarios.
+    /// Tools of the server in the `*-list` scenarios.
     pub(crate) tools: usize,
     pub(crate) pinned: bool,
     /// A measurement is repeated when others used more than so many percent of the machine,

@@ -3,13 +3,13 @@
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{LazyLock, OnceLock};
 
-use rmcp::handler::server::router::tool::{ToolRoute, ToolRouter};
+use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
-    CallToolResult, ContentBlock, Implementation, JsonObject, ProgressNotificationParam,
-    ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    CallToolResult, ContentBlock, Implementation, ProgressNotificationParam, ProtocolVersion,
+    ServerCapabilities, ServerConfig, SubscriptionFilter,
 };
 use rmcp::schemars::JsonSchema;
 use rmcp::service::{RequestContext, SubscriptionContext};
@@ -19,8 +19,9 @@ use tokio::sync::broadcast;
 
 static STARTED: AtomicU64 = AtomicU64::new(0);
 static RELEASED: AtomicU64 = AtomicU64::new(0);
-static LISTENERS: AtomicU64 = AtomicU64::new(0);
-static EVENTS: LazyLock<broadcast::Sender<()>> = LazyLock::new(|| broadcast::channel(1024).0);
+pub(crate) static LISTENERS: AtomicU64 = AtomicU64::new(0);
+pub(crate) static EVENTS: LazyLock<broadcast::Sender<()>> =
+    LazyLock::new(|| broadcast::channel(1024).0);
 
 /// Counts a slow call as released when its handler ends.
 struct Slow;
@@ -32,7 +33,7 @@ impl Drop for Slow {
 }
 
 /// Counts its listener out when it ends.
-struct Listener;
+pub(crate) struct Listener;
 
 impl Drop for Listener {
     fn drop(&mut self) {
@@ -41,8 +42,8 @@ impl Drop for Listener {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Echo {
-    text: String,
+pub(crate) struct Echo {
+    pub(crate) text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -169,6 +170,8 @@ macro_rules! handler {
     };
 }
 
+pub(crate) use handler;
+
 /// As the README has it: the macro builds the router anew for each call.
 #[derive(Clone)]
 pub(crate) struct Readme;
@@ -186,31 +189,8 @@ tools!(Shared);
 handler!(Shared, #[tool_handler(router = router())]);
 
 impl Shared {
-    pub(crate) fn new(extra: usize) -> Self {
-        let schema: JsonObject = serde_json::from_value(serde_json::json!({
-            "type": "object",
-            "properties": {
-                "text": { "type": "string", "description": "Some text" },
-                "count": { "type": "integer", "description": "A count" }
-            },
-            "required": ["text"]
-        }))
-        .expect("an object");
-        let schema = Arc::new(schema);
-        let mut router = Self::tool_router();
-        for number in 0..extra {
-            let tool = Tool::new(
-                format!("dummy_{number:04}"),
-                "A dummy tool used to fill the tool list",
-                schema.clone(),
-            );
-            router.add_route(ToolRoute::new_dyn(tool, |_| {
-                Box::pin(async {
-                    Ok(CallToolResult::success(vec![ContentBlock::text("x")]).into())
-                })
-            }));
-        }
-        let _ = ROUTER.set(router);
+    pub(crate) fn new() -> Self {
+        ROUTER.get_or_init(Self::tool_router);
         Self
     }
 }

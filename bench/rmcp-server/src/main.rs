@@ -2,16 +2,18 @@
 //! Does not own: anything about rmcp itself.
 //!
 //! `BENCH_VARIANT` is `readme` (`#[tool_handler]` as in its README, the default), `arc` (the router
-//! is built once and shared) or `json` (the same, with JSON answers over HTTP). `BENCH_TOOLS=N`
-//! adds N dummy tools, except to `readme`.
+//! is built once and shared) or `json` (the same, with JSON answers over HTTP). With
+//! `BENCH_TOOLS=N` there are N tools: `echo`, and dummies.
 
 mod contract;
+mod many;
 #[cfg(feature = "http")]
 mod web;
 
 use rmcp::{ServerHandler, ServiceExt};
 
 use self::contract::{Readme, Shared};
+use self::many::{ManyReadme, ManyShared};
 
 const USAGE: &str = "usage: rmcp-server --stdio | --http PORT";
 
@@ -26,11 +28,17 @@ enum Answers {
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    let extra = std::env::var("BENCH_TOOLS").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
-    match std::env::var("BENCH_VARIANT").as_deref() {
-        Ok("arc") => run(Shared::new(extra), Answers::Events).await,
-        Ok("json") => run(Shared::new(extra), Answers::Json).await,
-        _ => run(Readme, Answers::Events).await,
+    let count = std::env::var("BENCH_TOOLS").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
+    let (is_shared, answers) = match std::env::var("BENCH_VARIANT").as_deref() {
+        Ok("arc") => (true, Answers::Events),
+        Ok("json") => (true, Answers::Json),
+        _ => (false, Answers::Events),
+    };
+    match (is_shared, count) {
+        (true, 0) => run(Shared::new(), answers).await,
+        (true, _) => run(ManyShared::new(count), answers).await,
+        (false, 0) => run(Readme, answers).await,
+        (false, _) => run(ManyReadme::new(count), answers).await,
     }
 }
 

@@ -52,6 +52,12 @@ impl Programs {
         self.server(candidate, vec!["--http".to_owned(), port.to_string()])
     }
 
+    /// Our tools that are compared with each other, over pipes.
+    pub(crate) fn handlers(&self) -> Server {
+        let program = self.path("bench-handlers");
+        Server { program, arguments: Vec::new(), environment: &[] }
+    }
+
     fn server(&self, candidate: &str, arguments: Vec<String>) -> Server {
         let environment: &[_] = match candidate {
             "rmcp-arc-nd" => &[("BENCH_VARIANT", "arc"), ("BENCH_NODELAY", "1")],

@@ -75,7 +75,8 @@ pub(crate) fn times(results: &Results, rounds: usize) -> String {
 pub(crate) fn counts(results: &Results) -> String {
     let about = "`cargo xtask bench --count`: callgrind and memcheck, the difference of two run \
                  lengths, two worker threads. Over stdio 64 requests at a time, over HTTP one on \
-                 each of 32 connections; 1 MiB one at a time.";
+                 each of 32 connections; 1 MiB one at a time, lists 8. A row in × is a ratio \
+                 to the row before it, of the same candidate.";
     let mut parts = vec![about.to_owned()];
     for wire in WIRES {
         parts.push(format!("### Over {}", wire.name));
@@ -171,7 +172,7 @@ fn against(row: &Row, measured: Option<f64>, standing: &Standing) -> String {
     }
 }
 
-fn value(measured: Option<f64>, unit: &str) -> String {
+pub(crate) fn value(measured: Option<f64>, unit: &str) -> String {
     match measured {
         None => "–".to_owned(),
         Some(measured) if unit == "B" && measured >= 1e6 => {

@@ -80,6 +80,7 @@ pub(crate) async fn run(
         ("result_p50_us", percentile(&mut run.first_bytes, 0.5) / 1e3),
         ("cpu_ms_per_1k", cpu / answers * 1e3),
         ("MB_s", run.bytes as f64 / options.seconds / 1e6),
+        ("bytes_per_answer", run.bytes as f64 / answers),
         ("rss_idle_mib", idle / 1024.0),
         ("rss_load_mib", resident / 1024.0),
         ("bad", f64::from(run.bad)),

@@ -58,6 +58,7 @@ pub(crate) async fn run(
         ("p99_us", percentile(&mut window.latencies, 0.99) / 1e3),
         ("cpu_ms_per_1k", cpu / count * 1e3),
         ("MB_s", window.bytes as f64 / options.seconds / 1e6),
+        ("bytes_per_answer", window.bytes as f64 / count),
         ("rss_idle_mib", idle / 1024.0),
         ("rss_load_mib", resident / 1024.0),
         ("bad", f64::from(window.bad)),

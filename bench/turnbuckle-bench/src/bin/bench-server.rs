@@ -7,7 +7,7 @@ use std::sync::{
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use turnbuckle::{Args, Changes, Ctx, Json, Server, State, Tool, tool};
+use turnbuckle::{Args, Changes, Ctx, Json, RawArgs, Server, State, Tool, tool, types::Raw};
 
 #[derive(Default)]
 struct Counters {
@@ -82,35 +82,35 @@ async fn emit(State(changes): State<Changes>) -> &'static str {
     "ok"
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only its schema is listed")]
-struct Dummy {
-    /// Some text
-    text: String,
-    /// A count
-    count: Option<i64>,
+async fn dummy(_: RawArgs) {}
+
+/// Tools that only fill the list. Their schema is by hand, so that every candidate lists the same.
+fn dummies(count: usize) -> impl Iterator<Item = Tool> {
+    const SCHEMA: &str = r#"{"type":"object","properties":{"text":{"type":"string","description":"Some text"},"count":{"type":"integer","description":"A count"}},"required":["text"]}"#;
+    let schema = Raw::from_json(SCHEMA).expect("it is JSON");
+    (1..count).map(move |number| {
+        tool(format!("dummy_{number:04}"), dummy)
+            .description("A dummy tool used to fill the tool list")
+            .input_schema(schema.clone())
+    })
 }
 
-async fn dummy(_: Args<Dummy>) {}
-
-/// `BENCH_TOOLS=N` adds N tools to the list.
-fn dummies() -> Vec<Tool> {
-    let count = std::env::var("BENCH_TOOLS").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
-    let name = |index: usize| format!("dummy_{index:04}");
-    let description = "A dummy tool used to fill the tool list";
-    (0..count).map(|index| tool(name(index), dummy).description(description)).collect()
-}
-
+/// The contract's tools or, with `BENCH_TOOLS=N`, N tools of which `echo` is the first.
 fn server() -> Server {
+    let count = std::env::var("BENCH_TOOLS").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
     let server = Server::new("turnbuckle", env!("CARGO_PKG_VERSION"))
+        .tool(tool("echo", echo).description("Echo the text back"));
+    if count == 0 { contract(server) } else { server.tools(dummies(count)) }
+}
+
+fn contract(server: Server) -> Server {
+    let server = server
         .state(Shared::default())
-        .tool(tool("echo", echo).description("Echo the text back"))
         .tool(tool("add", add).description("Add two integers"))
         .tool(tool("slow", slow).description("Wait until cancelled"))
         .tool(tool("progress", progress).description("Emit n progress notifications"))
         .tool(tool("stats", stats).description("Counters as JSON"))
-        .tool(tool("emit", emit).description("Tell every listener that the list changed"))
-        .tools(dummies());
+        .tool(tool("emit", emit).description("Tell every listener that the list changed"));
     let changes = server.changes();
     server.state(changes)
 }

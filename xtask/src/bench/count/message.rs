@@ -1,6 +1,8 @@
 //! Owns: the messages that are sent while counting. Does not own: how they travel.
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0.0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
+/// That of a client which can be asked.
+const META_OF_ASKED: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0.0"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}"#;
 
 pub(super) fn discover() -> String {
     format!(r#"{{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{{{META}}}}}"#)
@@ -24,13 +26,63 @@ pub(super) fn call(id: usize, tool: &str) -> String {
     )
 }
 
+/// A call of a tool that adds two numbers.
+pub(super) fn sum(id: usize, tool: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"a":{id},"b":1}},{META}}}}}"#
+    )
+}
+
+pub(super) fn list(id: usize) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{META}}}}}"#)
+}
+
+/// A call of `hello` with the name that `greet` has to ask for.
+pub(super) fn hello(id: usize) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"hello","arguments":{{"name":"Ada"}},{META_OF_ASKED}}}}}"#
+    )
+}
+
+/// A call of `greet`, which asks for a name.
+pub(super) fn greet(id: usize) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"greet","arguments":{{}},{META_OF_ASKED}}}}}"#
+    )
+}
+
+/// The same call with the name, and what the server wants back.
+pub(super) fn greet_again(id: usize, state: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"greet","arguments":{{}},"inputResponses":{{"name":{{"action":"accept","content":{{"name":"Ada"}}}}}},"requestState":"{state}",{META_OF_ASKED}}}}}"#
+    )
+}
+
+/// What the server wants back with the answers, if this result asks for any.
+pub(super) fn request_state(result: &str) -> Option<String> {
+    let result: serde_json::Value = serde_json::from_str(result).ok()?;
+    let result = &result["result"];
+    let asks = result["resultType"] == "input_required";
+    asks.then(|| result["requestState"].as_str().map(str::to_owned))?
+}
+
 /// A call as a whole HTTP request.
-pub(super) fn post(port: u16, tool: &str, call: &str) -> String {
+pub(super) fn post_call(port: u16, tool: &str, call: &str) -> String {
+    post(port, &format!("Mcp-Method: tools/call\r\nMcp-Name: {tool}"), call)
+}
+
+/// A request for the list of tools as a whole HTTP request.
+pub(super) fn post_list(port: u16, list: &str) -> String {
+    post(port, "Mcp-Method: tools/list", list)
+}
+
+/// `facts` are the headers that repeat what is in the body.
+fn post(port: u16, facts: &str, body: &str) -> String {
     format!(
         "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
-         Mcp-Method: tools/call\r\nMcp-Name: {tool}\r\nContent-Length: {}\r\n\r\n{call}",
-        call.len()
+         {facts}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
     )
 }
 
@@ -40,7 +92,9 @@ mod tests {
 
     #[test]
     fn messages_are_json_on_one_line() {
-        for message in [discover(), echo(3, 0), echo(4, 5), call(5, "stats")] {
+        let calls = [echo(3, 0), echo(4, 5), call(5, "stats"), sum(6, "add"), hello(7)];
+        let rest = [discover(), list(8), greet(9), greet_again(10, "abc")];
+        for message in calls.into_iter().chain(rest) {
             assert!(!message.contains('\n'));
             serde_json::from_str::<serde_json::Value>(&message).unwrap();
         }
@@ -48,9 +102,18 @@ mod tests {
 
     #[test]
     fn a_post_states_the_length_of_its_body() {
-        let post = post(80, "echo", &echo(3, 0));
+        let post = post_call(80, "echo", &echo(3, 0));
         let (head, body) = post.split_once("\r\n\r\n").unwrap();
         assert_eq!(body, echo(3, 0));
         assert!(head.ends_with(&format!("Content-Length: {}", body.len())));
+    }
+
+    #[test]
+    fn only_a_result_that_asks_has_a_state() {
+        let asks = r#"{"id":1,"result":{"resultType":"input_required","requestState":"s"}}"#;
+        assert_eq!(request_state(asks).as_deref(), Some("s"));
+        let ends = r#"{"id":1,"result":{"resultType":"complete","requestState":"s"}}"#;
+        assert_eq!(request_state(ends), None);
+        assert_eq!(request_state("no JSON"), None);
     }
 }

@@ -4,74 +4,20 @@
 mod message;
 mod pipes;
 mod web;
+mod workload;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use self::workload::{COMPARISONS, Counts, Talk, WORKLOADS, Workload};
 use super::programs::{Programs, Server};
 use super::results::Results;
 use super::wire::{HTTP, STDIO};
-use super::{chosen, home};
+use super::{OURS, chosen, home};
 
 /// A run under valgrind that takes longer is given up.
 const PATIENCE: Duration = Duration::from_secs(180);
-
-/// What is sent, and how much of it.
-#[derive(Debug)]
-struct Workload {
-    name: &'static str,
-    talk: Talk,
-    /// Bytes of text in a call; zero stands for a short greeting.
-    text: usize,
-    /// Requests at a time; over HTTP each on a connection of its own.
-    window: usize,
-    /// Requests of the short and of the long run.
-    lengths: [usize; 2],
-    counts: Counts,
-}
-
-/// What is counted.
-#[derive(Clone, Copy, Debug)]
-enum Counts {
-    /// What an answer costs.
-    Answers,
-    /// What a call leaves behind whose connection was closed while it ran.
-    Remains,
-}
-
-/// How the server is spoken to.
-#[derive(Clone, Copy, Debug)]
-enum Talk {
-    Pipes,
-    Http,
-}
-
-const ECHO: Workload = Workload {
-    name: "echo",
-    talk: Talk::Pipes,
-    text: 0,
-    window: 64,
-    lengths: [256, 1280],
-    counts: Counts::Answers,
-};
-const LARGE: Workload =
-    Workload { name: "large", text: 1 << 20, window: 1, lengths: [4, 20], ..ECHO };
-
-const WORKLOADS: &[Workload] = &[
-    ECHO,
-    LARGE,
-    Workload { name: "http-echo", talk: Talk::Http, window: 32, ..ECHO },
-    Workload { name: "http-large", talk: Talk::Http, ..LARGE },
-    Workload {
-        name: "http-closed",
-        talk: Talk::Http,
-        window: 64,
-        lengths: [64, 320],
-        counts: Counts::Remains,
-        ..ECHO
-    },
-];
 
 /// Counts every candidate over every workload.
 pub(crate) fn all(programs: &Programs, candidates: &[String]) -> Result<Results, String> {
@@ -83,6 +29,7 @@ pub(crate) fn all(programs: &Programs, candidates: &[String]) -> Result<Results,
         let compared = match workload.talk {
             Talk::Pipes => STDIO.candidates,
             Talk::Http => HTTP.candidates,
+            Talk::Handlers => &[OURS],
         };
         for candidate in chosen(compared, candidates) {
             match count(programs, candidate, workload) {
@@ -99,7 +46,20 @@ pub(crate) fn all(programs: &Programs, candidates: &[String]) -> Result<Results,
             }
         }
     }
+    compare(&mut results, candidates);
     Ok(results)
+}
+
+/// Notes, of workloads that are compared with another, how many times its instructions they take.
+fn compare(results: &mut Results, candidates: &[String]) {
+    for (scenario, reference) in COMPARISONS {
+        for candidate in candidates {
+            let instructions = |name| results.median(name, candidate, "instructions");
+            if let (Some(ours), Some(other)) = (instructions(scenario), instructions(reference)) {
+                results.add(scenario, candidate, "times", ours / other);
+            }
+        }
+    }
 }
 
 fn count(
@@ -107,7 +67,7 @@ fn count(
     candidate: &str,
     workload: &Workload,
 ) -> Result<Vec<(&'static str, f64)>, String> {
-    let [short, long] = workload.lengths;
+    let [short, long] = workload.lengths_of(candidate);
     let requests = (long - short) as f64;
     let per_request = |short: f64, long: f64| (long - short) / requests;
     let instructions = |length| instructions(programs, candidate, workload, length);
@@ -117,9 +77,13 @@ fn count(
         return Ok(vec![("kept_bytes", per_request(short_heap.kept, long_heap.kept))]);
     }
     let (short_run, long_run) = (instructions(short)?, instructions(long)?);
+    let per_answer = ("instructions", per_request(short_run, long_run));
+    if matches!(workload.counts, Counts::Instructions) {
+        return Ok(vec![per_answer]);
+    }
     let (short_heap, long_heap) = (heap(short)?, heap(long)?);
     Ok(vec![
-        ("instructions", per_request(short_run, long_run)),
+        per_answer,
         ("allocations", per_request(short_heap.allocations, long_heap.allocations)),
         ("bytes", per_request(short_heap.bytes, long_heap.bytes)),
     ])
@@ -159,25 +123,27 @@ fn drive(
     workload: &Workload,
     length: usize,
 ) -> Result<(), String> {
+    let valgrind = |server: &Server| under_valgrind(tool, server, workload.tools);
     match workload.talk {
         Talk::Pipes => {
-            let server = programs.stdio_server(candidate);
-            pipes::drive(&mut under_valgrind(tool, &server), workload, length)
+            pipes::drive(&mut valgrind(&programs.stdio_server(candidate)), workload, length)
         }
+        Talk::Handlers => pipes::drive(&mut valgrind(&programs.handlers()), workload, length),
         Talk::Http => {
             let port = super::child::free_port()?;
             let server = programs.http_server(candidate, port);
-            web::drive(&mut under_valgrind(tool, &server), port, workload, length)
+            web::drive(&mut valgrind(&server), port, workload, length)
         }
     }
 }
 
-fn under_valgrind(tool: &[&str], server: &Server) -> Command {
+fn under_valgrind(tool: &[&str], server: &Server, tools: usize) -> Command {
     let mut command = Command::new("valgrind");
     command.args(tool).arg(&server.program).args(&server.arguments);
     command.envs(server.environment.iter().copied());
     // Fixed, so that the counts do not depend on the machine's processors.
     command.env("TOKIO_WORKER_THREADS", "2");
+    command.env("BENCH_TOOLS", tools.to_string());
     command
 }
 
@@ -236,6 +202,19 @@ fn read(file: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_candidate_is_compared_with_itself() {
+        let mut results = Results::default();
+        for (candidate, one, many) in [(OURS, 20_000.0, 20_100.0), ("rmcp-readme", 2e5, 4e6)] {
+            results.add("one-tool", candidate, "instructions", one);
+            results.add("many-tools", candidate, "instructions", many);
+        }
+        compare(&mut results, &[OURS.to_owned(), "rmcp-readme".to_owned()]);
+        assert_eq!(results.median("many-tools", OURS, "times"), Some(1.005));
+        assert_eq!(results.median("many-tools", "rmcp-readme", "times"), Some(20.0));
+        assert_eq!(results.median("conversation", OURS, "times"), None);
+    }
 
     #[test]
     fn valgrind_output_is_understood() {

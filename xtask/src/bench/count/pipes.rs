@@ -3,8 +3,9 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-use super::message::{discover, echo};
-use super::{PATIENCE, Workload};
+use super::PATIENCE;
+use super::message::{discover, echo, greet, greet_again, hello, list, request_state, sum};
+use super::workload::{Sends, Workload};
 use crate::bench::child::Watched;
 
 /// Sends `length` requests and waits for their answers; at the end of input the server ends.
@@ -26,8 +27,13 @@ pub(super) fn drive(
         exchange(&mut input, &mut output, &(discover() + "\n"), 1)?;
         let ids: Vec<usize> = (1..=length).collect();
         for window in ids.chunks(workload.window) {
-            let lines: String = window.iter().map(|id| echo(*id, workload.text) + "\n").collect();
-            exchange(&mut input, &mut output, &lines, window.len())?;
+            let lines: String =
+                window.iter().map(|id| request(workload.sends, *id) + "\n").collect();
+            let results = exchange(&mut input, &mut output, &lines, window.len())?;
+            if matches!(workload.sends, Sends::Conversation) {
+                let lines = answers(&results, window)?;
+                exchange(&mut input, &mut output, &lines, window.len())?;
+            }
         }
         Ok(())
     };
@@ -38,6 +44,29 @@ pub(super) fn drive(
     if ended { Ok(()) } else { Err("the server did not end well at the end of input".to_owned()) }
 }
 
+fn request(sends: Sends, id: usize) -> String {
+    match sends {
+        Sends::Echo { length } => echo(id, length),
+        Sends::Sum { tool } => sum(id, tool),
+        Sends::Hello => hello(id),
+        Sends::List => list(id),
+        Sends::Conversation => greet(id),
+    }
+}
+
+/// The second round of calls that were all asked something, under ids of their own.
+fn answers(results: &[String], window: &[usize]) -> Result<String, String> {
+    const SECOND_ROUND: usize = 1_000_000;
+    let mut lines = String::new();
+    for (result, id) in results.iter().zip(window) {
+        let state = request_state(result)
+            .ok_or_else(|| format!("the server asked nothing: {}", result.trim_end()))?;
+        lines += &greet_again(SECOND_ROUND + id, &state);
+        lines.push('\n');
+    }
+    Ok(lines)
+}
+
 /// Writes the lines and reads as many results. A server may answer before it has read everything,
 /// so a thread writes meanwhile.
 fn exchange(
@@ -45,14 +74,13 @@ fn exchange(
     output: &mut impl BufRead,
     lines: &str,
     answers: usize,
-) -> Result<(), String> {
+) -> Result<Vec<String>, String> {
     std::thread::scope(|scope| {
         let written =
             scope.spawn(|| input.write_all(lines.as_bytes()).and_then(|()| input.flush()));
-        let mut seen = 0;
-        let mut line = String::new();
-        while seen < answers {
-            line.clear();
+        let mut results = Vec::with_capacity(answers);
+        while results.len() < answers {
+            let mut line = String::new();
             let count = output.read_line(&mut line).map_err(|error| error.to_string())?;
             if count == 0 {
                 return Err("the server closed its output".to_owned());
@@ -60,10 +88,12 @@ fn exchange(
             if line.contains("\"error\"") {
                 return Err(format!("the server refused: {}", line.trim_end()));
             }
-            seen += usize::from(line.contains("\"result\""));
+            if line.contains("\"result\"") {
+                results.push(line);
+            }
         }
         match written.join() {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(())) => Ok(results),
             _ => Err("the server closed its input".to_owned()),
         }
     })
@@ -77,8 +107,18 @@ mod tests {
     fn an_exchange_waits_for_its_results_and_sees_refusals() {
         let talk =
             |answers: &str| exchange(&mut Vec::new(), &mut answers.as_bytes(), "a line\n", 2);
-        assert_eq!(talk("{\"result\":1}\n{\"method\":2}\n{\"result\":3}\n"), Ok(()));
+        let results = talk("{\"result\":1}\n{\"method\":2}\n{\"result\":3}\n").unwrap();
+        assert_eq!(results, ["{\"result\":1}\n", "{\"result\":3}\n"]);
         assert!(talk("{\"result\":1}\n").unwrap_err().contains("closed"));
         assert!(talk("{\"error\":1}\n").unwrap_err().contains("refused"));
+    }
+
+    #[test]
+    fn the_second_round_gives_back_what_the_first_was_given() {
+        let asked = r#"{"result":{"resultType":"input_required","requestState":"kept"}}"#;
+        let lines = answers(&[asked.to_owned()], &[7]).unwrap();
+        assert!(lines.contains(r#""requestState":"kept""#) && lines.ends_with("}\n"));
+        let ended = r#"{"result":{"resultType":"complete"}}"#.to_owned();
+        assert!(answers(&[ended], &[7]).unwrap_err().contains("asked nothing"));
     }
 }

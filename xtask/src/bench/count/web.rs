@@ -5,8 +5,9 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::message::{call, echo, post};
-use super::{Counts, PATIENCE, Workload};
+use super::PATIENCE;
+use super::message::{call, echo, list, post_call, post_list};
+use super::workload::{Counts, Sends, Workload};
 use crate::bench::child::Watched;
 
 /// How long a server under valgrind may take until it listens, and to answer.
@@ -34,7 +35,7 @@ pub(super) fn drive(
     let id = child.id();
     let watched = Watched::new(child, PATIENCE);
     let talked = match workload.counts {
-        Counts::Answers => answers(port, workload, length),
+        Counts::Answers | Counts::Instructions => answers(port, workload, length),
         Counts::Remains => closes(port, workload, length),
     };
     terminate(id);
@@ -49,7 +50,7 @@ fn answers(port: u16, workload: &Workload, length: usize) -> Result<(), String> 
     let ids: Vec<usize> = (1..=length).collect();
     for window in ids.chunks(workload.window) {
         for (id, connection) in window.iter().zip(&mut connections) {
-            send(connection, &post(port, "echo", &echo(*id, workload.text)))?;
+            send(connection, &request(port, workload.sends, *id)?)?;
         }
         for connection in connections.iter_mut().take(window.len()) {
             result(connection)?;
@@ -58,13 +59,21 @@ fn answers(port: u16, workload: &Workload, length: usize) -> Result<(), String> 
     Ok(())
 }
 
+fn request(port: u16, sends: Sends, id: usize) -> Result<String, String> {
+    match sends {
+        Sends::Echo { length } => Ok(post_call(port, "echo", &echo(id, length))),
+        Sends::List => Ok(post_list(port, &list(id))),
+        other => Err(format!("{other:?} is counted over pipes only")),
+    }
+}
+
 /// Calls that run until their connections are closed; at the end all of them are gone.
 fn closes(port: u16, workload: &Workload, length: usize) -> Result<(), String> {
     let mut control = open(port, 1)?.remove(0);
     for begun in (0..length).step_by(workload.window) {
         let mut connections = open(port, workload.window)?;
         for (id, connection) in connections.iter_mut().enumerate() {
-            send(connection, &post(port, "slow", &call(id, "slow")))?;
+            send(connection, &post_call(port, "slow", &call(id, "slow")))?;
         }
         let wanted = begun + workload.window;
         reach(&mut control, port, "started", wanted)?;
@@ -82,7 +91,7 @@ fn closes(port: u16, workload: &Workload, length: usize) -> Result<(), String> {
 fn reach(control: &mut Connection, port: u16, name: &str, wanted: usize) -> Result<(), String> {
     let waiting = Instant::now();
     loop {
-        send(control, &post(port, "stats", &call(1, "stats")))?;
+        send(control, &post_call(port, "stats", &call(1, "stats")))?;
         let counters = result(control)?;
         if counter(&counters, name) == Some(wanted) {
             return Ok(());

@@ -1,6 +1,6 @@
 //! Owns: what is to be reached over Streamable HTTP. Does not own: how it is measured.
 
-use super::{Reach, Row, row};
+use super::{LIST_INSTRUCTIONS, Reach, Row, row};
 
 /// Rows that a clock or a scale decides. Milliseconds for a thousand are microseconds for one.
 pub(crate) const TIMES: &[Row] = &[
@@ -62,6 +62,8 @@ pub(crate) const TIMES: &[Row] = &[
         "ms",
         Reach::TimesLimit(1.5),
     ),
+    row("1,000 tools listed, CPU", "http-list:8", "cpu_ms_per_1k", "µs", Reach::TimesLimit(2.0)),
+    row("1,000 tools listed, size", "http-list:8", "bytes_per_answer", "B", Reach::Report),
     row(
         "client, 1 call at a time, CPU per call",
         "http-client-calls:1",
@@ -128,6 +130,13 @@ pub(crate) const COUNTS: &[Row] = &[
     row("1 MiB argument echoed, instructions", "http-large", "instructions", "", Reach::Report),
     row("1 MiB argument echoed, allocations", "http-large", "allocations", "", Reach::Report),
     row("1 MiB argument echoed, bytes allocated", "http-large", "bytes", "B", Reach::AtMost(4.5e6)),
+    row(
+        "1,000 tools listed, instructions",
+        "http-list",
+        "instructions",
+        "",
+        Reach::AtMost(LIST_INSTRUCTIONS),
+    ),
     row(
         "call closed in flight, bytes that stay allocated",
         "http-closed",

@@ -1,6 +1,6 @@
 //! Owns: what is to be reached over pipes. Does not own: how it is measured.
 
-use super::{Reach, Row, row};
+use super::{LIST_INSTRUCTIONS, Reach, Row, row};
 
 /// Rows that a clock or a scale decides. Milliseconds for a thousand are microseconds for one.
 pub(crate) const TIMES: &[Row] = &[
@@ -41,6 +41,8 @@ pub(crate) const TIMES: &[Row] = &[
         "µs",
         Reach::TimesLimit(1.2),
     ),
+    row("1,000 tools listed, CPU", "stdio-list:8", "cpu_ms_per_1k", "µs", Reach::TimesLimit(2.0)),
+    row("1,000 tools listed, size", "stdio-list:8", "bytes_per_answer", "B", Reach::Report),
     row(
         "client, 64 concurrent calls, CPU per call",
         "client-calls:64",
@@ -91,4 +93,35 @@ pub(crate) const COUNTS: &[Row] = &[
     row("1 MiB argument echoed, instructions", "large", "instructions", "", Reach::Report),
     row("1 MiB argument echoed, allocations", "large", "allocations", "", Reach::Report),
     row("1 MiB argument echoed, bytes allocated", "large", "bytes", "B", Reach::AtMost(4.5e6)),
+    row(
+        "1,000 tools listed, instructions",
+        "list",
+        "instructions",
+        "",
+        Reach::AtMost(LIST_INSTRUCTIONS),
+    ),
+    row(
+        "call on a server with 1 tool, instructions",
+        "one-tool",
+        "instructions",
+        "",
+        Reach::Report,
+    ),
+    row("the same with 1,000 tools", "many-tools", "times", "×", Reach::AtMost(1.05)),
+    row("call of a raw handler, instructions", "raw-handler", "instructions", "", Reach::Report),
+    row(
+        "the same through `#[tool]`, with validation and extractors",
+        "typed-handler",
+        "times",
+        "×",
+        Reach::AtMost(1.3),
+    ),
+    row("plain call, instructions", "plain-call", "instructions", "", Reach::Report),
+    row(
+        "the same when it has to `ask` first: both rounds",
+        "conversation",
+        "times",
+        "×",
+        Reach::AtMost(3.0),
+    ),
 ];
