@@ -145,14 +145,14 @@ async fn tried<T>(
 ) -> Result<Result<T, Failure>, Failure> {
     let (mut making, mut has_asked) = (pin!(making), false);
     let made = poll_fn(|context| {
-        let before = ctx.asking().asked();
+        let before = ctx.asked();
         let polled = making.as_mut().poll(context);
-        has_asked |= ctx.asking().asked() != before;
+        has_asked |= ctx.asked() != before;
         polled
     });
     match made.await {
         Err(failure) if !has_asked && !matches!(failure.0, Cause::Ask(_)) => {
-            ctx.asking().reject();
+            ctx.reject();
             Err(failure)
         }
         made => Ok(made),
