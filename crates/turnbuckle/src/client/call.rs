@@ -11,7 +11,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use turnbuckle_types::{Era, Meta, Method, Progress, Raw, RequestId};
+use turnbuckle_types::{Meta, Method, Progress, Questions, Raw, RequestId};
 
 use super::{
     Inner,
@@ -95,8 +95,8 @@ impl<T> Call<T> {
     /// Has the server's questions answered, where the method may ask any in a result.
     pub(super) fn answering(mut self) -> Call<T> {
         let may_ask = Method::from_name(&self.method).is_some_and(|method| method.row().may_ask);
-        let modern = self.client.stamp.revision().era() == Era::Modern;
-        self.rounds = (may_ask && modern).then_some(input::ROUNDS);
+        let in_results = self.client.stamp.revision().questions() == Questions::InResults;
+        self.rounds = (may_ask && in_results).then_some(input::ROUNDS);
         self
     }
 
