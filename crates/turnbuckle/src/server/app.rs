@@ -19,6 +19,7 @@ use super::{
     extract::States,
     offer::{Resource, Template},
     visibility::Rules,
+    ways::Ways,
 };
 use crate::{error::Error, seal::KeyRing};
 
@@ -32,6 +33,8 @@ pub(super) struct App {
     /// What stands around every request.
     pub(super) around: Around,
     pub(super) asking: Asking,
+    /// What serves what was registered before it ran.
+    ways: Ways,
     /// Fixed when the first client is told.
     advertised: OnceLock<Advertised>,
     /// How many streams may listen at once.
@@ -49,6 +52,8 @@ struct Advertised {
     capabilities: ServerCapabilities,
     /// What was known then of what may come.
     nature: Nature,
+    /// What serves all that there can be.
+    ways: Ways,
 }
 
 impl App {
@@ -68,6 +73,7 @@ impl App {
         Ok(App {
             info: server.info.clone(),
             instructions: server.instructions.clone(),
+            ways: server.offers.ways,
             advertised: OnceLock::new(),
             live: Live::new(catalogue, states.clone(), server.changes.clone()),
             states,
@@ -89,20 +95,26 @@ impl App {
 
     /// What is advertised, and so what a client may listen to.
     pub(super) fn capabilities(&self) -> &ServerCapabilities {
-        &self.advertise(Nature::Fixed).capabilities
+        &self.advertise(Nature::Fixed, self.ways).capabilities
+    }
+
+    /// What serves what is offered.
+    pub(super) fn ways(&self) -> Ways {
+        self.advertise(Nature::Fixed, self.ways).ways
     }
 
     /// What is advertised; if nothing is yet, then what follows from this.
-    fn advertise(&self, nature: Nature) -> &Advertised {
+    fn advertise(&self, nature: Nature, ways: Ways) -> &Advertised {
         self.advertised.get_or_init(|| Advertised {
             capabilities: capabilities(&self.catalogue(), nature),
             nature,
+            ways,
         })
     }
 
     /// From now on what is offered may change.
     pub(super) fn open_registry(&self) -> Result<(), Error> {
-        if self.advertise(Nature::Changing).nature == Nature::Fixed {
+        if self.advertise(Nature::Changing, Ways::all()).nature == Nature::Fixed {
             return Err(Error::refused(
                 "the server serves already, and has told clients what it offers: take its \
                  registry before",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tracing::{Instrument as _, Span};
 use turnbuckle_types::{
-    Complete, LogLevel, Method, Raw,
+    LogLevel, Method, Raw,
     jsonrpc::{Params, Text},
 };
 
@@ -16,10 +16,7 @@ use super::{
     layer::{Questions, Request, Stack},
     observe::{self, End, Ended, Finish, Finished, Metrics, Started, Subject, Topic, Wire},
 };
-use crate::{
-    dispatch::{BoxFuture, Outcome, Reply},
-    envelope::params::decode,
-};
+use crate::dispatch::{BoxFuture, Outcome, Reply};
 
 /// What a server was told to put around its requests.
 #[derive(Clone, Default)]
@@ -72,16 +69,33 @@ fn name(method: Option<Method>, params: &Params) -> Option<String> {
     struct Named {
         uri: String,
     }
+    #[derive(serde::Deserialize)]
+    struct Completing {
+        #[serde(rename = "ref")]
+        reference: Reference,
+    }
+    /// Read by hand: the whole of it is only for servers that complete something.
+    #[derive(serde::Deserialize)]
+    struct Reference {
+        #[serde(rename = "type")]
+        kind: String,
+        name: Option<String>,
+        uri: Option<String>,
+    }
     match method? {
         Method::CallTool | Method::GetPrompt => {
             params.name.as_ref().and_then(calls::text).map(std::borrow::Cow::into_owned)
         }
         Method::ReadResource | Method::Subscribe | Method::Unsubscribe => {
-            decode(params).ok().map(|Named { uri }| uri)
+            serde_json::from_str(params.text()).ok().map(|Named { uri }| uri)
         }
         Method::Complete => {
-            let asked: Complete = decode(params).ok()?;
-            Some(calls::completed(&asked.reference).to_owned())
+            let Completing { reference } = serde_json::from_str(params.text()).ok()?;
+            match &*reference.kind {
+                "ref/prompt" => reference.name,
+                "ref/resource" => reference.uri,
+                _ => Some(String::new()),
+            }
         }
         _ => None,
     }

@@ -17,7 +17,7 @@ use super::{
     context::{Connection, Ctx, Inner},
     legacy::{Handshake, Opened},
     listen, lists,
-    offer::{Prompt, Resource, Template, Tool},
+    offer::Tool,
     reply::not_found,
     subscriptions::Subscriptions,
 };
@@ -70,7 +70,7 @@ impl Arrived {
         }
     }
 
-    fn method(&self) -> &str {
+    pub(super) fn method(&self) -> &str {
         match self {
             Arrived::Plain { request, .. } => &request.method,
             Arrived::Passed(method, _) => method,
@@ -193,17 +193,10 @@ impl Kernel {
         let method = Method::from_name(arrived.method())
             .filter(|method| method.sent_by_client(revision) && self.app.offers(*method))
             .ok_or_else(|| RpcError::method_not_found(arrived.method()))?;
-        let empty = || Ok(Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision))));
         match method {
             Method::Discover => Ok(Reply::Now(Ok(self.app.discover(revision, &self.served)))),
             Method::ListTools => self.list::<Tool>(arrived),
-            Method::ListPrompts => self.list::<Prompt>(arrived),
-            Method::ListResources => self.list::<Resource>(arrived),
-            Method::ListResourceTemplates => self.list::<Template>(arrived),
             Method::CallTool => calls::call_tool(self.visit(arrived)?),
-            Method::GetPrompt => calls::get_prompt(self.visit(arrived)?),
-            Method::ReadResource => calls::read_resource(self.visit(arrived)?),
-            Method::Complete => calls::complete_argument(self.visit(arrived)?),
             Method::Listen => {
                 let Listen { notifications, .. } = decode(params)?;
                 listen::open(self.visit(arrived)?, notifications).map(Reply::Later)
@@ -211,44 +204,46 @@ impl Kernel {
             Method::SetLevel => {
                 let level: SetLevel = decode(params)?;
                 self.handshake.set_log_level(level.level);
-                empty()
+                Ok(done(revision))
             }
-            Method::Subscribe => self.subscribe(arrived),
-            Method::Unsubscribe => {
-                let unsubscribe: Unsubscribe = decode(params)?;
-                self.subscriptions.remove(&self.app, unsubscribe.uri);
-                empty()
-            }
-            _ => Err(RpcError::method_not_found(arrived.method())),
+            _ => self.app.ways().answer(self, method, arrived),
         }
     }
 
-    fn list<T: Item>(&self, arrived: Arrived) -> Result<Reply, RpcError> {
+    pub(super) fn list<T: Item>(&self, arrived: Arrived) -> Result<Reply, RpcError> {
         // The params of all lists are the same.
         let ListTools { cursor, .. } = decode(arrived.params())?;
         let list = lists::Asked { cursor, revision: arrived.revision() };
         lists::list::<T>(&self.app, list, || self.visit(arrived))
     }
 
-    fn subscribe(&self, arrived: Arrived) -> Result<Reply, RpcError> {
+    pub(super) fn subscribe(&self, arrived: Arrived) -> Result<Reply, RpcError> {
         let Subscribe { uri, .. } = decode(arrived.params())?;
         let (revision, subscriptions) = (arrived.revision(), self.subscriptions.clone());
         let found = self.app.catalogue().find(&uri).ok_or_else(|| not_found(&uri, revision))?;
-        let done = move |()| Raw::at(&EmptyResult::new(), revision);
         if !calls::is_guarded(&self.app, &found) {
             subscriptions.add(&self.app, uri)?;
             self.tell_changes();
-            return Ok(Reply::Now(Ok(done(()))));
+            return Ok(done(revision));
         }
         self.tell_changes();
         let visit = self.visit(arrived)?;
         Ok(calls::reach_found(visit, Method::Subscribe, (found, uri), move |visit, (_, uri)| {
-            Reply::Now(subscriptions.add(&visit.app, uri).map(done))
+            match subscriptions.add(&visit.app, uri) {
+                Ok(()) => done(revision),
+                Err(error) => Reply::Now(Err(error)),
+            }
         }))
     }
 
+    pub(super) fn unsubscribe(&self, arrived: &Arrived) -> Result<Reply, RpcError> {
+        let Unsubscribe { uri, .. } = decode(arrived.params())?;
+        self.subscriptions.remove(&self.app, uri);
+        Ok(done(arrived.revision()))
+    }
+
     /// A request as those see it who answer it.
-    fn visit(&self, arrived: Arrived) -> Result<Visit, RpcError> {
+    pub(super) fn visit(&self, arrived: Arrived) -> Result<Visit, RpcError> {
         let (request, asked, replies) = match arrived {
             Arrived::Plain { request, asked, replies } => (request, asked, replies),
             Arrived::Passed(_, visit) => return Ok(visit),
@@ -279,6 +274,11 @@ impl Kernel {
         }));
         Ok(Visit { app: self.app.clone(), ctx, params, permit })
     }
+}
+
+/// The result that says no more than that it is done.
+fn done(revision: Revision) -> Reply {
+    Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision)))
 }
 
 impl Kernel {

@@ -37,6 +37,7 @@ mod structured;
 mod subscriptions;
 mod uri;
 mod visibility;
+mod ways;
 
 use std::{
     panic::Location,

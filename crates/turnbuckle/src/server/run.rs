@@ -1,6 +1,8 @@
 //! Owns one run of a handler: how it is stopped, and that it is told. Does not own which handler
 //! runs, nor what becomes of what it returns.
 
+use std::time::Duration;
+
 use super::{
     context::Ctx,
     extract::Invocation,
@@ -43,26 +45,41 @@ pub(super) fn run_part<R: Send + 'static>(
                 drop(permit);
                 replied
             }
-            OnCancel::Finish | OnCancel::Cooperate(_) => {
-                Box::pin(apart(handler, ctx, on_cancel, permit)).await
-            }
+            OnCancel::Apart(apart, grace) => apart(handler, ctx, grace, permit).await,
         }
     }
 }
 
+/// How a handler runs that may outlive its request. See [`apart`].
+pub(super) type Apart<R> = fn(
+    BoxFuture<'static, Result<R, Failure>>,
+    Ctx,
+    Option<Duration>,
+    Permit,
+) -> BoxFuture<'static, Result<R, Failure>>;
+
 /// Runs a handler that may outlive its request as a task of its own. It counts as in
 /// flight until it ends.
-async fn apart<R: Send + 'static>(
+pub(super) fn apart<R: Send + 'static>(
     handler: BoxFuture<'static, Result<R, Failure>>,
     ctx: Ctx,
-    on_cancel: OnCancel,
+    grace: Option<Duration>,
+    permit: Permit,
+) -> BoxFuture<'static, Result<R, Failure>> {
+    Box::pin(run_apart(handler, ctx, grace, permit))
+}
+
+async fn run_apart<R: Send + 'static>(
+    handler: BoxFuture<'static, Result<R, Failure>>,
+    ctx: Ctx,
+    grace: Option<Duration>,
     permit: Permit,
 ) -> Result<R, Failure> {
     // What layers lent stays taken for as long as it runs.
     let lent = ctx.lent();
     let task = tokio::spawn(Carry::here().future(async move {
         let _held = (permit, lent);
-        let OnCancel::Cooperate(grace) = on_cancel else { return handler.await };
+        let Some(grace) = grace else { return handler.await };
         tokio::select! {
             replied = handler => replied,
             () = async { ctx.cancelled().await; tokio::time::sleep(grace).await } => {

@@ -75,7 +75,7 @@ pub(crate) const TIMES: &[Row] = &[
     ),
 ];
 
-const BINARY: Row =
+pub(super) const BINARY: Row =
     row("stripped binary of a stdio-only server", "sizes", "binary_mb", "MB", Reach::AtMost(3.0));
 pub(super) const CRATES: Row = row(
     "crates of a stdio-only server without `validate`",

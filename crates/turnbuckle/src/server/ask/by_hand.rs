@@ -6,7 +6,10 @@ use std::fmt;
 use serde::Serialize;
 use turnbuckle_types::{Method, Raw, Revision};
 
-use super::question::{Question, sealed::Ask};
+use super::{
+    course::{PUT, Put},
+    question::{Question, sealed::Ask},
+};
 
 /// What a handler returns instead of a result, as its error or as its value, to ask for input first and be run again from the top
 /// when it is there.
@@ -32,13 +35,20 @@ use super::question::{Question, sealed::Ask};
 /// let server = Server::new("games", "1.0").tool(tool("guess", guess));
 /// # let _ = server;
 /// ```
-#[derive(Default)]
 #[must_use = "input is asked for when the handler returns this"]
 pub struct InputRequired {
     pub(super) questions: Vec<(String, Box<dyn Ask>)>,
     pub(super) state: Option<Raw>,
     /// Why it can't be sent.
     pub(super) problem: Option<String>,
+    /// How it is asked. Pointers, so that only programs that make one link what that takes.
+    pub(super) put: &'static Put,
+}
+
+impl Default for InputRequired {
+    fn default() -> InputRequired {
+        InputRequired { questions: Vec::new(), state: None, problem: None, put: &PUT }
+    }
 }
 
 impl InputRequired {

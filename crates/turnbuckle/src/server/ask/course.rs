@@ -146,7 +146,7 @@ async fn failed<R>(app: &App, ctx: &Ctx, failure: Failure, subject: Subject<'_>)
         drop(round);
         return Ended::Instead(suspended(app, ctx, subject));
     };
-    match open_by_hand(ctx, &asks).await {
+    match (asks.put.later)(ctx, &asks).await {
         Ok(()) => {
             ctx.asking().set_by_hand(asks.state);
             Ended::Instead(suspended(app, ctx, subject))
@@ -157,6 +157,19 @@ async fn failed<R>(app: &App, ctx: &Ctx, failure: Failure, subject: Subject<'_>)
         },
     }
 }
+
+/// How what a handler asks by hand is put to its client.
+pub(super) struct Put {
+    /// Where answers come with the next request.
+    later: for<'a> fn(&'a Ctx, &'a InputRequired) -> BoxFuture<'a, Result<(), Failure>>,
+    /// Where they come while it waits.
+    now: for<'a> fn(&'a Ctx, &'a InputRequired) -> BoxFuture<'a, Result<Named<Raw>, Failure>>,
+}
+
+pub(super) static PUT: Put = Put {
+    later: |ctx, asks| Box::pin(open_by_hand(ctx, asks)),
+    now: |ctx, asks| Box::pin(put(ctx, asks)),
+};
 
 /// Opens what a handler asks by hand, past the layers around questions.
 async fn open_by_hand(ctx: &Ctx, asks: &InputRequired) -> Result<(), Failure> {
@@ -232,7 +245,7 @@ async fn asked_live<R: Send + 'static>(
             return Err(RpcError::from(Refusal::TooManyRounds).into());
         }
         let permit = Permit::another(in_flight);
-        let answers = put(ctx, &asks).await?;
+        let answers = (asks.put.now)(ctx, &asks).await?;
         ctx.asking().again(answers, asks.state);
         match run::run(offer, call.clone(), permit).await {
             Err(Failure(Cause::Ask(more))) => asks = more,

@@ -46,7 +46,7 @@ fn unknown() -> RpcError {
 }
 
 /// What it is whose argument is completed.
-pub(in crate::server) fn completed(reference: &CompletionReference) -> &str {
+fn completed(reference: &CompletionReference) -> &str {
     match reference {
         CompletionReference::Prompt(prompt) => &prompt.name,
         CompletionReference::Resource(template) => &template.uri,

@@ -12,7 +12,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use turnbuckle_types::{Encode, Meta, Method, Raw, RpcError, jsonrpc::Params};
 
-pub(super) use completion::{complete_argument, completed};
+pub(super) use completion::complete_argument;
 pub(super) use prompt::get_prompt;
 pub(super) use resource::{is_guarded, reach_found, read_resource};
 pub(super) use tool::call_tool;

@@ -11,12 +11,17 @@ use super::{
 };
 #[cfg(feature = "http")]
 use crate::envelope::annotations::Annotations;
-use crate::server::{
-    extract::States,
-    listing::listed,
-    offer::{Completers, Offer, Prompt, Resource, Template, Tool, Visible},
-    structured::Structured,
-    visibility::OfferKind,
+use crate::{
+    dispatch::BoxFuture,
+    server::{
+        calls::Visit,
+        extract::States,
+        listing::listed,
+        lists::{Filling, Place, fill_with_members},
+        offer::{Completers, Offer, Prompt, Resource, Template, Tool, Visible},
+        structured::Structured,
+        visibility::OfferKind,
+    },
 };
 
 /// Something that a server can offer.
@@ -39,6 +44,17 @@ pub(in crate::server) trait Item: Clone + Send + Sync + 'static {
     fn text(&self, revision: Revision) -> Raw;
     /// Whether both are listed alike, for everyone.
     fn is_listed_like(&self, other: &Self) -> bool;
+    /// Adds what its families list to a page. Only resources have families, and only programs that
+    /// have resources link how they are listed.
+    fn fill<'a>(
+        filling: &'a mut Filling,
+        visit: &'a Visit,
+        catalogue: &'a Catalogue,
+        place: Place,
+    ) -> BoxFuture<'a, ()> {
+        let _ = (filling, visit, catalogue, place);
+        Box::pin(async {})
+    }
     fn shelf(catalogue: &Catalogue) -> &Arc<Shelf<Self>>;
     fn shelf_mut(catalogue: &mut Catalogue) -> &mut Arc<Shelf<Self>>;
 }
@@ -123,6 +139,15 @@ impl Item for Prompt {
 
 impl Item for Resource {
     common!(Resource uri resources);
+
+    fn fill<'a>(
+        filling: &'a mut Filling,
+        visit: &'a Visit,
+        catalogue: &'a Catalogue,
+        place: Place,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(fill_with_members(filling, visit, catalogue, place))
+    }
 
     fn checked(self, states: &States, problems: &mut Vec<String>) -> Resource {
         sound(&format!("resource `{}`", self.uri()), &self.offer, states, problems);

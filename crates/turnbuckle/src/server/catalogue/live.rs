@@ -74,7 +74,7 @@ impl Live {
         shelf.settle(next.page_size);
         *T::shelf_mut(&mut next) = Arc::new(shelf);
         if T::KIND == OfferKind::Template {
-            next = next.routed();
+            next.route();
         }
         *self.now.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
         self.news.changed_from(before)

@@ -29,8 +29,8 @@ pub(super) struct Catalogue {
     prompts: Arc<Shelf<Prompt>>,
     resources: Arc<Shelf<Resource>>,
     templates: Arc<Shelf<Template>>,
-    /// Which template a URI leads to.
-    routes: Arc<Table<Arc<Entry<Template>>>>,
+    /// Which template a URI leads to, if there may be any.
+    routes: Option<Arc<dyn Routes>>,
     /// How many items a page of a list has.
     pub(super) page_size: usize,
 }
@@ -50,16 +50,34 @@ impl Catalogue {
         page_size: usize,
     ) -> Result<Catalogue, Vec<String>> {
         let mut problems = Vec::new();
-        let problems_of = &mut problems;
-        let catalogue = Catalogue {
-            tools: shelf(&group.tools, states, page_size, problems_of),
-            prompts: shelf(&group.prompts, states, page_size, problems_of),
-            resources: shelf(&group.resources, states, page_size, problems_of),
-            templates: shelf(&group.templates, states, page_size, problems_of),
-            routes: Arc::new(Table::from_iter([])),
+        let mut catalogue = Catalogue {
+            tools: Arc::new(Shelf::new()),
+            prompts: Arc::new(Shelf::new()),
+            resources: Arc::new(Shelf::new()),
+            templates: Arc::new(Shelf::new()),
+            routes: None,
             page_size,
         };
-        if problems.is_empty() { Ok(catalogue.routed()) } else { Err(problems) }
+        catalogue.stock::<Tool>(&group.tools, states, &mut problems);
+        for way in group.ways.iter() {
+            (way.stock)(&mut catalogue, group, states, &mut problems);
+        }
+        if problems.is_empty() { Ok(catalogue) } else { Err(problems) }
+    }
+
+    /// Fills a shelf. What is wrong is one sentence a problem.
+    pub(super) fn stock<T: Item>(
+        &mut self,
+        items: &[T],
+        states: &States,
+        problems: &mut Vec<String>,
+    ) {
+        let mut shelf = Shelf::new();
+        for item in items {
+            shelf.push(item.clone(), states, problems);
+        }
+        shelf.settle(self.page_size);
+        *T::shelf_mut(self) = Arc::new(shelf);
     }
 
     pub(super) fn shelf<T: Item>(&self) -> &Arc<Shelf<T>> {
@@ -89,8 +107,7 @@ impl Catalogue {
         if self.has_resource(uri) {
             return self.resources.find(uri).cloned().map(Found::Resource);
         }
-        let (_, template, variables) = self.routes.find(uri)?;
-        Some(Found::Template(template.clone(), variables))
+        self.routes.as_ref()?.lead(uri)
     }
 
     /// Whether a resource of its own has this URI, enabled or not.
@@ -116,24 +133,22 @@ impl Catalogue {
     }
 
     /// Makes what follows from the templates that there are.
-    fn routed(self) -> Catalogue {
+    pub(super) fn route(&mut self) {
         let route =
             |template: &Arc<Entry<Template>>| Some((template.uri.clone()?, template.clone()));
-        let routes = self.templates.listed().iter().filter_map(route).collect();
-        Catalogue { routes: Arc::new(routes), ..self }
+        let routes: Table<_> = self.templates.listed().iter().filter_map(route).collect();
+        self.routes = Some(Arc::new(routes));
     }
 }
 
-fn shelf<T: Item>(
-    items: &[T],
-    states: &States,
-    page_size: usize,
-    problems: &mut Vec<String>,
-) -> Arc<Shelf<T>> {
-    let mut shelf = Shelf::new();
-    for item in items {
-        shelf.push(item.clone(), states, problems);
+/// Leads to templates. Programs that have none link nothing of how.
+trait Routes: Send + Sync {
+    fn lead(&self, uri: &str) -> Option<Found>;
+}
+
+impl Routes for Table<Arc<Entry<Template>>> {
+    fn lead(&self, uri: &str) -> Option<Found> {
+        let (_, template, variables) = self.find(uri)?;
+        Some(Found::Template(template.clone(), variables))
     }
-    shelf.settle(page_size);
-    Arc::new(shelf)
 }

@@ -80,7 +80,8 @@ impl<T: Item> Shelf<T> {
             next: 1,
             listed: Vec::new(),
             by_name: HashMap::new(),
-            pages: Vec::new(),
+            // An empty list has a page too.
+            pages: vec![Texts::default()],
             has_rules: false,
         }
     }

@@ -12,7 +12,7 @@ const LONGEST: usize = 128;
 
 /// Where a page begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(in crate::server) enum Place {
     /// After what has this number; zero: at the beginning.
     After(u64),
     /// At a member of the family that has this number, or of those after it.

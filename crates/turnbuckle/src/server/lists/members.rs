@@ -30,7 +30,7 @@ const MEMBERS: usize = 10_000;
 
 /// Adds the members of each family that the caller may know of, in order. A lister that fails
 /// costs its own members only.
-pub(super) async fn fill(
+pub(in crate::server) async fn fill(
     filling: &mut Filling,
     visit: &Visit,
     catalogue: &Catalogue,

@@ -21,7 +21,9 @@ use super::{
     visibility::OfferKind,
 };
 use crate::dispatch::{Outcome, Reply};
-use cursor::{Owner, Place};
+use cursor::Owner;
+pub(super) use cursor::Place;
+pub(super) use members::fill as fill_with_members;
 
 /// What a list that was asked for is about.
 pub(super) struct Asked {
@@ -101,7 +103,7 @@ async fn assembled<T: Item>(
     let mut nature = app.nature();
     if has_members::<T>(&catalogue) {
         nature = Nature::Made;
-        members::fill(&mut filling, &visit, &catalogue, place).await;
+        T::fill(&mut filling, &visit, &catalogue, place).await;
     }
     armed.disarm();
     let next = filling.next.map(|place| cursor::seal(&app.keys, T::KIND, &owner, place));
@@ -111,7 +113,7 @@ async fn assembled<T: Item>(
 }
 
 /// A page that is being filled.
-struct Filling {
+pub(super) struct Filling {
     texts: Vec<Raw>,
     size: usize,
     /// Where the next page begins, once this one is full.

@@ -11,6 +11,7 @@ use super::{
 use crate::server::{
     context::Ctx,
     layer::{Next, Request, Response, Stack},
+    ways::{PROMPTS, RESOURCES, Ways},
 };
 
 /// Tools, prompts and resources that belong together: registered at once, and told at once what
@@ -34,6 +35,8 @@ pub struct Group {
     pub(in crate::server) prompts: Vec<Prompt>,
     pub(in crate::server) resources: Vec<Resource>,
     pub(in crate::server) templates: Vec<Template>,
+    /// What a server needs for what is in it.
+    pub(in crate::server) ways: Ways,
     /// What stands around all of them, also those that are added later.
     layers: Stack,
     /// Who sees them, also those that are added later.
@@ -74,6 +77,7 @@ impl Group {
     /// Adds a prompt.
     #[track_caller]
     pub fn prompt(mut self, prompt: impl IntoPrompt) -> Group {
+        self.ways.prompts = Some(&PROMPTS);
         self.prompts.push(prompt.into_prompt().placed(Location::caller()));
         self
     }
@@ -81,6 +85,7 @@ impl Group {
     /// Adds a resource.
     #[track_caller]
     pub fn resource(mut self, resource: impl IntoResource) -> Group {
+        self.ways.resources = Some(&RESOURCES);
         self.resources.push(resource.into_resource().placed(Location::caller()));
         self
     }
@@ -88,6 +93,7 @@ impl Group {
     /// Adds a family of resources.
     #[track_caller]
     pub fn template(mut self, template: impl IntoTemplate) -> Group {
+        self.ways.resources = Some(&RESOURCES);
         self.templates.push(template.into_template().placed(Location::caller()));
         self
     }
@@ -95,7 +101,8 @@ impl Group {
     /// Adds everything of another group.
     #[track_caller]
     pub fn group(mut self, group: impl IntoGroup) -> Group {
-        let Group { tools, prompts, resources, templates, .. } = group.into_group().told();
+        let Group { tools, prompts, resources, templates, ways, .. } = group.into_group().told();
+        self.ways = self.ways.and(ways);
         self.tools.extend(tools);
         self.prompts.extend(prompts);
         self.resources.extend(resources);

@@ -28,13 +28,14 @@ use super::{
     extract::Description,
     handler::{BlockingFn, Handle, HandlerFn, asynchronous, blocking},
     layer::Stack,
+    run::{Apart, apart},
     schema::{SchemaError, definition_name},
 };
 
 /// What every offer has besides its description; `R` is what its handler makes.
 pub(super) struct Offer<R> {
     pub(super) handler: Arc<dyn Handle<R>>,
-    pub(super) on_cancel: OnCancel,
+    pub(super) on_cancel: OnCancel<R>,
     pub(super) needs: Vec<(TypeId, &'static str)>,
     /// What is wrong with it: told when the server starts.
     pub(super) problems: Vec<String>,
@@ -59,17 +60,31 @@ struct Inherited {
 pub(super) type Visible = Arc<dyn Fn(&Ctx) -> bool + Send + Sync>;
 
 /// What happens to a handler whose request is cancelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OnCancel {
+pub(super) enum OnCancel<R> {
     /// Its future is dropped.
     Drop,
-    /// Its token fires, and it has this long to end by itself.
-    Cooperate(Duration),
-    /// It is a sync function: its token fires, and it ends when it ends.
-    Finish,
+    /// It runs apart from its request. Its token fires, and it has this long to end by itself; a
+    /// sync function, for which there is no such time, ends when it ends.
+    ///
+    /// What runs it is a pointer, so that only programs that have such handlers link it.
+    Apart(Apart<R>, Option<Duration>),
 }
 
-impl<R: 'static> Offer<R> {
+impl<R: Send + 'static> OnCancel<R> {
+    pub(super) fn apart(grace: Option<Duration>) -> OnCancel<R> {
+        OnCancel::Apart(apart, grace)
+    }
+}
+
+impl<R> Clone for OnCancel<R> {
+    fn clone(&self) -> OnCancel<R> {
+        *self
+    }
+}
+
+impl<R> Copy for OnCancel<R> {}
+
+impl<R: Send + 'static> Offer<R> {
     /// An `async fn`, and what its signature says.
     fn asynchronous<M: 'static, F: HandlerFn<R, M>>(function: F) -> (Offer<R>, Description) {
         Offer::new(asynchronous(function), OnCancel::Drop, F::describe)
@@ -77,12 +92,12 @@ impl<R: 'static> Offer<R> {
 
     /// A sync function, and what its signature says.
     fn blocking<M: 'static, F: BlockingFn<R, M>>(function: F) -> (Offer<R>, Description) {
-        Offer::new(blocking(function), OnCancel::Finish, F::describe)
+        Offer::new(blocking(function), OnCancel::apart(None), F::describe)
     }
 
     fn new(
         handler: Arc<dyn Handle<R>>,
-        on_cancel: OnCancel,
+        on_cancel: OnCancel<R>,
         describe: fn(&mut Description),
     ) -> (Offer<R>, Description) {
         let mut description = Description::default();
@@ -152,8 +167,8 @@ macro_rules! offered {
             /// `grace` it is dropped as any other would have been at once.
             #[must_use]
             pub fn cooperative(mut self, grace: std::time::Duration) -> $kind {
-                if self.offer.on_cancel == super::OnCancel::Drop {
-                    self.offer.on_cancel = super::OnCancel::Cooperate(grace);
+                if let super::OnCancel::Drop = self.offer.on_cancel {
+                    self.offer.on_cancel = super::OnCancel::apart(Some(grace));
                 }
                 self
             }

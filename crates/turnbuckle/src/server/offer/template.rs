@@ -141,7 +141,7 @@ impl Template {
         F: HandlerFn<Vec<turnbuckle_types::Resource>, M>,
     {
         let (lister, _) = Offer::asynchronous(lister);
-        self.list = Some(Arc::new(Offer { on_cancel: OnCancel::Finish, ..lister }));
+        self.list = Some(Arc::new(Offer { on_cancel: OnCancel::apart(None), ..lister }));
         self
     }
 

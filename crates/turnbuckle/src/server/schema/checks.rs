@@ -277,12 +277,13 @@ impl<'a> Compiler<'a> {
     ) -> Result<ObjectCheck, SchemaError> {
         let mut properties: Vec<(Box<str>, _)> = Vec::new();
         if let Some(Value::Object(schemas)) = schema.get("properties") {
-            for (name, schema) in schemas {
-                let node = self.node(schema, &format!("{path}/{name}"), depth + 1)?;
-                properties.push((Box::from(name.as_str()), Some(node)));
+            let mut names: Vec<&str> = schemas.keys().map(String::as_str).collect();
+            names.sort_unstable();
+            for name in names {
+                let node = self.node(&schemas[name], &format!("{path}/{name}"), depth + 1)?;
+                properties.push((Box::from(name), Some(node)));
             }
         }
-        properties.sort_unstable_by(|(one, _), (two, _)| one.cmp(two));
         let mut patterns = Vec::new();
         if let Some(Value::Object(schemas)) = schema.get("patternProperties") {
             for (pattern, schema) in schemas {

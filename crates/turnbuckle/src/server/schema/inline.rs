@@ -19,10 +19,12 @@ pub(super) const ANNOTATIONS: [&str; 7] =
 /// Writes definitions in place that are small or used once; recursive ones stay, with the
 /// references to them. The root itself is never a reference.
 pub(super) fn inline(mut root: Value) -> Value {
-    let definitions = match root.as_object_mut().and_then(|root| root.remove("$defs")) {
-        Some(Value::Object(definitions)) => definitions.into_iter().collect(),
-        _ => BTreeMap::new(),
-    };
+    // Here and below one after another: to collect a map sorts first, which takes more code than
+    // there is to gain.
+    let mut definitions = BTreeMap::new();
+    if let Some(Value::Object(own)) = root.as_object_mut().and_then(|root| root.remove("$defs")) {
+        definitions.extend(own);
+    }
     let mut plan = Plan::new(&root, definitions);
     unwrap_root(&mut root, &plan.definitions);
     plan.resolve_all();
@@ -95,11 +97,12 @@ impl Plan {
                 waiting.extend(references(definition));
             }
         }
-        let recursive = definitions
-            .iter()
-            .filter(|(name, schema)| reaches(schema, name, &definitions))
-            .map(|(name, _)| name.clone())
-            .collect();
+        let mut recursive = BTreeSet::new();
+        for (name, schema) in &definitions {
+            if reaches(schema, name, &definitions) {
+                recursive.insert(name.clone());
+            }
+        }
         let (in_place, resolved) = (BTreeSet::new(), BTreeSet::new());
         Plan { definitions, uses, recursive, in_place, resolved }
     }

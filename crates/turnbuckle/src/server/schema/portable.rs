@@ -222,7 +222,14 @@ fn order_choices(members: &mut Map<String, Value>, shape: &Shape) {
         return;
     }
     if let Some(variants) = shape.variants_with(choices.iter().filter_map(Value::as_str)) {
-        choices.sort_by_key(|choice| variants.iter().position(|variant| choice == variant));
+        let mut known = Vec::with_capacity(choices.len());
+        for variant in variants {
+            while let Some(at) = choices.iter().position(|choice| choice == variant) {
+                known.push(choices.remove(at));
+            }
+        }
+        // What is left, if anything, stays where it is.
+        choices.append(&mut known);
     }
 }
 

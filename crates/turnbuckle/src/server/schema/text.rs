@@ -77,11 +77,15 @@ fn order<'a>(
     let first = fields.unwrap_or(&required);
 
     let mut names: Vec<&str> = properties.keys().map(String::as_str).collect();
-    names.sort_by_key(|name| {
-        let place = first.iter().position(|field| field == name);
-        (place.unwrap_or(usize::MAX), *name)
-    });
-    names
+    names.sort_unstable();
+    let mut ordered = Vec::with_capacity(names.len());
+    for field in first {
+        if let Some(at) = names.iter().position(|name| name == field) {
+            ordered.push(names.remove(at));
+        }
+    }
+    ordered.append(&mut names);
+    ordered
 }
 
 fn write_data(out: &mut String, data: &Value) {

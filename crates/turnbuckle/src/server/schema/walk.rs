@@ -351,12 +351,12 @@ fn write_canonical(value: &Value, out: &mut String) {
             out.push(']');
         }
         Value::Object(members) => {
-            let mut members: Vec<_> = members.iter().collect();
-            members.sort_unstable_by_key(|(key, _)| *key);
+            let mut names: Vec<&str> = members.keys().map(String::as_str).collect();
+            names.sort_unstable();
             out.push('{');
-            for (key, value) in members {
-                out.push_str(&Value::from(key.as_str()).to_string());
-                write_canonical(value, out);
+            for name in names {
+                out.push_str(&Value::from(name).to_string());
+                write_canonical(&members[name], out);
                 out.push(',');
             }
             out.push('}');
