@@ -124,13 +124,26 @@ impl<T: Encode> Serialize for Named<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(NamedVisitor(PhantomData))
+        Named::read(deserializer, |value: T| value)
     }
 }
 
-struct NamedVisitor<T>(PhantomData<T>);
+impl<T> Named<T> {
+    /// Reads an object, and makes something of each value as it comes.
+    pub(crate) fn read<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+        make: impl Fn(V) -> T,
+    ) -> Result<Named<T>, D::Error> {
+        deserializer.deserialize_map(NamedVisitor { make, value: PhantomData })
+    }
+}
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for NamedVisitor<T> {
+struct NamedVisitor<V, F> {
+    make: F,
+    value: PhantomData<V>,
+}
+
+impl<'de, V: Deserialize<'de>, T, F: Fn(V) -> T> Visitor<'de> for NamedVisitor<V, F> {
     type Value = Named<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -139,8 +152,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for NamedVisitor<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Named<T>, A::Error> {
         let mut values = Vec::new();
-        while let Some(entry) = access.next_entry()? {
-            values.push(entry);
+        while let Some((name, value)) = access.next_entry()? {
+            values.push((name, (self.make)(value)));
         }
         let named = Named(values);
         match read::duplicate(named.iter().map(|(name, _)| name)) {

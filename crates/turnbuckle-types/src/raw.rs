@@ -1,12 +1,14 @@
 //! Owns JSON text that is carried around without being understood.
 //! Does not own when it is decoded: whoever knows the type does that, once.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 use bytestring::ByteString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::value::RawValue;
+
+use crate::{Named, wire::read::Word};
 
 /// One JSON value as its text: a cheap, shareable slice, usually of a receive buffer.
 ///
@@ -84,6 +86,37 @@ impl Raw {
     /// Decodes the value into a type that may borrow from this text.
     pub fn decode_borrowed<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
         serde_json::from_str(self.as_str())
+    }
+
+    /// The members of an object, none of which may appear twice, as slices of this text.
+    ///
+    /// ```
+    /// use turnbuckle_types::Raw;
+    /// let raw = Raw::from_json(r#"{"a": [1], "b": 2}"#).unwrap();
+    /// assert_eq!(raw.members().unwrap().value("a").unwrap().as_str(), "[1]");
+    /// assert!(Raw::from_json(r#"{"a": 1, "a": 1}"#).unwrap().members().is_err());
+    /// ```
+    pub fn members(&self) -> serde_json::Result<Named<Raw>> {
+        let mut deserializer = serde_json::Deserializer::from_str(self.as_str());
+        // Nothing can follow the object: a value is all that there is.
+        Named::read(&mut deserializer, |value: &RawValue| self.part(value))
+    }
+
+    /// A value that was decoded from this text, as a slice of it. Panics for any other.
+    #[doc(hidden)]
+    pub fn part(&self, value: &RawValue) -> Raw {
+        Raw::slice_of(&self.0, value.get())
+    }
+
+    /// The text that a JSON string stands for.
+    ///
+    /// ```
+    /// use turnbuckle_types::Raw;
+    /// assert_eq!(Raw::from_json(r#""a\/b""#).unwrap().text().unwrap(), "a/b");
+    /// assert!(Raw::null().text().is_err());
+    /// ```
+    pub fn text(&self) -> serde_json::Result<Cow<'_, str>> {
+        self.decode_borrowed::<Word<'_>>().map(|word| word.0)
     }
 }
 

@@ -37,7 +37,17 @@ pub(crate) fn completed(
 /// is left out: 2026-07-28 basic/patterns/mrtr §Error Handling, what is not needed is ignored.
 #[cfg(feature = "server")]
 pub(crate) fn received(form: &ElicitSchema, given: Raw) -> Result<Raw, String> {
-    filled(form, listed(form, given)).map(|(content, _)| Raw::at(&content, At::Everything))
+    let given = listed(form, given);
+    let values = members(&given)?;
+    let fields = form.properties.iter();
+    // What has all fields in their order, and nothing else, is good as it came.
+    if values.iter().map(|(name, _)| name).eq(fields.clone().map(|(name, _)| name)) {
+        for ((name, field), (_, value)) in fields.zip(values.iter()) {
+            check(name, field, value)?;
+        }
+        return Ok(given);
+    }
+    filled(form, values).map(|(content, _)| Raw::at(&content, At::Everything))
 }
 
 /// 2025-06-18 knows no choice of several, so that its clients were shown a choice of one: their one
@@ -70,7 +80,7 @@ fn listed(form: &ElicitSchema, given: Raw) -> Raw {
 /// The values of a form that is sent, all of which must be the form's.
 #[cfg(feature = "client")]
 fn sendable(form: &ElicitSchema, given: Raw) -> Result<Raw, String> {
-    let (content, rest) = filled(form, given)?;
+    let (content, rest) = filled(form, members(&given)?)?;
     match rest.iter().next() {
         Some((name, _)) => Err(format!("the form has no field `{name}`")),
         None => Ok(Raw::at(&content, At::Everything)),
@@ -78,16 +88,12 @@ fn sendable(form: &ElicitSchema, given: Raw) -> Result<Raw, String> {
 }
 
 /// The values of all fields that have one, in the order of the form, and what was given beside them.
-fn filled(form: &ElicitSchema, given: Raw) -> Result<(Named<Raw>, Named<Raw>), String> {
-    let mut given: Named<Raw> =
-        given.decode().map_err(|_| "it must be an object that has no member twice".to_owned())?;
+fn filled(form: &ElicitSchema, mut given: Named<Raw>) -> Result<(Named<Raw>, Named<Raw>), String> {
     let mut content = Named::new();
     for (name, field) in form.properties.iter() {
         let value = match given.remove(name) {
             Some(value) => {
-                // The text is valid JSON already.
-                let read = value.decode().unwrap_or(Value::Null);
-                fits(field, &read).map_err(|why| format!("`{name}` {why}"))?;
+                check(name, field, &value)?;
                 value
             }
             None => match default_of(field) {
@@ -99,6 +105,16 @@ fn filled(form: &ElicitSchema, given: Raw) -> Result<(Named<Raw>, Named<Raw>), S
         content.insert(name, value);
     }
     Ok((content, given))
+}
+
+fn check(name: &str, field: &PrimitiveSchema, value: &Raw) -> Result<(), String> {
+    // The text is valid JSON already.
+    let read = value.decode().unwrap_or(Value::Null);
+    fits(field, &read).map_err(|why| format!("`{name}` {why}"))
+}
+
+fn members(given: &Raw) -> Result<Named<Raw>, String> {
+    given.members().map_err(|_| "it must be an object that has no member twice".to_owned())
 }
 
 fn is_required(form: &ElicitSchema, name: &str) -> bool {

@@ -1,7 +1,10 @@
 //! Owns how text that a client keeps for us is sealed: unreadable, unforgeable, bound to its purpose.
 //! Does not own what is in it.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::{
@@ -10,9 +13,24 @@ use ring::{
     rand::{SecureRandom as _, SystemRandom},
 };
 
-/// How many random bytes each sealed text has. Its key is derived from them, so that no two texts
-/// share one, however many there are.
-pub(crate) const SALT: usize = 16;
+/// How many random bytes each sealed text has of its own. They name it, and the first of them are
+/// its nonce.
+pub(crate) const ID: usize = 16;
+
+/// What names a sealed text.
+pub(crate) type Id = [u8; ID];
+
+/// How many random bytes a [`Series`] has.
+const SALT: usize = 16;
+
+/// How many texts share a key at most. Nonces are random, so that clones of a process (a fork, a
+/// snapshot) don't repeat each other's: among so many of 96 bits two are the same with a probability
+/// of 2⁻⁶⁵.
+const SERIES: u32 = 1 << 16;
+
+/// How many series are remembered: the last ones of this process and of replicas with the same keys.
+/// The key of any other is derived when it is needed.
+const KNOWN: usize = 64;
 
 /// The longest sealed text that travels with every request: session ids. Whoever seals for another
 /// purpose says what is too long. A longer one is refused before anything is done with it.
@@ -20,7 +38,7 @@ pub(crate) const SALT: usize = 16;
 pub(crate) const LONGEST: usize = 1024;
 
 /// What keys are derived for. A change of how texts are sealed needs another.
-const LABEL: &[u8] = b"turnbuckle seal 1";
+const LABEL: &[u8] = b"turnbuckle seal 2";
 
 /// The secret keys that seal what clients keep for a server: session ids, and what a request that
 /// asked for input needs to go on.
@@ -40,12 +58,36 @@ const LABEL: &[u8] = b"turnbuckle seal 1";
 /// assert!(!format!("{keys:?}").contains('7'), "keys are not for logs");
 /// ```
 #[derive(Clone)]
-pub struct KeyRing(Arc<[Prk]>);
+pub struct KeyRing(Arc<Keys>);
+
+struct Keys {
+    /// The first seals, all of them open.
+    roots: Box<[Prk]>,
+    /// What is sealed with, and for how many texts yet.
+    current: Mutex<Option<(Arc<Series>, u32)>>,
+    known: RwLock<Known>,
+}
+
+/// Texts that one process sealed, one after the other, with a key of their own: it is derived from a
+/// root and from random bytes that each text brings along, so that whoever has the root has the key.
+struct Series {
+    salt: [u8; SALT],
+    key: LessSafeKey,
+}
+
+/// Invariant: at most [`KNOWN`], each of which was made here or has opened a text: what anybody can
+/// make up displaces nothing.
+#[derive(Default)]
+struct Known {
+    series: Vec<Arc<Series>>,
+    /// Which one makes room.
+    oldest: usize,
+}
 
 impl KeyRing {
     /// Seals and opens with this key: 32 bytes from a source of random numbers, not a password.
     pub fn new(key: [u8; 32]) -> KeyRing {
-        KeyRing(Arc::new([root(&key)]))
+        KeyRing::of([root(&key)].into())
     }
 
     /// A key that nobody else has.
@@ -60,24 +102,37 @@ impl KeyRing {
     /// Opens with this key as well: one that was used before, or will be.
     #[must_use]
     pub fn and_accept(self, key: [u8; 32]) -> KeyRing {
-        KeyRing(self.0.iter().cloned().chain([root(&key)]).collect())
+        KeyRing::of(self.0.roots.iter().cloned().chain([root(&key)]).collect())
     }
 
-    /// Seals a text for a purpose. `salt` must be fresh.
-    pub(crate) fn seal(&self, purpose: &[u8], salt: [u8; SALT], text: &[u8]) -> String {
-        let mut whole = Vec::with_capacity(SALT + text.len() + CHACHA20_POLY1305.tag_len());
-        whole.extend_from_slice(&salt);
+    fn of(roots: Box<[Prk]>) -> KeyRing {
+        KeyRing(Arc::new(Keys { roots, current: Mutex::default(), known: RwLock::default() }))
+    }
+
+    /// Seals a text for a purpose, and names it.
+    pub(crate) fn seal(&self, purpose: &[u8], text: &[u8]) -> (Id, String) {
+        let id: Id = random();
+        let (nonce, rest) = parts(&id);
+        let series = self.0.current();
+        let length = SALT + ID + text.len() + CHACHA20_POLY1305.tag_len();
+        let mut whole = Vec::with_capacity(length);
+        whole.extend_from_slice(&series.salt);
+        whole.extend_from_slice(nonce);
+        let start = whole.len();
+        whole.extend_from_slice(rest);
         whole.extend_from_slice(text);
-        let tag = key(&self.0[0], purpose, &salt)
-            .seal_in_place_separate_tag(nonce(), Aad::from(purpose), &mut whole[SALT..])
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let key = &series.key;
+        let tag = key
+            .seal_in_place_separate_tag(nonce, Aad::from(purpose), &mut whole[start..])
             .expect("a text that fits into memory is not too long for the algorithm");
         whole.extend_from_slice(tag.as_ref());
-        URL_SAFE_NO_PAD.encode(whole)
+        (id, URL_SAFE_NO_PAD.encode(whole))
     }
 
     /// [`open_within`](KeyRing::open_within) of a text that travels with every request.
     #[cfg(feature = "http")]
-    pub(crate) fn open(&self, purpose: &[u8], sealed: &[u8]) -> Option<([u8; SALT], Vec<u8>)> {
+    pub(crate) fn open(&self, purpose: &[u8], sealed: &[u8]) -> Option<(Id, Vec<u8>)> {
         self.open_within(LONGEST, purpose, sealed)
     }
 
@@ -88,29 +143,95 @@ impl KeyRing {
         longest: usize,
         purpose: &[u8],
         sealed: &[u8],
-    ) -> Option<([u8; SALT], Vec<u8>)> {
+    ) -> Option<(Id, Vec<u8>)> {
         if sealed.len() > longest {
             return None;
         }
         let whole = URL_SAFE_NO_PAD.decode(sealed).ok()?;
-        let (salt, sealed) = whole.split_first_chunk::<SALT>()?;
-        self.0.iter().find_map(|root| {
+        let (salt, _) = whole.split_first_chunk::<SALT>()?;
+        // No two series have the same salt, so that no other key can be the right one.
+        if let Some(series) = self.0.known(salt) {
+            return series.open(purpose, whole);
+        }
+        self.0.roots.iter().find_map(|root| {
+            let series = Series::new(root, *salt);
             // A failed attempt leaves nothing usable behind, so that each has its own.
-            let mut text = sealed.to_vec();
-            let length = key(root, purpose, salt)
-                .open_in_place(nonce(), Aad::from(purpose), &mut text)
-                .ok()?
-                .len();
-            text.truncate(length);
-            Some((*salt, text))
+            let opened = series.open(purpose, whole.clone())?;
+            self.0.remember(Arc::new(series));
+            Some(opened)
         })
     }
+}
+
+impl Keys {
+    /// The series of the next text.
+    fn current(&self) -> Arc<Series> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((series, left @ 1..)) = &mut *current {
+            *left -= 1;
+            return series.clone();
+        }
+        let series = Arc::new(Series::new(&self.roots[0], random()));
+        *current = Some((series.clone(), SERIES - 1));
+        drop(current);
+        self.remember(series.clone());
+        series
+    }
+
+    fn known(&self, salt: &[u8; SALT]) -> Option<Arc<Series>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.series.iter().find(|series| series.salt == *salt).cloned()
+    }
+
+    fn remember(&self, series: Arc<Series>) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // Two may have opened their first text of it at the same time.
+        if known.series.iter().any(|other| other.salt == series.salt) {
+            return;
+        }
+        if known.series.len() < KNOWN {
+            known.series.push(series);
+            return;
+        }
+        let oldest = known.oldest;
+        known.series[oldest] = series;
+        known.oldest = (oldest + 1) % KNOWN;
+    }
+}
+
+impl Series {
+    /// The salt may be what a client sends: it is only ever data here, never a key.
+    fn new(root: &Prk, salt: [u8; SALT]) -> Series {
+        let key = root.expand(&[LABEL, &salt], &CHACHA20_POLY1305).map(UnboundKey::from);
+        let key = LessSafeKey::new(key.expect("the length is the algorithm's own"));
+        Series { salt, key }
+    }
+
+    fn open(&self, purpose: &[u8], mut whole: Vec<u8>) -> Option<(Id, Vec<u8>)> {
+        let (nonce, sealed) = whole[SALT..].split_first_chunk_mut::<NONCE_LEN>()?;
+        let nonce = *nonce;
+        let once = Nonce::assume_unique_for_key(nonce);
+        let opened = self.key.open_in_place(once, Aad::from(purpose), sealed).ok()?;
+        let (rest, text) = opened.split_first_chunk::<{ ID - NONCE_LEN }>()?;
+        let mut id = [0; ID];
+        id[..NONCE_LEN].copy_from_slice(&nonce);
+        id[NONCE_LEN..].copy_from_slice(rest);
+        let length = text.len();
+        whole.drain(..SALT + ID);
+        whole.truncate(length);
+        Some((id, whole))
+    }
+}
+
+/// The nonce, which anybody can read, and the rest, which is sealed with the text.
+fn parts(id: &Id) -> (&[u8; NONCE_LEN], &[u8]) {
+    id.split_first_chunk().expect("a nonce is shorter than an id")
 }
 
 /// Keys are not for logs.
 impl fmt::Debug for KeyRing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyRing").field("keys", &self.0.len()).finish_non_exhaustive()
+        f.debug_struct("KeyRing").field("keys", &self.0.roots.len()).finish_non_exhaustive()
     }
 }
 
@@ -121,22 +242,9 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// What the keys of texts are derived from.
+/// What the keys of series are derived from.
 fn root(secret: &[u8; 32]) -> Prk {
     Salt::new(HKDF_SHA256, LABEL).extract(secret)
-}
-
-/// The key of one text. The salt is what a client sends: it is only ever data here, never a key.
-fn key(root: &Prk, purpose: &[u8], salt: &[u8; SALT]) -> LessSafeKey {
-    // The salt has a fixed length, so that no two purposes and salts give the same text.
-    let info = [LABEL, purpose, salt.as_slice()];
-    let key = root.expand(&info, &CHACHA20_POLY1305).map(UnboundKey::from);
-    LessSafeKey::new(key.expect("the length is the algorithm's own"))
-}
-
-/// Each key seals one text, so that the nonce may be the same for all.
-fn nonce() -> Nonce {
-    Nonce::assume_unique_for_key([0; NONCE_LEN])
 }
 
 #[cfg(all(test, feature = "http"))]
@@ -147,53 +255,95 @@ mod tests {
     fn what_was_sealed_opens_with_any_key_of_the_ring_for_its_purpose_only() {
         let old = KeyRing::new([1; 32]);
         let new = KeyRing::new([2; 32]).and_accept([1; 32]);
-        let sealed = old.seal(b"a", [9; SALT], b"text");
-        assert_eq!(new.open(b"a", sealed.as_bytes()), Some(([9; SALT], b"text".to_vec())));
-        assert_eq!(new.open(b"b", sealed.as_bytes()), None);
+        let (id, sealed) = old.seal(b"a", b"text");
+        // The second time its key is known.
+        for _ in 0..2 {
+            assert_eq!(new.open(b"a", sealed.as_bytes()), Some((id, b"text".to_vec())));
+            assert_eq!(new.open(b"b", sealed.as_bytes()), None);
+        }
         assert_eq!(KeyRing::new([2; 32]).open(b"a", sealed.as_bytes()), None);
-        assert_eq!(old.open(b"a", new.seal(b"a", [9; SALT], b"text").as_bytes()), None);
+        assert_eq!(old.open(b"a", new.seal(b"a", b"text").1.as_bytes()), None);
+    }
+
+    /// What zeroes become: no two may be the same, or what two texts have in common shows.
+    fn stream(keys: &KeyRing) -> Vec<u8> {
+        let whole = URL_SAFE_NO_PAD.decode(keys.seal(b"a", &[0; 64]).1).unwrap();
+        whole[SALT + ID..][..64].to_vec()
     }
 
     #[test]
-    fn each_salt_and_each_purpose_has_a_key_of_its_own() {
+    fn no_two_texts_are_sealed_alike_nor_have_the_same_id() {
         let keys = KeyRing::new([1; 32]);
-        let sealed = |purpose: &[u8], salt| {
-            let whole = URL_SAFE_NO_PAD.decode(keys.seal(purpose, salt, &[0; 64])).unwrap();
-            whole[SALT..SALT + 64].to_vec()
-        };
-        let streams = [
-            sealed(b"a", [1; SALT]),
-            sealed(b"b", [1; SALT]),
-            sealed(b"a", [2; SALT]),
-            vec![0; 64],
-        ];
+        let others = KeyRing::new([1; 32]);
+        let streams = [stream(&keys), stream(&keys), stream(&others), vec![0; 64]];
         for (index, one) in streams.iter().enumerate() {
             assert!(streams[..index].iter().all(|other| other != one), "{index}");
         }
+        assert_ne!(keys.seal(b"a", b"").0, keys.seal(b"a", b"").0);
+    }
+
+    #[test]
+    fn a_key_seals_so_many_texts_and_no_more() {
+        let keys = KeyRing::new([1; 32]);
+        let first = keys.0.current().salt;
+        for _ in 1..SERIES {
+            assert_eq!(keys.0.current().salt, first);
+        }
+        let second = keys.0.current().salt;
+        assert_ne!(second, first);
+        assert_eq!(keys.0.current().salt, second);
+        assert_ne!(KeyRing::new([1; 32]).0.current().salt, second, "each process has its own");
+    }
+
+    #[test]
+    fn so_many_series_are_remembered_and_others_open_all_the_same() {
+        let keys = KeyRing::new([1; 32]);
+        let own = keys.seal(b"a", b"own").1;
+        let replicas: Vec<String> =
+            (0..2 * KNOWN).map(|_| KeyRing::new([1; 32]).seal(b"a", b"text").1).collect();
+        for _ in 0..2 {
+            for sealed in replicas.iter().chain([&own]) {
+                assert!(keys.open(b"a", sealed.as_bytes()).is_some());
+            }
+        }
+        assert_eq!(keys.0.known.read().unwrap().series.len(), KNOWN);
+    }
+
+    #[test]
+    fn what_does_not_open_is_not_remembered() {
+        let keys = KeyRing::new([1; 32]);
+        let foreign = KeyRing::new([2; 32]).seal(b"a", b"text").1;
+        let elsewhere = KeyRing::new([1; 32]).seal(b"b", b"text").1;
+        for sealed in [foreign, elsewhere, URL_SAFE_NO_PAD.encode([0; 64])] {
+            assert_eq!(keys.open(b"a", sealed.as_bytes()), None);
+        }
+        assert!(keys.0.known.read().unwrap().series.is_empty());
     }
 
     #[test]
     fn what_is_too_long_or_too_short_or_no_base64_is_refused() {
         let keys = KeyRing::random();
         let open = |text: &[u8]| keys.open(b"a", text).is_some();
-        // 16 bytes of salt, 16 of the tag.
-        let most = LONGEST / 4 * 3 - SALT - 16;
-        let longest = keys.seal(b"a", random(), &vec![b'x'; most]);
+        // Beside the text there is a tag of 16 bytes.
+        let most = LONGEST / 4 * 3 - SALT - ID - 16;
+        let (_, longest) = keys.seal(b"a", &vec![b'x'; most]);
         assert_eq!(longest.len(), LONGEST);
         assert!(open(longest.as_bytes()));
-        assert!(!open(keys.seal(b"a", random(), &vec![b'x'; most + 1]).as_bytes()));
-        assert!(open(keys.seal(b"a", random(), b"").as_bytes()));
-        for bad in [&b""[..], b"A", b"AAAA", b"===", b"\xff\xff", &[b'A'; 43], &[b'A'; 2000]] {
+        assert!(!open(keys.seal(b"a", &vec![b'x'; most + 1]).1.as_bytes()));
+        assert!(open(keys.seal(b"a", b"").1.as_bytes()));
+        for bad in
+            [&b""[..], b"A", b"AAAA", b"===", b"\xff\xff", &[b'A'; 43], &[b'A'; 64], &[b'A'; 2000]]
+        {
             assert!(!open(bad), "{bad:?}");
         }
-        let padded = keys.seal(b"a", random(), b"text") + "=";
+        let padded = keys.seal(b"a", b"text").1 + "=";
         assert!(!open(padded.as_bytes()));
     }
 
     #[test]
     fn whatever_is_changed_does_not_open() {
         let keys = KeyRing::random();
-        let sealed = keys.seal(b"a", random(), b"text").into_bytes();
+        let sealed = keys.seal(b"a", b"text").1.into_bytes();
         assert!(keys.open(b"a", &sealed).is_some());
         for at in 0..sealed.len() {
             let mut changed = sealed.clone();

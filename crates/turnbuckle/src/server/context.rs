@@ -194,8 +194,12 @@ impl Ctx {
         if let Some(principal) = self.extension() {
             return Some(principal);
         }
-        let local: &dyn std::any::Any = &Principal::local();
-        self.is_local().then(|| local.downcast_ref().cloned()).flatten()
+        if !self.is_local() {
+            return None;
+        }
+        let mut local = Some(Principal::local());
+        let local: &mut dyn std::any::Any = &mut local;
+        local.downcast_mut::<Option<Principal<C>>>().and_then(Option::take)
     }
 
     /// Whether the request came on a wire that is one client's own.

@@ -1,26 +1,25 @@
-//! Owns the digest of a JSON value that does not depend on how it was written.
+//! Owns the text of a JSON value that does not depend on how it was written.
 //! Does not own what it is compared with.
 
 use std::fmt;
 
-use ring::digest::Context;
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
 
-/// Adds a JSON value to a digest: white space, escapes, the order of members and `1.0` for `1`
-/// make no difference. A client may write its request anew when it retries.
-pub(super) fn digest(text: &str, digest: &mut Context) {
+/// Writes a JSON value so that white space, escapes, the order of members and `1.0` for `1`
+/// make no difference, and anything else does. A client may write its request anew when it retries.
+pub(super) fn write(text: &str, out: &mut Vec<u8>) {
     // What most tools that ask are called with: nothing to read or to sort.
     if text == "{}" {
-        return add_length(b'{', 0, digest);
+        return add_length(b'{', 0, out);
     }
     match serde_json::from_str::<Tree>(text) {
-        Ok(tree) => tree.add(digest),
+        Ok(tree) => tree.add(out),
         // Deeper than can be read, or with numbers that can't be told apart once they are read: then
         // its text has to be the same.
-        Err(_) => add_text(b'?', text, digest),
+        Err(_) => add_text(b'?', text, out),
     }
 }
 
@@ -37,36 +36,36 @@ enum Tree {
 
 impl Tree {
     /// Each kind has its mark and each length comes first, so that no two values give the same.
-    fn add(&self, digest: &mut Context) {
+    fn add(&self, out: &mut Vec<u8>) {
         match self {
-            Tree::Null => digest.update(b"n"),
-            Tree::Bool(true) => digest.update(b"t"),
-            Tree::Bool(false) => digest.update(b"f"),
-            Tree::Number(text) => add_text(b'd', text, digest),
-            Tree::Text(text) => add_text(b's', text, digest),
+            Tree::Null => out.push(b'n'),
+            Tree::Bool(true) => out.push(b't'),
+            Tree::Bool(false) => out.push(b'f'),
+            Tree::Number(text) => add_text(b'd', text, out),
+            Tree::Text(text) => add_text(b's', text, out),
             Tree::List(items) => {
-                add_length(b'[', items.len(), digest);
-                items.iter().for_each(|item| item.add(digest));
+                add_length(b'[', items.len(), out);
+                items.iter().for_each(|item| item.add(out));
             }
             Tree::Object(members) => {
-                add_length(b'{', members.len(), digest);
+                add_length(b'{', members.len(), out);
                 for (name, value) in members {
-                    add_text(b'k', name, digest);
-                    value.add(digest);
+                    add_text(b'k', name, out);
+                    value.add(out);
                 }
             }
         }
     }
 }
 
-fn add_text(mark: u8, text: &str, digest: &mut Context) {
-    add_length(mark, text.len(), digest);
-    digest.update(text.as_bytes());
+fn add_text(mark: u8, text: &str, out: &mut Vec<u8>) {
+    add_length(mark, text.len(), out);
+    out.extend_from_slice(text.as_bytes());
 }
 
-fn add_length(mark: u8, length: usize, digest: &mut Context) {
-    digest.update(&[mark]);
-    digest.update(&(length as u64).to_be_bytes());
+fn add_length(mark: u8, length: usize, out: &mut Vec<u8>) {
+    out.push(mark);
+    out.extend_from_slice(&(length as u64).to_be_bytes());
 }
 
 impl<'de> Deserialize<'de> for Tree {
@@ -138,14 +137,12 @@ impl<'de> Visitor<'de> for TreeVisitor {
 
 #[cfg(test)]
 mod tests {
-    use ring::digest::SHA256;
-
     use super::*;
 
     fn of(text: &str) -> Vec<u8> {
-        let mut context = Context::new(&SHA256);
-        digest(text, &mut context);
-        context.finish().as_ref().to_vec()
+        let mut out = Vec::new();
+        write(text, &mut out);
+        out
     }
 
     #[test]

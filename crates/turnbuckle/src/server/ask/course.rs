@@ -100,7 +100,7 @@ async fn taken_up(
     let present = |member: &Option<Raw>| member.clone().filter(|raw| *raw != Raw::null());
     let given: Named<Raw> = match present(&retry.input_responses) {
         None => Named::new(),
-        Some(given) => given.decode().map_err(|_| {
+        Some(given) => given.members().map_err(|_| {
             RpcError::invalid_params(
                 "`params.inputResponses` must be an object that has no member twice",
             )
@@ -112,8 +112,8 @@ async fn taken_up(
         let given = if app.asking.store.is_some() { Named::new() } else { given };
         return Ok(Round::retried(Kept::default(), given));
     };
-    let state: String = state
-        .decode()
+    let state = state
+        .text()
         .map_err(|_| RpcError::invalid_params("`params.requestState` must be a string"))?;
     let (id, kept) = Kept::open(&app.keys, &binding(ctx, subject), &state, SystemTime::now())?;
     if kept.round > app.asking.rounds {
@@ -191,19 +191,23 @@ async fn open_by_hand(ctx: &Ctx, asks: &InputRequired) -> Result<(), Failure> {
 
 /// The result that asks for what is open.
 fn suspended(app: &App, ctx: &Ctx, subject: Subject<'_>) -> Outcome {
-    let (mut result, kept) = {
+    let (mut result, size, kept) = {
         let mut round = ctx.asking();
         if round.rounds() >= app.asking.rounds {
             return Err(Refusal::TooManyRounds.into());
         }
-        round.suspend()
+        let size = round.open_size();
+        let (result, kept) = round.suspend();
+        (result, size, kept)
     };
     let lifetime = app.asking.lifetime;
     let sealed = kept.seal(&app.keys, &binding(ctx, subject), SystemTime::now(), lifetime);
-    result.request_state = Some(sealed.map_err(|TooLong| {
+    let sealed = sealed.map_err(|TooLong| {
         RpcError::internal("what this request has to keep until it is answered is too long")
-    })?);
-    Ok(encode(app, ctx, result, 0, |result| &mut result.meta))
+    })?;
+    let size = size + sealed.len();
+    result.request_state = Some(sealed);
+    Ok(encode(app, ctx, result, size, |result| &mut result.meta))
 }
 
 fn binding(ctx: &Ctx, subject: Subject<'_>) -> Binding {

@@ -6,19 +6,19 @@ use std::{
     collections::HashMap,
     fmt,
     marker::PhantomData,
-    sync::{Arc, LazyLock, PoisonError, RwLock},
+    sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock},
 };
 
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
 use turnbuckle_types::{
-    ElicitAction, ElicitForm, ElicitResult, ElicitSchema, ElicitUrl, FormMode, Method, Raw,
-    Revision,
+    ElicitAction, ElicitForm, ElicitSchema, ElicitUrl, FormMode, Method, Raw, Revision, write_at,
 };
 
 use super::{
     fields::form_of,
-    question::{Question, Unanswered, decoded, sealed},
+    question::{Question, Unanswered, sealed},
 };
 use crate::{
     form,
@@ -88,7 +88,7 @@ impl<T: DeserializeOwned + JsonSchema + 'static> sealed::Ask for Elicit<T> {
 
     fn params(&self, revision: Revision) -> Result<Raw, String> {
         let form = Result::as_ref(&self.form).map_err(|error| error.to_string())?;
-        Ok(form_params(&self.message, &form.schema, revision))
+        Ok(form.params(&self.message, revision))
     }
 
     fn is_form(&self) -> bool {
@@ -308,6 +308,8 @@ struct Form {
     schema: ElicitSchema,
     /// What a form can't say, and decoding does not enforce.
     checks: Option<Checks>,
+    /// What follows the message in the params, in each revision, once it was asked for.
+    rests: [OnceLock<Option<Box<str>>>; Revision::ALL.len()],
 }
 
 /// As many as there are types in the program.
@@ -326,7 +328,29 @@ impl Form {
     }
 
     fn make<T: DeserializeOwned + JsonSchema>() -> Result<Form, SchemaError> {
-        Ok(Form { schema: form_of::<T>()?, checks: input_schema_of::<T>()?.checks })
+        let (schema, checks) = (form_of::<T>()?, input_schema_of::<T>()?.checks);
+        Ok(Form { schema, checks, rests: Default::default() })
+    }
+
+    /// The same as [`form_params`], of which only the message is encoded each time.
+    fn params(&self, message: &str, revision: Revision) -> Raw {
+        self.with_rest(message, revision)
+            .unwrap_or_else(|| form_params(message, &self.schema, revision))
+    }
+
+    fn with_rest(&self, message: &str, revision: Revision) -> Option<Raw> {
+        const MESSAGE: &str = r#"{"message":"#;
+        let index = Revision::ALL.iter().position(|one| *one == revision)?;
+        let rest = self.rests[index].get_or_init(|| {
+            let params = form_params("", &self.schema, revision);
+            Some(params.as_str().strip_prefix(MESSAGE)?.strip_prefix(r#""""#)?.into())
+        });
+        let rest = rest.as_ref()?;
+        let mut text = Vec::with_capacity(MESSAGE.len() + message.len() + rest.len() + 16);
+        text.extend_from_slice(MESSAGE.as_bytes());
+        write_at(message, revision, &mut text);
+        text.extend_from_slice(rest.as_bytes());
+        Raw::from_encoded(text)
     }
 }
 
@@ -344,9 +368,21 @@ fn filled_in(form: &ElicitSchema, answer: &Raw) -> Result<Raw, Unanswered> {
 
 /// What came along with a yes.
 fn accepted(answer: &Raw) -> Result<Option<Raw>, Unanswered> {
-    let answer: ElicitResult = decoded(answer)?;
-    match answer.action {
-        ElicitAction::Accept => Ok(answer.content),
+    /// The members of [`ElicitResult`](turnbuckle_types::ElicitResult) that matter here.
+    #[derive(Deserialize)]
+    struct Members<'a> {
+        action: ElicitAction,
+        #[serde(borrow)]
+        content: Option<&'a RawValue>,
+    }
+    // Else a list of the members' values would do as well.
+    if !answer.is_object() {
+        return Err(Unanswered::Unfit("it must be an object".to_owned()));
+    }
+    let members = answer.decode_borrowed::<Members<'_>>();
+    let members = members.map_err(|error| Unanswered::Unfit(error.to_string()))?;
+    match members.action {
+        ElicitAction::Accept => Ok(members.content.map(|content| answer.part(content))),
         ElicitAction::Decline => Err(Unanswered::Declined),
         _ => Err(Unanswered::Cancelled),
     }
@@ -354,7 +390,6 @@ fn accepted(answer: &Raw) -> Result<Option<Raw>, Unanswered> {
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
     use serde_json::{Value, json};
 
     use super::{sealed::Ask, *};
@@ -395,7 +430,8 @@ mod tests {
         assert_eq!(check(&ask, json!({"action": "decline"})), Err(Unanswered::Declined));
         let cancel = json!({"action": "cancel", "content": {"count": 2}});
         assert_eq!(check(&ask, cancel), Err(Unanswered::Cancelled));
-        for odd in [json!(12345), json!(null), json!({}), json!({"action": "perhaps"})] {
+        let list = json!(["accept", {"count": 2}]);
+        for odd in [json!(12345), json!(null), json!({}), json!({"action": "perhaps"}), list] {
             assert!(matches!(check(&ask, odd.clone()), Err(Unanswered::Unfit(_))), "{odd}");
         }
     }
@@ -422,6 +458,17 @@ mod tests {
         assert_eq!(params(Revision::V2025_11_25)["elicitationId"], "7");
         assert_ne!(elicit_url("", "a:b").id(), elicit_url("", "a:b").id());
         assert!(elicit_url("Pay", "nowhere").params(Revision::LATEST).is_err());
+    }
+
+    #[test]
+    fn a_form_is_written_the_same_whether_or_not_it_was_before() {
+        let form = Form::make::<Order>().unwrap();
+        for revision in Revision::ALL {
+            for message in ["", "Who?", "\"a\\b\"\n\u{1F600}"] {
+                let params = form_params(message, &form.schema, revision);
+                assert_eq!(form.with_rest(message, revision), Some(params), "{revision}");
+            }
+        }
     }
 
     #[test]

@@ -179,7 +179,7 @@ impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = &self.0.key;
         match &self.0.kind {
-            Kind::Suspended => write!(f, "`{key}` has yet to be answered"),
+            Kind::Suspended => f.write_str(&waiting(key)),
             Kind::Declined => write!(f, "the user declined to answer `{key}`"),
             Kind::Cancelled => write!(f, "the user did not answer `{key}`"),
             Kind::Unsupported { capability, .. } => {
@@ -193,6 +193,11 @@ impl fmt::Display for AskError {
             Kind::Failed(_) => write!(f, "`{key}` got no answer"),
         }
     }
+}
+
+/// Every question that is asked comes to this, so that it is made in one piece.
+fn waiting(key: &str) -> String {
+    ["`", key, "` has yet to be answered"].concat()
 }
 
 impl StdError for AskError {
@@ -213,6 +218,7 @@ impl From<AskError> for ToolError {
                 ToolError::new("internal error")
             }
             Kind::Failed(failed) => ToolError::new(format!("{error}: {failed}")),
+            Kind::Suspended => ToolError::new(waiting(&error.0.key)),
             _ => ToolError::new(error.to_string()).because_of(error.lack().map(|(lack, _)| lack)),
         }
     }

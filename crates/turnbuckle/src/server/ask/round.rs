@@ -143,6 +143,11 @@ impl Round {
         !self.open.is_empty()
     }
 
+    /// About how long what is open is as text.
+    pub(super) fn open_size(&self) -> usize {
+        self.open.iter().map(|open| open.key.len() + open.params.as_str().len() + 64).sum()
+    }
+
     /// What the client is asked, and what it keeps until it answers.
     pub(super) fn suspend(&mut self) -> (InputRequiredResult, Kept) {
         let request = |open: Open| {

@@ -3,21 +3,25 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ring::digest::{Context, SHA256};
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use turnbuckle_types::{Named, Raw, RpcError};
 
 use super::canonical;
-use crate::seal::{KeyRing, SALT, random};
+use crate::seal::{Id, KeyRing};
 
 /// The longest sealed state. Answers and kept values come with every round.
 pub(super) const LONGEST: usize = 64 * 1024;
 
 /// What it is sealed for, before what it is bound to. Another layout needs another.
-const PURPOSE: &[u8; 16] = b"request state 1\n";
+const PURPOSE: &[u8] = b"request state 2\n";
+
+/// What a state is bound to stands as it is up to this length, and is digested beyond: both bind the
+/// same, but a digest costs more than all else about a short one.
+const SHORT: usize = 512;
 
 /// What names one state, for stores that let each be used once.
-pub(super) type StateId = [u8; SALT];
+pub(super) type StateId = Id;
 
 /// Whom and what a state belongs to. What was sealed for another does not open.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,29 +36,38 @@ impl Binding {
         name: &str,
         arguments: &str,
     ) -> Binding {
-        let mut digest = Context::new(&SHA256);
+        let principal_length = principal.map_or(0, str::len);
+        let length = principal_length + method.len() + name.len() + arguments.len();
+        let mut bound = Vec::with_capacity(PURPOSE.len() + length + 64);
+        bound.extend_from_slice(PURPOSE);
         // Nobody is not the one with the empty name.
-        digest.update(&[u8::from(principal.is_some())]);
+        bound.push(u8::from(principal.is_some()));
         for part in [principal.unwrap_or_default(), method, name] {
             // With their lengths, so that no two bindings give the same text.
-            digest.update(&(part.len() as u64).to_be_bytes());
-            digest.update(part.as_bytes());
+            bound.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            bound.extend_from_slice(part.as_bytes());
         }
-        canonical::digest(arguments, &mut digest);
-        let mut purpose = PURPOSE.to_vec();
-        purpose.extend_from_slice(digest.finish().as_ref());
-        Binding(purpose)
+        canonical::write(arguments, &mut bound);
+        if bound.len() > SHORT {
+            let digest = digest(&SHA256, &bound);
+            bound.truncate(PURPOSE.len());
+            // Neither nobody nor somebody, so that no digest is taken for the text of another.
+            bound.push(2);
+            bound.extend_from_slice(digest.as_ref());
+        }
+        Binding(bound)
     }
 }
 
-/// What is sealed. Its members are short because all of it travels with every round.
+/// What is sealed: the numbers as they are, and what else there is as JSON. Its members are short
+/// because all of it travels with every round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Kept {
     /// How often the request has asked so far.
-    #[serde(rename = "r")]
+    #[serde(skip)]
     pub(super) round: u32,
     /// When it is worth nothing any more, in seconds of Unix time.
-    #[serde(rename = "e")]
+    #[serde(skip)]
     expires: u64,
     /// The answers that were given, each of which has been checked.
     #[serde(rename = "a", default, skip_serializing_if = "Named::is_empty")]
@@ -109,12 +122,12 @@ impl Kept {
         lifetime: Duration,
     ) -> Result<String, TooLong> {
         self.expires = seconds(now).saturating_add(lifetime.as_secs());
-        let text = serde_json::to_vec(&self).map_err(|_| TooLong)?;
+        let text = self.write().map_err(|_| TooLong)?;
         // Base64 makes it longer by a third; what can't fit need not be sealed first.
         if text.len() > LONGEST {
             return Err(TooLong);
         }
-        let sealed = keys.seal(&binding.0, random(), &text);
+        let sealed = keys.seal(&binding.0, &text).1;
         if sealed.len() > LONGEST { Err(TooLong) } else { Ok(sealed) }
     }
 
@@ -127,11 +140,33 @@ impl Kept {
     ) -> Result<(StateId, Kept), Refusal> {
         let opened = keys.open_within(LONGEST, &binding.0, sealed.as_bytes());
         let (id, text) = opened.ok_or(Refusal::Foreign)?;
-        let kept: Kept = serde_json::from_slice(&text).map_err(|_| Refusal::Foreign)?;
+        let kept = Kept::read(&text).ok_or(Refusal::Foreign)?;
         if kept.expires <= seconds(now) {
             return Err(Refusal::Expired);
         }
         Ok((id, kept))
+    }
+
+    fn write(&self) -> serde_json::Result<Vec<u8>> {
+        let mut text = Vec::with_capacity(128);
+        text.extend_from_slice(&self.round.to_be_bytes());
+        text.extend_from_slice(&self.expires.to_be_bytes());
+        let is_empty = self.answers.is_empty() && self.once.is_empty() && self.by_hand.is_none();
+        if !is_empty {
+            serde_json::to_writer(&mut text, self)?;
+        }
+        Ok(text)
+    }
+
+    fn read(text: &[u8]) -> Option<Kept> {
+        let (round, text) = text.split_first_chunk()?;
+        let (expires, text) = text.split_first_chunk()?;
+        let (round, expires) = (u32::from_be_bytes(*round), u64::from_be_bytes(*expires));
+        let kept = match text {
+            [] => Kept::default(),
+            text => serde_json::from_slice(text).ok()?,
+        };
+        Some(Kept { round, expires, ..kept })
     }
 
     /// When it expires.
@@ -233,6 +268,19 @@ mod tests {
     }
 
     #[test]
+    fn long_arguments_bind_as_short_ones_do() {
+        let keys = KeyRing::random();
+        let bound = |last: &str| {
+            let arguments = format!(r#"{{"text":"{}{last}"}}"#, "x".repeat(SHORT));
+            Binding::new(Some("ada"), "tools/call", "greet", &arguments)
+        };
+        let text = kept().seal(&keys, &bound("a"), now(), LIFETIME).unwrap();
+        assert!(opened(&keys, &bound("a"), &text).is_ok());
+        assert_eq!(opened(&keys, &bound("b"), &text), Err(Refusal::Foreign));
+        assert_eq!(bound("a").0.len(), PURPOSE.len() + 1 + 32);
+    }
+
+    #[test]
     fn it_expires() {
         let keys = KeyRing::random();
         let text = sealed(&keys);
@@ -272,7 +320,7 @@ mod tests {
     #[test]
     fn a_session_id_is_no_state() {
         let keys = KeyRing::random();
-        let id = keys.seal(b"session", random(), b"{\"r\":0,\"e\":99999}");
+        let id = keys.seal(b"session", b"{\"r\":0,\"e\":99999}").1;
         assert_eq!(opened(&keys, &binding(), &id), Err(Refusal::Foreign));
     }
 }

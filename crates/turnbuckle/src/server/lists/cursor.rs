@@ -3,7 +3,7 @@
 use turnbuckle_types::RpcError;
 
 use crate::{
-    seal::{KeyRing, random},
+    seal::KeyRing,
     server::{context::Ctx, visibility::OfferKind},
 };
 
@@ -52,7 +52,7 @@ pub(super) fn seal(keys: &KeyRing, kind: OfferKind, owner: &Owner, place: Place)
     text.extend_from_slice(&one.to_be_bytes());
     text.extend_from_slice(&two.to_be_bytes());
     text.extend_from_slice(&three);
-    keys.seal(&purpose(kind, owner), random(), &text)
+    keys.seal(&purpose(kind, owner), &text).1
 }
 
 /// What a client gave back. A list may have become one for everyone, or ceased to be, since a walk
@@ -141,9 +141,9 @@ mod tests {
         let open = |cursor| open(&keys, kind, cursor, || Ok(Owner::Caller(None)));
         assert_eq!(open(None), Ok(Place::After(0)));
         let purpose = purpose(kind, &Owner::Anyone);
-        let short = keys.seal(&purpose, random(), &[0; 24]);
-        let long = keys.seal(&purpose, random(), &[0; 26]);
-        let strange = keys.seal(&purpose, random(), &[2; 25]);
+        let short = keys.seal(&purpose, &[0; 24]).1;
+        let long = keys.seal(&purpose, &[0; 26]).1;
+        let strange = keys.seal(&purpose, &[2; 25]).1;
         let endless = "A".repeat(1 << 20);
         for bad in ["", "0", "page-2", "null", &short, &long, &strange, &endless] {
             let error = open(Some(bad)).unwrap_err();
