@@ -253,10 +253,10 @@ pub(crate) enum Came {
     Alone,
     /// By a POST of its own, whose headers have to agree with the body.
     #[cfg(feature = "http")]
-    ByPost(Head),
+    ByPost(Arc<Head>),
     /// In a session, or as if in one, whose headers say nothing of the message.
     #[cfg(feature = "http")]
-    InSession(Head),
+    InSession(Arc<Head>),
 }
 
 /// What HTTP carries beside a body.

@@ -73,10 +73,9 @@ pub(super) struct Inner {
     /// What counts the requests of its connection.
     pub(super) in_flight: Arc<AtomicUsize>,
     pub(super) cancelled: AtomicBool,
-    /// Rings for all parts of a request: each looks whether it is meant.
-    pub(super) cancel: Arc<Notify>,
-    /// What layers lend to the handler for as long as it runs.
-    pub(super) lent: Mutex<Vec<Weak<Lent>>>,
+    /// Rings for all parts of a request: each looks whether it is meant. Few listen, so that it is
+    /// made when it is needed.
+    pub(super) cancel: OnceLock<Arc<Notify>>,
     pub(super) said: Mutex<Said>,
     /// Where layers stand around a handler that panics, they see an error instead.
     pub(super) panicked: AtomicBool,
@@ -114,8 +113,24 @@ impl Connection {
 pub(super) struct Said {
     pub(super) progress: Option<f64>,
     pub(super) meta: Meta,
-    /// What layers have added for those further in.
-    pub(super) added: Option<Box<States>>,
+    /// What layers did. Few requests have any.
+    pub(super) layered: Option<Box<Layered>>,
+}
+
+/// What layers leave with a request.
+#[derive(Default)]
+pub(super) struct Layered {
+    /// What they have added for those further in.
+    pub(super) added: States,
+    /// What they lend to the handler for as long as it runs.
+    pub(super) lent: Vec<Weak<Lent>>,
+}
+
+impl Said {
+    /// What layers have added.
+    pub(super) fn added(&self) -> Option<States> {
+        self.layered.as_ref().map(|layered| layered.added.clone())
+    }
 }
 
 impl Ctx {
@@ -165,7 +180,7 @@ impl Ctx {
     /// of the HTTP request, or of the connection.
     pub fn extension<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
         // Copied first: what clones a value is not run under a lock.
-        let added = self.said().added.clone();
+        let added = self.said().added();
         if let Some(added) = added.and_then(|added| added.get()) {
             return Some(added);
         }
@@ -330,7 +345,7 @@ impl Ctx {
     /// Resolves when the client gives the request up. Dropping the future has no effect.
     pub async fn cancelled(&self) {
         loop {
-            let notified = self.0.cancel.notified();
+            let notified = self.bell().notified();
             if self.is_cancelled() {
                 return;
             }
@@ -378,22 +393,28 @@ impl Ctx {
 
     /// Has a handler that outlives its request keep something until it ends.
     pub(super) fn lend(&self, lent: &Arc<Lent>) {
-        let mut all = self.0.lent.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(Arc::downgrade(lent));
+        self.said().layered.get_or_insert_default().lent.push(Arc::downgrade(lent));
     }
 
     /// What was lent to this request, and to those that it is part of.
     pub(super) fn lent(&self) -> Vec<Arc<Lent>> {
         let mut lent = self.0.outer.as_ref().map(Ctx::lent).unwrap_or_default();
-        let own = self.0.lent.lock().unwrap_or_else(PoisonError::into_inner);
-        lent.extend(own.iter().filter_map(Weak::upgrade));
+        let own = self.said();
+        let own = own.layered.iter().flat_map(|layered| &layered.lent);
+        lent.extend(own.filter_map(Weak::upgrade));
         lent
     }
 
     /// Tells whatever outlives the handler that the request was given up.
     pub(super) fn fire(&self) {
         self.0.cancelled.store(true, Ordering::Release);
-        self.0.cancel.notify_waiters();
+        // Made if need be: whoever looks at the bell now can't have missed the store above.
+        self.bell().notify_waiters();
+    }
+
+    /// What rings when the request is given up.
+    pub(super) fn bell(&self) -> &Arc<Notify> {
+        self.0.cancel.get_or_init(Arc::default)
     }
 }
 
@@ -424,8 +445,7 @@ impl Ctx {
             outer: None,
             in_flight: Arc::default(),
             cancelled: false.into(),
-            cancel: Arc::default(),
-            lent: Mutex::default(),
+            cancel: OnceLock::new(),
             said: Mutex::default(),
             panicked: false.into(),
             asking: OnceLock::new(),

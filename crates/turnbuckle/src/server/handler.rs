@@ -1,7 +1,12 @@
 //! Owns how a function with extractors becomes a handler whose type is forgotten.
 //! Does not own the extractors, the replies, nor when a handler runs.
 
-use std::{future::poll_fn, pin::pin, sync::Arc};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+};
 
 use super::{
     context::Ctx,
@@ -13,7 +18,7 @@ use crate::dispatch::BoxFuture;
 
 /// A handler whose type is forgotten; `R` is what it makes.
 pub(super) trait Handle<R>: Send + Sync {
-    fn call(self: Arc<Self>, call: Invocation) -> BoxFuture<'static, Result<R, Failure>>;
+    fn call(&self, call: Invocation) -> BoxFuture<'static, Result<R, Failure>>;
 }
 
 /// Forgets the type of an `async fn`.
@@ -23,7 +28,7 @@ where
     M: 'static,
     F: HandlerFn<R, M>,
 {
-    Arc::new(Asynchronous { function, marker: marker::<M>() })
+    Arc::new(Asynchronous { function: Arc::new(function), marker: marker::<M>() })
 }
 
 /// Forgets the type of a sync function.
@@ -50,7 +55,7 @@ where
 pub trait HandlerFn<R, M>: Send + Sync + 'static {
     /// Runs it.
     #[doc(hidden)]
-    fn call(&self, call: Invocation) -> impl Future<Output = Result<R, Failure>> + Send;
+    fn call(self: Arc<Self>, call: Invocation) -> impl Future<Output = Result<R, Failure>> + Send;
     /// Says what its signature says.
     #[doc(hidden)]
     fn describe(description: &mut Description);
@@ -79,14 +84,14 @@ fn marker<M>() -> Marker<M> {
 }
 
 struct Asynchronous<M, F> {
-    function: F,
+    function: Arc<F>,
     marker: Marker<M>,
 }
 
-impl<R, M: 'static, F: HandlerFn<R, M>> Handle<R> for Asynchronous<M, F> {
-    fn call(self: Arc<Self>, call: Invocation) -> BoxFuture<'static, Result<R, Failure>> {
+impl<R: 'static, M: 'static, F: HandlerFn<R, M>> Handle<R> for Asynchronous<M, F> {
+    fn call(&self, call: Invocation) -> BoxFuture<'static, Result<R, Failure>> {
         let _ = self.marker;
-        Box::pin(async move { self.function.call(call).await })
+        Box::pin(self.function.clone().call(call))
     }
 }
 
@@ -95,10 +100,10 @@ struct Blocking<M, F> {
     marker: Marker<M>,
 }
 
-impl<R, M: 'static, F: BlockingFn<R, M>> Handle<R> for Blocking<M, F> {
-    fn call(self: Arc<Self>, call: Invocation) -> BoxFuture<'static, Result<R, Failure>> {
+impl<R: 'static, M: 'static, F: BlockingFn<R, M>> Handle<R> for Blocking<M, F> {
+    fn call(&self, call: Invocation) -> BoxFuture<'static, Result<R, Failure>> {
         let _ = self.marker;
-        Box::pin(async move { self.function.clone().call(call).await })
+        Box::pin(self.function.clone().call(call))
     }
 }
 
@@ -161,19 +166,24 @@ async fn tried<T>(
 
 /// Makes arguments for as long as anyone wants them: a function that has not begun is no work that
 /// could be left half done.
-async fn wanted<T>(
-    ctx: &Ctx,
-    making: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    tokio::select! {
-        biased;
-        made = making => made,
-        () = ctx.cancelled() => Err(given_up()),
-    }
+///
+/// Most are there at once: only what waits is told when it is given up.
+fn wanted<'a, T: 'a>(
+    ctx: &'a Ctx,
+    mut making: Pin<&'a mut (impl Future<Output = Result<T, Failure>> + Send)>,
+) -> impl Future<Output = Result<T, Failure>> + Send {
+    let mut given_up: Option<BoxFuture<'a, ()>> = None;
+    poll_fn(move |context| {
+        if let Poll::Ready(made) = making.as_mut().poll(context) {
+            return Poll::Ready(made);
+        }
+        let given_up = given_up.get_or_insert_with(|| Box::pin(ctx.cancelled()));
+        given_up.as_mut().poll(context).map(|()| Err(unwanted()))
+    })
 }
 
 /// Nobody reads this: the request is gone.
-fn given_up() -> Failure {
+fn unwanted() -> Failure {
     Failure::internal("the request was given up before its handler began")
 }
 
@@ -187,12 +197,21 @@ macro_rules! handlers {
             R: Send,
             $($kind: FromCall,)*
         {
-            async fn call(&self, call: Invocation) -> Result<R, Failure> {
-                let made = wanted(call.ctx(), async { made!(call $($kind $argument),*) }).await;
-                // What the arguments were made from is not kept while the handler runs.
-                let ctx = call.into_ctx();
-                let ($($argument,)*) = made?;
-                self($($argument),*).await.into_reply(&ctx).await
+            // Not an `async fn`, which would keep room for the call twice.
+            fn call(
+                self: Arc<Self>,
+                call: Invocation,
+            ) -> impl Future<Output = Result<R, Failure>> + Send {
+                async move {
+                    let made = {
+                        let making = pin!(async { made!(call $($kind $argument),*) });
+                        wanted(call.ctx(), making).await
+                    };
+                    // What the arguments were made from is not kept while the handler runs.
+                    let ctx = call.into_ctx();
+                    let ($($argument,)*) = made?;
+                    self($($argument),*).await.into_reply(&ctx).await
+                }
             }
 
             fn describe(description: &mut Description) {
@@ -209,13 +228,16 @@ macro_rules! handlers {
             $($kind: FromCall,)*
         {
             async fn call(self: Arc<Self>, call: Invocation) -> Result<R, Failure> {
-                let made = wanted(call.ctx(), async { made!(call $($kind $argument),*) }).await;
+                let made = {
+                    let making = pin!(async { made!(call $($kind $argument),*) });
+                    wanted(call.ctx(), making).await
+                };
                 let ctx = call.into_ctx();
                 let ($($argument,)*) = made?;
                 let asker = ctx.clone();
                 // A thread may have been long in coming.
                 let run = move || (!asker.is_cancelled()).then(|| self($($argument),*));
-                on_a_thread(run).await?.ok_or_else(given_up)?.into_reply(&ctx).await
+                on_a_thread(run).await?.ok_or_else(unwanted)?.into_reply(&ctx).await
             }
 
             fn describe(description: &mut Description) {

@@ -8,7 +8,7 @@ use turnbuckle_types::{Method, ReadResourceResult, RpcError, jsonrpc::Params};
 
 use super::{
     calls::{self, Visit},
-    context::{Ctx, Inner, Said},
+    context::{Ctx, Inner, Layered, Said},
     layer::Request,
     reply::not_found,
 };
@@ -64,7 +64,8 @@ impl Ctx {
     /// far it has come are not what the whole says.
     fn within(&self) -> Ctx {
         let Inner { id, meta, opened, replies, came, connection, app, peer, .. } = &*self.0;
-        let added = self.said().added.clone();
+        let added = self.said().added();
+        let layered = added.map(|added| Box::new(Layered { added, ..Layered::default() }));
         Ctx(Arc::new(Inner {
             id: id.clone(),
             revision: self.0.revision,
@@ -79,9 +80,8 @@ impl Ctx {
             outer: Some(self.clone()),
             in_flight: self.0.in_flight.clone(),
             cancelled: false.into(),
-            cancel: self.0.cancel.clone(),
-            lent: Mutex::default(),
-            said: Mutex::new(Said { added, ..Said::default() }),
+            cancel: self.bell().clone().into(),
+            said: Mutex::new(Said { layered, ..Said::default() }),
             panicked: false.into(),
             asking: Default::default(),
             peer: peer.clone(),

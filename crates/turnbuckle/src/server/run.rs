@@ -1,7 +1,11 @@
 //! Owns one run of a handler: how it is stopped, and that it is told. Does not own which handler
 //! runs, nor what becomes of what it returns.
 
-use std::time::Duration;
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use super::{
     context::Ctx,
@@ -13,20 +17,9 @@ use super::{
 use crate::dispatch::{BoxFuture, duplex::Permit};
 
 /// Runs a handler. Dropping this future cancels it in the way the offer asks for.
-///
-/// An `async fn` would keep room for the call beside the handler that has taken it.
-pub(super) fn run<R: Send + 'static>(
-    offer: &Offer<R>,
-    call: Invocation,
-    permit: Permit,
-) -> impl Future<Output = Result<R, Failure>> + Send + use<R> {
-    let armed = FireOnDrop::new(&call.ctx);
-    let running = run_part(offer, call, permit);
-    async move {
-        let replied = running.await;
-        armed.disarm();
-        replied
-    }
+pub(super) fn run<R: Send + 'static>(offer: &Offer<R>, call: Invocation, permit: Permit) -> Run<R> {
+    let told = FireOnDrop { ctx: call.ctx.clone(), is_armed: false };
+    Run { part: run_part(offer, call, permit), told }
 }
 
 /// Runs a handler that is a part of what its request asks for: whoever runs the whole tells when
@@ -35,18 +28,49 @@ pub(super) fn run_part<R: Send + 'static>(
     offer: &Offer<R>,
     call: Invocation,
     permit: Permit,
-) -> impl Future<Output = Result<R, Failure>> + Send + use<R> {
-    let (ctx, on_cancel) = (call.ctx.clone(), offer.on_cancel);
-    let handler = offer.handler.clone().call(call);
-    async move {
-        match on_cancel {
-            OnCancel::Drop => {
-                let replied = handler.await;
-                drop(permit);
-                replied
-            }
-            OnCancel::Apart(apart, grace) => apart(handler, ctx, grace, permit).await,
+) -> Part<R> {
+    match offer.on_cancel {
+        OnCancel::Drop => Part { handler: offer.handler.call(call), permit: Some(permit) },
+        OnCancel::Apart(apart, grace) => {
+            let ctx = call.ctx.clone();
+            Part { handler: apart(offer.handler.call(call), ctx, grace, permit), permit: None }
         }
+    }
+}
+
+/// A handler that runs. Every call in flight holds one: an `async fn` would need twice the room.
+pub(super) struct Run<R> {
+    // Dropped in this order: those who are told find the handler gone.
+    part: Part<R>,
+    told: FireOnDrop,
+}
+
+impl<R> Future for Run<R> {
+    type Output = Result<R, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // What never began is not given up.
+        self.told.is_armed = true;
+        let replied = ready!(Pin::new(&mut self.part).poll(context));
+        self.told.is_armed = false;
+        Poll::Ready(replied)
+    }
+}
+
+/// A handler that runs as a part of something.
+pub(super) struct Part<R> {
+    handler: BoxFuture<'static, Result<R, Failure>>,
+    /// `None` where the handler has it, because it may outlive this.
+    permit: Option<Permit>,
+}
+
+impl<R> Future for Part<R> {
+    type Output = Result<R, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let replied = ready!(self.handler.as_mut().poll(context));
+        self.permit = None;
+        Poll::Ready(replied)
     }
 }
 

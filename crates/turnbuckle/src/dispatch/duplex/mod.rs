@@ -205,7 +205,8 @@ impl Shared {
             let farewell = handler.farewell.take();
             let listen = farewell.is_some();
             // Progress that waits is still in order before this.
-            let outcome = farewell.ok_or_else(|| RpcError::internal(unanswered));
+            let outcome =
+                farewell.map(|farewell| *farewell).ok_or_else(|| RpcError::internal(unanswered));
             match &handler.batch {
                 Some(batch) => batch.answer(&mut state, &handler.id, outcome),
                 None => state.push_outcome(*serial, &handler.id, outcome),

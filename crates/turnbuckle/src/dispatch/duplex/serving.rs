@@ -33,7 +33,7 @@ pub(super) struct Handler {
     pub(super) batch: Option<Arc<Group>>,
     /// The result that an orderly shutdown gives, for a request that is not unfinished
     /// work: a listen stream.
-    pub(super) farewell: Option<Raw>,
+    pub(super) farewell: Option<Box<Raw>>,
     /// Notifications that wait, as of `counted_at` and what was pushed since.
     queued: usize,
     counted_at: Moment,
@@ -237,7 +237,7 @@ impl Replies {
         match &self.0 {
             Way::Stream { shared, id, serial } => {
                 if let Some(handler) = shared.lock().table.running(id, *serial) {
-                    handler.farewell = Some(farewell);
+                    handler.farewell = Some(Box::new(farewell));
                 }
             }
             Way::Direct(_) => {}

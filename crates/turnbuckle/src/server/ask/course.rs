@@ -2,12 +2,7 @@
 //! handler that waits for answers becomes a result that asks for them.
 //! Does not own the handler, nor a single question.
 
-use std::{
-    future::poll_fn,
-    sync::{Arc, atomic::AtomicUsize},
-    task::Poll,
-    time::SystemTime,
-};
+use std::{future::poll_fn, task::Poll, time::SystemTime};
 
 use turnbuckle_types::{
     Method, Named, Questions, Raw, RpcError,
@@ -29,7 +24,7 @@ use crate::{
         extract::Invocation,
         offer::Offer,
         reply::{Cause, Failure},
-        run,
+        run::{self, Run},
     },
 };
 
@@ -59,34 +54,52 @@ pub(in crate::server) enum Ended<R> {
     Instead(Outcome),
 }
 
-/// Runs a handler that may ask. Dropping this future cancels it.
+/// A handler that may ask, before it runs. It has taken the call: what a request holds while it
+/// is in flight is little more than the handler.
+pub(in crate::server) struct Course<R> {
+    run: Run<R>,
+    /// The call once more, for a client that is asked while the handler runs.
+    again: Option<Box<Invocation>>,
+}
+
+impl<R: Send + 'static> Course<R> {
+    pub(in crate::server) fn new(offer: &Offer<R>, call: Invocation, permit: Permit) -> Course<R> {
+        let is_live = call.ctx.revision().questions() == Questions::AsRequests;
+        let again = is_live.then(|| Box::new(call.clone()));
+        Course { run: run::run(offer, call, permit), again }
+    }
+}
+
+/// Runs a handler that may ask. Dropping the course cancels it.
 ///
 /// Every call passes here, most of which ask nothing: what is rare is boxed, and what an `async fn`
 /// would keep twice is kept once.
+#[expect(clippy::manual_async_fn, reason = "an `async fn` would keep room for its arguments twice")]
 pub(in crate::server) fn run<'a, R: Send + 'static>(
     app: &'a App,
     offer: &'a Offer<R>,
-    call: Invocation,
-    permit: Permit,
+    ctx: &'a Ctx,
+    course: &'a mut Course<R>,
     subject: Subject<'a>,
 ) -> impl Future<Output = Ended<R>> + Send + 'a {
-    let ctx = call.ctx.clone();
     async move {
-        if ctx.revision().questions() == Questions::AsRequests {
-            let replied = Box::pin(live(app, offer, call, permit)).await;
+        if course.again.is_some() {
+            let replied = Box::pin(live(app, offer, course)).await;
             ctx.asking().is_over = true;
             return Ended::Replied(replied);
         }
         if let Some(retry) = subject.retry {
-            match Box::pin(taken_up(app, &ctx, subject, retry)).await {
+            match Box::pin(taken_up(app, ctx, subject, retry)).await {
                 Ok(round) => *ctx.asking() = round,
                 Err(error) => return Ended::Instead(Err(error)),
             }
         }
-        match run::run(offer, call, permit).await {
-            Ok(result) => Ended::Replied(Ok(result)),
-            Err(failure) => Box::pin(failed(app, &ctx, failure, subject)).await,
-        }
+        // Not awaited in the match, which would keep room for what it looks at.
+        let failed = match (&mut course.run).await {
+            Ok(result) => return Ended::Replied(Ok(result)),
+            Err(failure) => Box::pin(failed(app, ctx, failure, subject)),
+        };
+        failed.await
     }
 }
 
@@ -222,16 +235,15 @@ fn binding(ctx: &Ctx, subject: Subject<'_>) -> Binding {
 async fn live<R: Send + 'static>(
     app: &App,
     offer: &Offer<R>,
-    call: Invocation,
-    permit: Permit,
+    course: &mut Course<R>,
 ) -> Result<R, Failure> {
-    let in_flight = permit.counter();
-    match run::run(offer, call.clone(), permit).await {
-        Err(Failure(Cause::Ask(asks))) => {
-            Box::pin(asked_live(app, offer, call, &in_flight, asks)).await
+    let asked = match ((&mut course.run).await, course.again.take()) {
+        (Err(Failure(Cause::Ask(asks))), Some(call)) => {
+            Box::pin(asked_live(app, offer, *call, asks))
         }
-        replied => replied,
-    }
+        (replied, _) => return replied,
+    };
+    asked.await
 }
 
 /// Puts what a handler asks by hand to a client, and runs it again, until it asks nothing more.
@@ -239,7 +251,6 @@ async fn asked_live<R: Send + 'static>(
     app: &App,
     offer: &Offer<R>,
     call: Invocation,
-    in_flight: &Arc<AtomicUsize>,
     mut asks: InputRequired,
 ) -> Result<R, Failure> {
     let ctx = &call.ctx;
@@ -248,7 +259,7 @@ async fn asked_live<R: Send + 'static>(
         if too_often {
             return Err(RpcError::from(Refusal::TooManyRounds).into());
         }
-        let permit = Permit::another(in_flight);
+        let permit = Permit::another(&ctx.0.in_flight);
         let answers = (asks.put.now)(ctx, &asks).await?;
         ctx.asking().again(answers, asks.state);
         match run::run(offer, call.clone(), permit).await {

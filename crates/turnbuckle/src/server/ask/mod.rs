@@ -32,5 +32,5 @@ pub use sample::{Sampling, sample};
 pub use settings::Asking;
 pub use store::{MemoryStates, StateStore};
 
-pub(super) use course::{Ended, Subject, run};
+pub(super) use course::{Course, Ended, Subject, run};
 pub(super) use round::Round;

@@ -9,7 +9,7 @@ use crate::{
     dispatch::{Outcome, Reply},
     envelope::params::decode,
     server::{
-        ask::{self, Ended, Subject},
+        ask::{self, Course, Ended, Subject},
         catalogue::Entry,
         extract::Invocation,
         offer::Prompt,
@@ -40,16 +40,24 @@ fn unknown(name: &str) -> RpcError {
     RpcError::invalid_params(format!("there is no prompt named `{name}`"))
 }
 
-async fn render(visit: Visit, prompt: Arc<Entry<Prompt>>, call: Invocation) -> Outcome {
+/// Not an `async fn`, which would keep room for its arguments twice.
+fn render(
+    visit: Visit,
+    prompt: Arc<Entry<Prompt>>,
+    call: Invocation,
+) -> impl Future<Output = Outcome> + Send {
     let Visit { app, ctx, params, permit } = visit;
-    let subject = Subject::of(Method::GetPrompt, prompt.name(), &params);
-    let replied = match ask::run(&app, &prompt.offer, call, permit, subject).await {
-        Ended::Replied(replied) => replied,
-        Ended::Instead(outcome) => return outcome,
-    };
-    let mut result: GetPromptResult = settled(replied, &ctx, prompt.name())?;
-    if result.description.is_none() {
-        result.description.clone_from(&prompt.spec.description);
+    let mut course = Course::new(&prompt.offer, call, permit);
+    async move {
+        let subject = Subject::of(Method::GetPrompt, prompt.name(), &params);
+        let replied = match ask::run(&app, &prompt.offer, &ctx, &mut course, subject).await {
+            Ended::Replied(replied) => replied,
+            Ended::Instead(outcome) => return outcome,
+        };
+        let mut result: GetPromptResult = settled(replied, &ctx, prompt.name())?;
+        if result.description.is_none() {
+            result.description.clone_from(&prompt.spec.description);
+        }
+        Ok(encode(&app, &ctx, result, 0, |result| &mut result.meta))
     }
-    Ok(encode(&app, &ctx, result, 0, |result| &mut result.meta))
 }

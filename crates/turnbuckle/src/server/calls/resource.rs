@@ -9,7 +9,7 @@ use crate::{
     envelope::params::decode,
     server::{
         app::App,
-        ask::{self, Ended, Subject},
+        ask::{self, Course, Ended, Subject},
         cache::Audience,
         catalogue::Found,
         extract::{Arguments, Invocation},
@@ -72,7 +72,8 @@ async fn read(visit: Visit, found: Found, uri: String, call: Invocation) -> Outc
         Found::Template(one, _) => (&one.offer, &one.spec.mime_type, one.cache),
     };
     let subject = Subject::of(Method::ReadResource, &uri, &params);
-    let replied = match ask::run(&app, offer, call, permit, subject).await {
+    let mut course = Course::new(offer, call, permit);
+    let replied = match ask::run(&app, offer, &ctx, &mut course, subject).await {
         Ended::Replied(replied) => replied,
         Ended::Instead(outcome) => return outcome,
     };

@@ -9,12 +9,13 @@ use crate::{
     dispatch::{Outcome, Reply, duplex::Permit},
     server::{
         app::App,
-        ask::{self, Ended, Subject},
+        ask::{self, Course, Ended, Subject},
         catalogue::Entry,
         context::Ctx,
         extract::{Arguments, Invocation},
         offer::{Check, Tool},
         reply::Failure,
+        schema::Checks,
     },
 };
 
@@ -96,20 +97,18 @@ fn answer(
     permit: Permit,
 ) -> impl Future<Output = Outcome> + Send {
     let ctx = call.ctx.clone();
+    call.checks = checks(&tool);
+    let mut course = Course::new(&tool.offer, call, permit);
     async move {
-        let replied = match checked(&tool, &mut call) {
-            Ok(()) => {
-                let (arguments, retry) = (Some(&asked.arguments), asked.retry.as_deref());
-                let subject =
-                    Subject { method: Method::CallTool, name: tool.name(), arguments, retry };
-                match ask::run(&app, &tool.offer, call, permit, subject).await {
-                    Ended::Replied(replied) => replied,
-                    Ended::Instead(outcome) => return outcome,
-                }
-            }
-            Err(failure) => Err(failure),
-        };
-        finished(&app, &ctx, &tool, replied)
+        if let Err(failure) = fits(&tool, &asked.arguments) {
+            return finished(&app, &ctx, &tool, Err(failure));
+        }
+        let (arguments, retry) = (Some(&asked.arguments), asked.retry.as_deref());
+        let subject = Subject { method: Method::CallTool, name: tool.name(), arguments, retry };
+        match ask::run(&app, &tool.offer, &ctx, &mut course, subject).await {
+            Ended::Replied(replied) => finished(&app, &ctx, &tool, replied),
+            Ended::Instead(outcome) => outcome,
+        }
     }
 }
 
@@ -128,17 +127,22 @@ fn finished(
     Ok(encode(app, ctx, result, size, |result| &mut result.meta))
 }
 
-/// Sees to it that the arguments fit a hand-written schema, or are checked when they are decoded.
-fn checked(tool: &Tool, call: &mut Invocation) -> Result<(), Failure> {
+/// What the arguments are checked for when they are decoded.
+fn checks(tool: &Tool) -> Option<Arc<Checks>> {
     match &tool.check {
-        Check::Decoding(checks) => call.checks.clone_from(checks),
+        Check::Decoding(checks) => checks.clone(),
         #[cfg(feature = "validate")]
-        Check::Schema(schema) => {
-            if let Arguments::Json(text) = &call.arguments {
-                schema.validate(text.as_str()).map_err(Failure::arguments)?;
-            }
-        }
+        Check::Schema(_) => None,
     }
+}
+
+/// Whether the arguments fit a hand-written schema, if there is one.
+fn fits(tool: &Tool, arguments: &Raw) -> Result<(), Failure> {
+    #[cfg(feature = "validate")]
+    if let Check::Schema(schema) = &tool.check {
+        return schema.validate(arguments.as_str()).map_err(Failure::arguments);
+    }
+    let _ = (tool, arguments);
     Ok(())
 }
 

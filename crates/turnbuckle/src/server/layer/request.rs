@@ -77,7 +77,7 @@ impl Request {
     /// [`Extension`](crate::Extension); one of the same type that was there is hidden by it. Who
     /// asks says [`set_principal`](Request::set_principal).
     pub fn insert<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
-        self.ctx.said().added.get_or_insert_default().insert(value);
+        self.ctx.said().layered.get_or_insert_default().added.insert(value);
     }
 
     /// Says who asks: for handlers, and for all that is bound to one principal or counted for each

@@ -72,7 +72,7 @@ pin_project! {
 #[derive(Clone)]
 pub(in crate::transport::http) struct Asked {
     pub(in crate::transport::http) endpoint: Arc<Endpoint>,
-    pub(in crate::transport::http) head: Head,
+    pub(in crate::transport::http) head: Arc<Head>,
 }
 
 /// What a message has become.

@@ -212,7 +212,7 @@ impl HttpService {
     }
 
     fn asked(&self, head: request::Parts) -> Asked {
-        let head = Head { headers: head.headers, extensions: head.extensions };
+        let head = Arc::new(Head { headers: head.headers, extensions: head.extensions });
         Asked { endpoint: self.0.clone(), head }
     }
 }
