@@ -1,0 +1,221 @@
+//! Looks after a client's connection: which one there is, and what happens when it is lost.
+//!
+//! Owns: the current connection, the state that anyone can watch, and who waits for what comes
+//! next. Does not own: making it anew (`renew`), how a connection is made (`dial`), nor the calls
+//! on it.
+
+mod calls;
+mod dial;
+mod policy;
+mod renew;
+mod replay;
+mod restore;
+mod shutdown;
+mod state;
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use tokio::{sync::watch, task::AbortHandle};
+
+pub(super) use dial::{Dial, Process, Way};
+pub use policy::Reconnect;
+pub use replay::Retry;
+pub(super) use replay::{Twice, may_repeat};
+pub use shutdown::ShutdownReport;
+pub use state::{ConnectionState, ConnectionStates};
+
+use super::{ClientBuilder, link::Link};
+use crate::error::{Closed, Error, ErrorKind, Executed, Result};
+use calls::Calls;
+use renew::LookingAfter;
+use restore::Restored;
+
+/// A client's connection, whichever it is by now.
+pub(super) struct Supervisor {
+    pub(super) settings: ClientBuilder,
+    /// Changed only under the lock of `states`, and never the other way round.
+    current: Mutex<Arc<Link>>,
+    states: watch::Sender<ConnectionState>,
+    /// Invariant: true unless the state is `Ready`. For calls, which look at nothing else.
+    down: AtomicBool,
+    /// `None` if there is only this one.
+    dial: Option<Box<dyn Dial>>,
+    restored: Restored,
+    calls: Calls,
+    watcher: OnceLock<AbortHandle>,
+}
+
+impl Supervisor {
+    /// Looks after a connection that was just made.
+    pub(super) fn start(
+        settings: ClientBuilder,
+        link: Link,
+        dial: Option<Box<dyn Dial>>,
+    ) -> Arc<Supervisor> {
+        let (states, _) = watch::channel(ConnectionState::Ready { generation: link.generation });
+        let supervisor = Arc::new(Supervisor {
+            settings,
+            current: Mutex::new(Arc::new(link)),
+            states,
+            down: AtomicBool::new(false),
+            dial,
+            restored: Restored::default(),
+            calls: Calls::default(),
+            watcher: OnceLock::new(),
+        });
+        let task = tokio::spawn(renew::look_after(LookingAfter(supervisor.clone())));
+        let _ = supervisor.watcher.set(task.abort_handle());
+        supervisor
+    }
+
+    fn current(&self) -> MutexGuard<'_, Arc<Link>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection of now, or the last one.
+    pub(super) fn link(&self) -> Arc<Link> {
+        self.current().clone()
+    }
+
+    pub(super) fn state(&self) -> ConnectionState {
+        self.states.borrow().clone()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(*self.states.borrow(), ConnectionState::Closed { .. })
+    }
+
+    pub(super) fn states(&self) -> ConnectionStates {
+        ConnectionStates::new(self.states.subscribe())
+    }
+
+    /// Whether a connection that is lost may be followed by another.
+    pub(super) fn recovers(&self) -> bool {
+        self.most_attempts() > 0
+    }
+
+    /// Whether there is no connection that calls could be made on.
+    pub(super) fn is_down(&self) -> bool {
+        // Only a hint: who reads an old value makes its call in vain, and waits then.
+        self.down.load(Relaxed)
+    }
+
+    fn way(&self) -> Option<Way> {
+        self.dial.as_ref().map(|dial| dial.way())
+    }
+
+    fn most_attempts(&self) -> u32 {
+        let policy = &self.settings.reconnect;
+        match self.way() {
+            None => 0,
+            Some(Way::Process) => policy.restarts,
+            Some(_) => policy.attempts,
+        }
+    }
+
+    /// Whether the end of a connection is seen by nobody but those who call.
+    fn is_found_out_by_calls(&self) -> bool {
+        #[cfg(feature = "http")]
+        return self.way() == Some(Way::Address) && self.recovers();
+        #[cfg(not(feature = "http"))]
+        false
+    }
+
+    /// The same as [`newer`](Supervisor::newer), for who found out that the one with this number is
+    /// no good any more: looks for another, where nobody else would notice.
+    pub(super) async fn newer_because(&self, than: u64, why: &Error) -> Result<Arc<Link>> {
+        // Before looking: what was given up earlier is tried again for whoever comes now.
+        self.lost(than, why);
+        self.newer(than).await
+    }
+
+    /// Waits for a connection that is newer than the one with this number; the error is why there
+    /// is none. Dropping the future loses nothing.
+    pub(super) async fn newer(&self, than: u64) -> Result<Arc<Link>> {
+        let mut states = self.states.subscribe();
+        let decided = states.wait_for(|state| match state {
+            ConnectionState::Ready { generation } => *generation > than,
+            ConnectionState::Reconnecting { .. } => false,
+            ConnectionState::Unreachable { .. } | ConnectionState::Closed { .. } => true,
+        });
+        match decided.await.as_deref() {
+            Ok(ConnectionState::Closed { reason } | ConnectionState::Unreachable { reason }) => {
+                Err(reason.again())
+            }
+            _ => Ok(self.link()),
+        }
+    }
+
+    /// Has a server looked for again that was given up, for someone who does not wait for it.
+    pub(super) fn look_again(&self) {
+        // There is no connection of this number: only what was given up is begun again.
+        self.lost(0, &was_lost());
+    }
+
+    /// Somebody found out that the connection with this number is lost. On a wire that has a
+    /// connection of its own that is noticed without being told.
+    pub(super) fn lost(&self, generation: u64, why: &Error) {
+        if !self.is_found_out_by_calls() {
+            return;
+        }
+        self.change(|state| {
+            let news = match state {
+                ConnectionState::Ready { generation: current } => *current == generation,
+                ConnectionState::Unreachable { .. } => true,
+                _ => false,
+            };
+            news.then(|| {
+                let reason = Arc::new(why.again().with_executed(Executed::No));
+                ConnectionState::Reconnecting { attempt: 1, reason }
+            })
+        });
+    }
+
+    /// Ends it: there will be no other connection. Whoever holds the last one closes it.
+    pub(super) fn stop(&self) {
+        self.closed(Closed::new("the connection was closed on this side").error(Executed::No));
+        if let Some(watcher) = self.watcher.get() {
+            watcher.abort();
+        }
+    }
+
+    fn closed(&self, reason: Error) {
+        let reason = Arc::new(reason);
+        self.change(|_| Some(ConnectionState::Closed { reason }));
+    }
+
+    /// Puts a new connection in the place of the old one; gives it back if it came too late.
+    fn install(&self, link: Arc<Link>) -> Result<(), Arc<Link>> {
+        let (mut link, mut old) = (Some(link), None);
+        self.change(|_| {
+            let link = link.take()?;
+            let generation = link.generation;
+            old = Some(std::mem::replace(&mut *self.current(), link));
+            Some(ConnectionState::Ready { generation })
+        });
+        // Outside the locks: this may be its end.
+        drop(old);
+        link.map_or(Ok(()), Err)
+    }
+
+    /// Changes the state, unless it is final: the first reason to close stays.
+    fn change(&self, next: impl FnOnce(&ConnectionState) -> Option<ConnectionState>) {
+        self.states.send_if_modified(|state| {
+            if matches!(state, ConnectionState::Closed { .. }) {
+                return false;
+            }
+            let Some(next) = next(state) else { return false };
+            self.down.store(!matches!(next, ConnectionState::Ready { .. }), Relaxed);
+            *state = next;
+            true
+        });
+    }
+}
+
+/// What there is to say for who did not see it happen.
+pub(super) fn was_lost() -> Error {
+    Error::new(ErrorKind::Closed, "the connection was lost")
+}
