@@ -1,0 +1,279 @@
+//! Owns what stands around every call: layers, a span, numbers, the trace that it belongs to.
+//! Does not own how a call is made: `call` does, once it has passed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::{Instrument as _, Span};
+use turnbuckle_types::{Method, Raw};
+
+use super::{
+    Call, ClientBuilder,
+    call::{Answer, Params},
+    layer::{Calls, Request, Response, Said},
+    link::Carried,
+};
+use crate::{
+    error::{Error, Result},
+    observe::{self, Ended, Labels, Metrics, Side, Subject, Topic, Watch, Wire},
+    trace::TraceContext,
+};
+
+type TraceSource = Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>;
+
+/// What a client was told to put around its calls.
+#[derive(Clone, Default)]
+pub(super) struct Around {
+    pub(super) layers: Calls,
+    metrics: Option<Arc<dyn Metrics>>,
+    trace: Option<TraceSource>,
+}
+
+impl Around {
+    /// Whether there is anything. All that a call costs where there is not.
+    pub(super) fn is_wanted(&self) -> bool {
+        !self.layers.is_empty()
+            || self.metrics.is_some()
+            || self.trace.is_some()
+            || observe::wanted(Side::Client)
+    }
+}
+
+impl ClientBuilder {
+    /// Tells someone of every call that starts and ends, so that they can be counted: those in
+    /// flight, how long they take, how they end. A call that is dropped has ended as cancelled. The
+    /// last that is given is told.
+    pub fn metrics(mut self, metrics: impl Metrics) -> ClientBuilder {
+        self.around.metrics = Some(Arc::new(metrics));
+        self
+    }
+
+    /// Says in which trace calls are made: `source` is asked for each, inside its span, and what it
+    /// gives is written into the call's `_meta` as `traceparent`, `tracestate` and `baggage`. A call
+    /// that speaks of a trace already ([`Call::trace`]) is left as it is.
+    ///
+    /// ```
+    /// use turnbuckle::{Client, TraceContext};
+    /// fn of_my_tracing_system() -> Option<TraceContext> {
+    ///     let parent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01".parse().ok()?;
+    ///     Some(TraceContext::new(parent))
+    /// }
+    /// let builder = Client::builder().trace_context(of_my_tracing_system);
+    /// # let _ = builder;
+    /// ```
+    pub fn trace_context(
+        mut self,
+        source: impl Fn() -> Option<TraceContext> + Send + Sync + 'static,
+    ) -> ClientBuilder {
+        self.around.trace = Some(Arc::new(source));
+        self
+    }
+}
+
+/// Makes a call with all that stands around it. Dropping the future cancels the call.
+pub(super) async fn run<T: Send + 'static>(call: Call<T>) -> Result<T> {
+    let read = call.reader();
+    let passed = pass(call, |call| async move {
+        if let Some(kept) = call.kept {
+            let revision = call.client.link().revision();
+            let (value, raw) = call.run_kept(kept).await?;
+            let raw = raw.unwrap_or_else(|| kept.written(&value, revision));
+            return Ok((value, raw));
+        }
+        let Answer { value, raw, .. } = call.wire().await?;
+        Ok((value, raw))
+    });
+    match passed.await? {
+        Passed::Through(value) => Ok(value),
+        // What a layer says instead of the server is read as the server's would be.
+        Passed::Answered(result) => read(result),
+    }
+}
+
+/// How a call came back.
+pub(super) enum Passed<V> {
+    /// With what the server's answer was made into.
+    Through(V),
+    /// With an answer of a layer.
+    Answered(Raw),
+}
+
+/// Takes a call through whatever stands around it, and then to `make`, which gives what it makes of
+/// the server's answer, and that answer. Dropping the future drops whatever it has come to.
+pub(super) async fn pass<T, V, F>(
+    mut call: Call<T>,
+    make: impl FnOnce(Call<T>) -> F + Send + 'static,
+) -> Result<Passed<V>>
+where
+    T: Send + 'static,
+    V: Send + 'static,
+    F: Future<Output = Result<(V, Raw)>> + Send + 'static,
+{
+    let (around, link) = (call.client.settings().around.clone(), call.client.link());
+    let revision = link.revision();
+    // What can't even be said passes nothing.
+    let text = call.params.text(revision)?;
+    let known = Method::from_name(&call.method);
+    let name = name(&call.method, &text);
+    let label = known.map_or("_OTHER", Method::as_str);
+    let trace = TraceContext::from_meta(&call.meta);
+    let span = if observe::wanted(Side::Client) {
+        observe::open(&Subject {
+            side: Side::Client,
+            method: label,
+            about: topic(known, name.as_deref()),
+            id: call.id.as_ref(),
+            revision,
+            wire: Some(wire(link.carried)),
+            trace: &trace,
+        })
+    } else {
+        Span::none()
+    };
+    let watch = Watch::start(Side::Client, span, around.metrics.clone(), || Labels {
+        method: label,
+        name: name.clone().filter(|_| matches!(known, Some(Method::CallTool | Method::GetPrompt))),
+        revision,
+        bytes_in: text.len(),
+    });
+    let span = watch.span().clone();
+    let passing = async move {
+        if let Some(source) = around.trace.as_ref().filter(|_| trace.is_empty())
+            && let Some(trace) = source()
+        {
+            trace.write_to(&mut call.meta);
+        }
+        let passed = layered(&around.layers, call, text, name, make).await;
+        watch.tell(|| match &passed {
+            Ok((_, raw)) => (Ended::of_call(Ok(raw)), raw.as_str().len()),
+            Err(error) => (Ended::of_call(Err(error)), 0),
+        });
+        passed.map(|(passed, _)| passed)
+    };
+    passing.instrument(span).await
+}
+
+async fn layered<T, V, F>(
+    layers: &Calls,
+    mut call: Call<T>,
+    text: String,
+    name: Option<String>,
+    make: impl FnOnce(Call<T>) -> F + Send + 'static,
+) -> Result<(Passed<V>, Raw)>
+where
+    T: Send + 'static,
+    V: Send + 'static,
+    F: Future<Output = Result<(V, Raw)>> + Send + 'static,
+{
+    if layers.is_empty() {
+        return make(call).await.map(|(value, raw)| (Passed::Through(value), raw));
+    }
+    let params = if text.is_empty() { Raw::empty_object() } else { encoded(text)? };
+    let said = Said {
+        method: call.method.clone(),
+        params,
+        meta: std::mem::take(&mut call.meta),
+        #[cfg(feature = "http")]
+        headers: std::mem::take(&mut call.about.headers),
+    };
+    let request = Request::new(said, name, call.client.link().revision());
+    // Layers see text; what it was made into waits here, and counts if the text comes back as it is.
+    let made: Arc<Mutex<Option<(V, Raw)>>> = Arc::default();
+    let slot = made.clone();
+    let answered = layers.run(request, move |request| {
+        let call = call.passed(request);
+        Box::pin(async move {
+            let (value, raw) = make(call).await?;
+            let response = Response::new(raw.clone());
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some((value, raw));
+            Ok(response)
+        })
+    });
+    let result = answered.await?.into_result();
+    let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Ok(match made {
+        Some((value, raw)) if raw == result => (Passed::Through(value), result),
+        _ => (Passed::Answered(result.clone()), result),
+    })
+}
+
+impl<T> Call<T> {
+    /// The call as layers have left it.
+    fn passed(mut self, request: Request) -> Call<T> {
+        let (said, replaced) = request.into_said();
+        self.meta = said.meta;
+        #[cfg(feature = "http")]
+        (self.about.headers = said.headers);
+        if replaced {
+            let known = Method::from_name(&self.method);
+            let tool = name(&self.method, said.params.as_str());
+            if let Some(tool) = tool.filter(|_| known == Some(Method::CallTool)) {
+                self = self.about_tool(&tool);
+            }
+            let text = said.params.as_str().to_owned();
+            self.params = match self.params {
+                // What is asked next is answered to what was said first.
+                Params::Answered { first, .. } => Params::Answered { first, again: text },
+                _ => Params::Text(Ok(text)),
+            };
+        }
+        self
+    }
+}
+
+fn encoded(text: String) -> Result<Raw> {
+    // What was encoded here can be read.
+    Raw::from_json(text).map_err(|error| Error::refused(error.to_string()))
+}
+
+fn wire(carried: Carried) -> Wire {
+    match carried {
+        #[cfg(feature = "http")]
+        Carried::ByHttp => Wire::Http,
+        Carried::Otherwise => Wire::Other,
+    }
+}
+
+fn topic(known: Option<Method>, name: Option<&str>) -> Topic<'_> {
+    match (known, name) {
+        (Some(Method::CallTool), Some(tool)) => Topic::Tool(tool),
+        (Some(Method::GetPrompt), Some(prompt)) => Topic::Prompt(prompt),
+        (Some(Method::ReadResource | Method::Subscribe | Method::Unsubscribe), Some(uri)) => {
+            Topic::Resource(uri)
+        }
+        _ => Topic::Nothing,
+    }
+}
+
+/// What a call is about, by its params.
+pub(super) fn name(method: &str, params: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct About {
+        name: Option<String>,
+        uri: Option<String>,
+        #[serde(rename = "ref")]
+        reference: Option<Box<About>>,
+    }
+    let about = |params| serde_json::from_str::<About>(params).ok();
+    match Method::from_name(method)? {
+        Method::CallTool | Method::GetPrompt => about(params)?.name,
+        Method::ReadResource | Method::Subscribe | Method::Unsubscribe => about(params)?.uri,
+        Method::Complete => about(params)?.reference.and_then(|of| of.name.or(of.uri)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_about_what_its_params_name() {
+        let of = |method, params| name(method, params);
+        assert_eq!(of("tools/call", r#"{"name":"a","uri":"b"}"#).as_deref(), Some("a"));
+        assert_eq!(of("resources/read", r#"{"name":"a","uri":"b"}"#).as_deref(), Some("b"));
+        let prompt = r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"x"}}"#;
+        assert_eq!(of("completion/complete", prompt).as_deref(), Some("p"));
+        assert_eq!(of("tools/list", r#"{"name":"a"}"#), None);
+        assert_eq!(of("tools/call", ""), None);
+    }
+}
