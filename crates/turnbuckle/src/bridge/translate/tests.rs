@@ -1,0 +1,104 @@
+use serde_json::{Value, json};
+use turnbuckle_types::ClientCapabilities;
+
+use super::*;
+
+const MODERN: Revision = Revision::V2026_07_28;
+const LEGACY: Revision = Revision::V2025_11_25;
+
+fn read(text: &str) -> Params {
+    Params::of(Raw::from_json(text).unwrap()).unwrap()
+}
+
+fn write(text: &str, handshake: Option<&Initialize>, far: Revision) -> Written {
+    let params = if text.is_empty() { Params::default() } else { read(text) };
+    let meta = params.meta.as_ref().map(|raw| Meta::from_raw(raw).unwrap()).unwrap_or_default();
+    let token = meta.progress_token().unwrap();
+    let log_level = Some(LogLevel::Info);
+    super::params(&params, Sender { meta: &meta, handshake, log_level, token: token.as_ref() }, far)
+}
+
+fn client() -> Initialize {
+    Initialize::new("2025-11-25", ClientCapabilities::new(), Implementation::new("near", "1"))
+}
+
+#[test]
+fn between_legacy_sides_params_are_the_same_bytes() {
+    let odd = r#"{ "a" : 1.0e+2, "_meta" : { "x" : 1 }, "b":18446744073709551616}"#;
+    assert_eq!(write(odd, Some(&client()), LEGACY), Written { text: odd.into(), token_at: None });
+    assert_eq!(write("", Some(&client()), LEGACY).text, "");
+}
+
+#[test]
+fn a_token_is_replaced_where_it_stands() {
+    let text = r#"{"_meta":{"x":1.50,"progressToken":"t"},"name":"n"}"#;
+    let written = write(text, Some(&client()), LEGACY);
+    assert_eq!(written.text, r#"{"_meta":{"x":1.50},"name":"n"}"#);
+    assert!(written.text[..written.token_at.unwrap()].ends_with(r#""_meta":{"#));
+}
+
+#[test]
+fn what_belongs_to_a_hop_stays_there_and_everything_else_crosses() {
+    let version = Meta::PROTOCOL_VERSION;
+    let text = format!(
+        r#"{{"name":"n","_meta":{{"{version}":"2026-07-28","{}":{{"sampling":{{"y":1.50}}}},"k":2e2}}}}"#,
+        Meta::CLIENT_CAPABILITIES
+    );
+    assert_eq!(write(&text, None, MODERN).text, text, "the same era, the same bytes");
+    assert_eq!(write(&text, None, LEGACY).text, r#"{"name":"n","_meta":{"k":2e2}}"#);
+    let up = write(r#"{"name":"n"}"#, Some(&client()), MODERN).text;
+    let up: Value = serde_json::from_str(&up).unwrap();
+    assert_eq!(up["_meta"][version], "2026-07-28");
+    assert_eq!(up["_meta"][Meta::CLIENT_INFO]["name"], "near");
+    assert_eq!(up["_meta"][Meta::CLIENT_CAPABILITIES], json!({}));
+    assert_eq!(up["_meta"][Meta::LOG_LEVEL], "info");
+}
+
+#[test]
+fn results_change_only_between_the_eras_and_only_where_they_must() {
+    let odd = r#"{"content":[],"x":1.50e1,"structuredContent":{"n":123456789012345678901}}"#;
+    let raw = || Raw::from_json(odd).unwrap();
+    let call = Some(Method::CallTool);
+    for revision in [LEGACY, MODERN] {
+        assert_eq!(result(call, raw(), revision, revision).as_str(), odd);
+    }
+    let up = result(call, raw(), LEGACY, MODERN);
+    assert_eq!(
+        up.as_str(),
+        format!("{},\"resultType\":\"complete\"}}", odd.strip_suffix('}').unwrap())
+    );
+    assert_eq!(result(None, raw(), LEGACY, MODERN).as_str(), odd, "nobody knows what it needs");
+    let down = result(call, up, MODERN, LEGACY);
+    assert!(!down.as_str().contains("resultType"), "{down}");
+    assert!(down.as_str().contains(r#"{"n":123456789012345678901}"#), "{down}");
+    assert!(down.as_str().contains(r#""x":1.50e1"#), "{down}");
+    let bare = Raw::from_json(r#"{"content":[],"structuredContent":1.50,"resultType":"complete"}"#);
+    let bare = result(call, bare.unwrap(), MODERN, LEGACY);
+    assert_eq!(bare.as_str(), r#"{"content":[],"structuredContent":{"result":1.50}}"#);
+    let list =
+        result(Some(Method::ListTools), Raw::from_json(r#"{"tools":[]}"#).unwrap(), LEGACY, MODERN);
+    let list: Value = list.decode().unwrap();
+    assert_eq!(
+        list,
+        json!({"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
+    );
+}
+
+#[test]
+fn a_subscription_has_the_id_that_its_client_chose() {
+    let key = Meta::SUBSCRIPTION_ID;
+    let text = format!(r#"{{"uri":"a","_meta":{{"{key}":1000000,"z":1}}}}"#);
+    assert_eq!(subscription_of(&read(&text)), Some(1_000_000u64.into()));
+    let near = subscription(&text, Some(&"s".into()));
+    assert_eq!(near, format!(r#"{{"uri":"a","_meta":{{"{key}":"s","z":1}}}}"#));
+    assert_eq!(subscription(&text, None), r#"{"uri":"a","_meta":{"z":1}}"#);
+    assert_eq!(subscription(&format!(r#"{{"_meta":{{"{key}":1}}}}"#), None), "{}");
+    assert_eq!(subscription("{}", Some(&7u64.into())), format!(r#"{{"_meta":{{"{key}":7}}}}"#));
+}
+
+#[test]
+fn progress_has_the_token_that_its_client_chose() {
+    let params = read(r#"{"progress":1.50,"progressToken":1000001,"x":[ ]}"#);
+    let near = progress(&params, &"mine".into());
+    assert_eq!(near, r#"{"progress":1.50,"progressToken":"mine","x":[ ]}"#);
+}
