@@ -17,6 +17,8 @@ use turnbuckle::{
 /// pages, and has a model that says little.
 pub fn host() -> ClientBuilder {
     Client::builder()
+        // Some servers of the suite don't declare what they are to be asked for.
+        .ignore_capabilities()
         .on_elicitation(async |question| {
             let Elicit::Form(form) = question else {
                 return Ok(ElicitResult::new(ElicitAction::Decline));

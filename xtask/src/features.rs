@@ -28,14 +28,14 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// All features, none, each alone, then HTTP with either side. `default` is a set of others and has no turn of its own.
+/// All features, none, each alone, then what has a half for either side with each. `default` is a set of others and has no turn of its own.
 fn combinations(features: &[String]) -> Vec<Vec<String>> {
     let mut all = vec![vec!["--all-features".to_owned()], vec!["--no-default-features".to_owned()]];
     let alone = features.iter().filter(|feature| *feature != "default").cloned();
-    // Half of HTTP is there with either side.
-    let sides = ["client", "server"].map(|side| format!("{side},http"));
-    let has_http = features.iter().any(|feature| feature == "http");
-    for set in alone.chain(sides.into_iter().filter(|_| has_http)) {
+    let halves = ["http", "validate"].into_iter();
+    let halves = halves.filter(|half| features.iter().any(|feature| feature == half));
+    let sides = halves.flat_map(|half| ["client", "server"].map(|side| format!("{side},{half}")));
+    for set in alone.chain(sides) {
         all.push(vec!["--no-default-features".to_owned(), "--features".to_owned(), set]);
     }
     all
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn each_feature_is_checked_alone() {
-        let features = ["client", "default", "http", "server"].map(str::to_owned);
+        let features = ["client", "default", "http", "server", "validate"].map(str::to_owned);
         let lines: Vec<String> =
             combinations(&features).into_iter().map(|flags| flags.join(" ")).collect();
         assert_eq!(
@@ -58,8 +58,11 @@ mod tests {
                 "--no-default-features --features client",
                 "--no-default-features --features http",
                 "--no-default-features --features server",
+                "--no-default-features --features validate",
                 "--no-default-features --features client,http",
                 "--no-default-features --features server,http",
+                "--no-default-features --features client,validate",
+                "--no-default-features --features server,validate",
             ]
         );
     }

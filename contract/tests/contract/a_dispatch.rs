@@ -13,7 +13,7 @@ use turnbuckle::{
 };
 use turnbuckle_contract::{Count, SECRET};
 
-use crate::rig::{Rig, Wire, contract, eventually};
+use crate::rig::{Rig, Wire, contract, eventually, why};
 
 contract! { everywhere on [memory stdio unix direct http sse] in [legacy modern]:
     // req: tools:call:content:text, tools:call:structured-content
@@ -292,7 +292,7 @@ async fn a09_after_a_close_everyone_is_told_the_same(rig: &Rig) {
     let waited = waiting.error().await;
     let later = rig.tool("echo", json!({"text": "x"})).await.unwrap_err();
     assert!(waited.is_closed() && later.is_closed());
-    assert_eq!(waited.to_string(), later.to_string());
+    assert_eq!(why(&waited), why(&later));
     assert!(!later.maybe_executed(), "it was never sent");
     rig.client.notify("notifications/roots/list_changed", ()).await.unwrap();
 }

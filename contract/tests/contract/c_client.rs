@@ -329,7 +329,8 @@ async fn c21_dropping_a_listen_stream_closes_its_post() {
 async fn e35_the_result_ends_a_listen_stream_and_its_loss_is_an_error() {
     within(async {
         let mut web = Web::new().await;
-        let client = client(&web).await;
+        let never = turnbuckle::Reconnect::never();
+        let client = modern().reconnect(never).connect(web.url()).await.unwrap();
         let (mut ended, post) = listening(&mut web, &client).await;
         let result = json!({"resultType": "complete", "_meta": subscription(&post)});
         post.last_event(result).await;

@@ -201,7 +201,7 @@ async fn c28_a_probe_decides_what_a_message_without_a_version_is_sent_under() {
     within(async {
         let mut web = Web::new().await;
         let connecting = tokio::spawn(Client::builder().no_proxy().connect(web.url()));
-        let discovered = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}});
+        let discovered = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}});
         web.post().await.result(discovered).await;
         let client = connecting.await.unwrap().unwrap();
         cancel(&client, json!({"requestId": 1})).await;

@@ -41,9 +41,6 @@ async fn law06_a_killed_server_fails_every_call_at_once(rig: &Rig) {
     }
     // At once means that nobody waits for a clock; the bound allows for a busy machine.
     assert!(before.elapsed() < Duration::from_secs(1), "{:?}", before.elapsed());
-    let later = rig.tool("echo", json!({"text": "x"})).await.unwrap_err();
-    assert!(later.is_closed() && !later.maybe_executed());
-    assert!(later.to_string().contains("SIGKILL"), "{later}");
 }
 
 async fn law06_the_end_of_its_input_ends_the_server_promptly(rig: &Rig) {
@@ -71,11 +68,11 @@ async fn law09_nothing_that_a_handler_prints_reaches_the_wire(rig: &Rig) {
 }
 
 /// A server in a few lines of shell. `$id` is the id of the request in `$line`.
-fn shell(body: &str) -> Spawn {
+pub(crate) fn shell(body: &str) -> Spawn {
     let script = format!(
         r#"
         answer() {{ printf '{{"jsonrpc":"2.0","id":%s,%s}}\n' "$id" "$1"; }}
-        welcome='"result":{{"protocolVersion":"2025-11-25","capabilities":{{}},"serverInfo":{{"name":"sh","version":"1"}}}}'
+        welcome='"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"sh","version":"1"}}}}'
         said='"result":{{"content":[{{"type":"text","text":"hello"}}]}}'
         while IFS= read -r line; do
             id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -90,17 +87,17 @@ fn shell(body: &str) -> Spawn {
     Spawn::new(command)
 }
 
-const LEGACY: &str = r#"
+pub(crate) const LEGACY: &str = r#"
     *'"server/discover"'*) answer '"error":{"code":-32601,"message":"no"}';;
     *'"initialize"'*) answer "$welcome";;
     *'"tools/call"'*) answer "$said";;
 "#;
 
 /// A file in which scripts leave traces.
-struct Traces(PathBuf);
+pub(crate) struct Traces(PathBuf);
 
 impl Traces {
-    fn new() -> Traces {
+    pub(crate) fn new() -> Traces {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name =
             format!("turnbuckle-contract-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
@@ -110,11 +107,16 @@ impl Traces {
     }
 
     /// Shell that leaves a trace.
-    fn leave(&self, text: &str) -> String {
+    pub(crate) fn leave(&self, text: &str) -> String {
         format!("echo {text} >> '{}'", self.0.display())
     }
 
-    fn lines(&self) -> Vec<String> {
+    /// Where they are.
+    pub(crate) fn path(&self) -> String {
+        self.0.display().to_string()
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
         fs::read_to_string(&self.0).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 }
@@ -292,7 +294,7 @@ async fn the_fixture_negotiates_the_newest_revision() {
         let client = Client::spawn(child(&[])).await.unwrap();
         assert_eq!(client.revision(), Revision::LATEST);
         assert_eq!(client.server_info().unwrap().name, "contract");
-        assert_eq!(client.instructions(), Some("A fixture."));
+        assert_eq!(client.instructions().as_deref(), Some("A fixture."));
         client.close().await;
     })
     .await;

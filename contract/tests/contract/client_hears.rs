@@ -15,7 +15,7 @@ use turnbuckle_contract::Fixture;
 
 use crate::{
     raw::{Peer, cancelled, client, client_with, connecting, in_both_eras, initialized, said},
-    rig::{eventually, poll_once, virtually},
+    rig::{eventually, poll_once, virtually, why},
 };
 
 in_both_eras! {
@@ -165,11 +165,11 @@ async fn a09_whoever_waits_at_the_end_and_whoever_comes_later_hear_the_same(era:
     let waited = waiting.await.unwrap_err();
     let later = client.call_tool("t", ()).await.unwrap_err();
     assert!(waited.is_closed() && later.is_closed());
-    assert_eq!(waited.to_string(), later.to_string());
+    assert_eq!(why(&waited), why(&later));
     assert_eq!((waited.maybe_executed(), later.maybe_executed()), (true, false));
     // And still the same when the dust has settled.
     tokio::time::advance(Duration::from_secs(10)).await;
-    assert_eq!(client.call_tool("t", ()).await.unwrap_err().to_string(), waited.to_string());
+    assert_eq!(why(&client.call_tool("t", ()).await.unwrap_err()), why(&waited));
 }
 
 async fn a09_the_reason_of_the_end_survives_a_wedged_writer(era: Era) {
@@ -181,11 +181,11 @@ async fn a09_the_reason_of_the_end_survives_a_wedged_writer(era: Era) {
     let waited = call.await.unwrap_err();
     assert!(waited.is_closed());
     let told = client.call_tool("t", ()).await.unwrap_err();
-    assert_eq!(told.to_string(), waited.to_string());
+    assert_eq!(why(&told), why(&waited));
     // Long after the writer was given up on.
     tokio::time::timeout(Duration::from_secs(30), std::future::pending::<()>()).await.unwrap_err();
     let told = client.call_tool("t", ()).await.unwrap_err();
-    assert_eq!(told.to_string(), waited.to_string());
+    assert_eq!(why(&told), why(&waited));
 }
 
 async fn a09_a_notification_after_the_end_is_dropped(era: Era) {

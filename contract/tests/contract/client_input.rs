@@ -439,6 +439,8 @@ async fn a_server_that_never_stops_asking_is_left(way: Way) {
         let error = call.await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
         assert!(error.to_string().contains(&format!("{most} times")), "{error}");
+        let last: Value = error.input_required().unwrap().decode().unwrap();
+        assert_eq!(last["inputRequests"]["a"], form("a"), "what it asked last is there");
         assert!(error.maybe_executed());
         script.quiet().await;
     }

@@ -13,6 +13,7 @@ use crate::{
 };
 
 in_both_eras! {
+    // req: pagination:client:cursor-handling
     every_list_is_read_page_by_page,
     a_list_that_does_not_end_is_left_by_name,
     an_argument_is_completed,

@@ -18,6 +18,7 @@ in_both_eras! {
     b13_a_timeout_says_so,
     b13_an_idle_timeout_says_so,
     b13_the_cancel_names_the_id_as_it_stands_on_the_wire,
+    // req: protocol:cancel:sender-targeting
     b13_an_answered_call_that_is_dropped_is_not_cancelled,
     b13_a_refused_call_that_is_dropped_is_not_cancelled,
     b13_an_answered_call_that_is_dropped_late_leaves_its_successor_alone,

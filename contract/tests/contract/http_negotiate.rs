@@ -78,7 +78,7 @@ async fn a_discover_result_means_modern() {
             negotiated(&[Script::Result(discovered(&["2025-11-25", "2026-07-28"]))]).await.unwrap();
         assert_eq!(client.revision(), Revision::V2026_07_28);
         assert_eq!(client.server_info().unwrap().name, "script");
-        assert_eq!(client.instructions(), Some("read me"));
+        assert_eq!(client.instructions().as_deref(), Some("read me"));
         assert!(client.server_capabilities().unwrap().tools.is_some());
     })
     .await;
@@ -233,7 +233,7 @@ async fn what_is_known_before_costs_no_round_trip() {
         assert_eq!(web.requests(), 1);
         assert_eq!(second.revision(), Revision::V2026_07_28);
         assert_eq!(second.server_info(), first.server_info());
-        assert_eq!(second.instructions(), Some("read me"));
+        assert_eq!(second.instructions().as_deref(), Some("read me"));
         assert_eq!(second.prior(), first.prior());
         let call = launch(second.call_tool("t", ()));
         web.post().await.result(said("ok")).await;

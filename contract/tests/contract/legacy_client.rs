@@ -399,7 +399,7 @@ async fn a_server_that_is_known_to_be_legacy_is_not_asked() {
         initialize.error(200, -32601, Value::Null).await;
         let probe = web.post().await;
         assert_eq!(probe.method(), "server/discover");
-        let found = json!({"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"});
+        let found = json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"});
         probe.result(found).await;
         let modern = connecting.await.unwrap().unwrap();
         assert_eq!(modern.revision(), Revision::V2026_07_28);

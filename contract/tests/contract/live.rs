@@ -35,7 +35,12 @@ pub(crate) async fn connected(server: &Server, wire: Wire, era: Era) -> Client {
     connect(Client::builder(), server, wire, era).await
 }
 
-async fn connect(builder: ClientBuilder, server: &Server, wire: Wire, era: Era) -> Client {
+pub(crate) async fn connect(
+    builder: ClientBuilder,
+    server: &Server,
+    wire: Wire,
+    era: Era,
+) -> Client {
     let builder = builder.revision(pinned(era));
     let client = match wire {
         Wire::Memory => {
@@ -91,8 +96,18 @@ impl Heard {
         era: Era,
         uris: impl IntoIterator<Item = &str>,
     ) -> (Client, Heard) {
+        Heard::connect_as(Client::builder(), server, (wire, era), uris).await
+    }
+
+    /// The same with settings of one's own.
+    pub(crate) async fn connect_as(
+        builder: ClientBuilder,
+        server: &Server,
+        (wire, era): (Wire, Era),
+        uris: impl IntoIterator<Item = &str>,
+    ) -> (Client, Heard) {
         let (sender, receiver) = mpsc::channel(64);
-        let builder = Client::builder().on_notification(move |method, params| {
+        let builder = builder.on_notification(move |method, params| {
             let uri =
                 || params.unwrap().decode::<Value>().unwrap()["uri"].as_str().unwrap().to_owned();
             let heard = match method {

@@ -13,11 +13,16 @@
 //! | `client_sends`, `client_hears`, `client_lists`, `negotiate`, `calls`, `questions` | a client; its server is a script | A, B, 35 |
 //! | `server_hears`, `server_stops`, `server_leaves`, `server_eras`, `server_pressure` | a fixture; its client is a script | A, B, E, laws |
 //! | `client_input` | a client; its server is a script that asks before it answers; then both, over every wire | |
+//! | `client_calls` | both, over every wire; then a client, its server is a script | |
 //! | `listening` | both, then a client; its server is a script | 22, 35 |
+//! | `caching`, `caching_stores` | both, then a client; its server is a script: answers that are kept | |
+//! | `listening`, `live_lists` | both, then a client; its server is a script | 22, 35 |
+//! | `listening_legacy`, `listening_again`, `root_set` | a client; its server is a script, or a process that is killed; then both, over every wire | |
 //! | `schemas` | both: what a person wrote | |
 //! | `offers_tools`, `offers_resources`, `offers_prompts`, `offers_completion`, `offers_logging`, `offers_callers` | both: what a server can offer | |
 //! | `words` | both, and what the legacy era must not hear | |
-//! | `child` | a client; its server is a process | laws 6 and 9 |
+//! | `child`, `restarts` | a client; its server is a process | laws 6 and 9 |
+//! | `reconnects`, `unreachable` | a client that loses its server: a script, then a fixture or a script that speaks HTTP | |
 //! | `c_client`, `c_client_ids`, `http_answers`, `http_sends`, `http_ways`, `http_negotiate` | a client; its server is a script that speaks HTTP/1.1 and records bytes | C, A over HTTP, 35 |
 //! | `d_client`, `legacy_client`, `legacy_anew`, `legacy_hears`, `legacy_strain`, `sse_2024_client` | a client; its server is a script of the legacy era | D, 24 to 28 |
 //! | `c_http2` | a client; its server is a script that speaks HTTP/2 | C |
@@ -26,6 +31,7 @@
 //! | `matrix` | both: every pair of eras that a client and a server may speak | |
 //! | `linked` | both, and a way between them that fails as it is told to | laws 1, 6, 7 |
 //! | `catalogue`, `live` | both, and servers of their own: lists, what is hidden, what changes | |
+//! | `many` | a group of clients; their servers are processes and addresses | |
 //! | `faults` | both, and a server that is killed; a socket that opens sessions and forgets them | 34, law 6 |
 //!
 //! `rig`, `offered`, `raw`, `web`, `session` and `secure` are what the others stand on.
@@ -39,9 +45,12 @@ mod c_client;
 mod c_client_ids;
 mod c_http2;
 mod c_server;
+mod caching;
+mod caching_stores;
 mod calls;
 mod catalogue;
 mod child;
+mod client_calls;
 mod client_hears;
 mod client_input;
 mod client_lists;
@@ -61,7 +70,11 @@ mod legacy_hears;
 mod legacy_strain;
 mod linked;
 mod listening;
+mod listening_again;
+mod listening_legacy;
 mod live;
+mod live_lists;
+mod many;
 mod matrix;
 mod memory;
 mod negotiate;
@@ -74,7 +87,10 @@ mod offers_resources;
 mod offers_tools;
 mod questions;
 mod raw;
+mod reconnects;
+mod restarts;
 mod rig;
+mod root_set;
 mod schemas;
 mod secure;
 mod server_eras;
@@ -85,5 +101,6 @@ mod server_stops;
 mod session;
 mod sse_2024_client;
 mod stress;
+mod unreachable;
 mod web;
 mod words;

@@ -107,7 +107,7 @@ fn discover_result(versions: &[&str]) -> Value {
     json!({
         "resultType": "complete",
         "supportedVersions": versions,
-        "capabilities": {},
+        "capabilities": {"tools": {}},
         "ttlMs": 0,
         "cacheScope": "private",
     })

@@ -154,7 +154,7 @@ pub(crate) async fn client_with(era: Era, builder: ClientBuilder, room: usize) -
 pub(crate) fn initialized(version: &str) -> Value {
     json!({
         "protocolVersion": version,
-        "capabilities": {},
+        "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
         "serverInfo": {"name": "script", "version": "1"},
     })
 }

@@ -256,6 +256,12 @@ pub(crate) async fn eventually(wish: impl Fn() -> bool) {
     }
 }
 
+/// Why a call failed, without whether it may have run.
+pub(crate) fn why(error: &Error) -> String {
+    let told = error.to_string();
+    told.replace("; the call may have run", "").replace("; the call was not sent", "")
+}
+
 /// Polls a future once; `None` if it is not ready.
 pub(crate) async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     std::future::poll_fn(|context| match std::pin::Pin::new(&mut *future).poll(context) {

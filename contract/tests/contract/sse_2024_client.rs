@@ -1,7 +1,7 @@
 //! A client and a server that speaks the HTTP+SSE of 2024-11-05.
 
 use serde_json::{Value, json};
-use turnbuckle::{Client, ClientBuilder, ErrorKind, Limits, Revision};
+use turnbuckle::{Client, ClientBuilder, ConnectionState, ErrorKind, Limits, Reconnect, Revision};
 
 use crate::{
     raw::said,
@@ -22,6 +22,12 @@ async fn open_as(
     endpoint: &str,
 ) -> (Client, Post) {
     let connecting = tokio::spawn(builder.header("x-own", "1").connect(web.url()));
+    let stream = opening(web, status, endpoint).await;
+    (connecting.await.unwrap().unwrap(), stream)
+}
+
+/// The server's part of that.
+async fn opening(web: &mut Web, status: u16, endpoint: &str) -> Post {
     let refused = web.post().await;
     assert_eq!(refused.method(), "initialize");
     refused.answer(status, "text/plain", "").await;
@@ -42,7 +48,7 @@ async fn open_as(
     let initialized = web.post().await;
     assert_eq!(initialized.method(), "notifications/initialized");
     initialized.accept().await;
-    (connecting.await.unwrap().unwrap(), stream)
+    stream
 }
 
 /// Answers a request on the stream.
@@ -174,6 +180,52 @@ async fn the_end_of_the_stream_is_the_end_of_the_connection() {
         assert!(error.to_string().contains("event stream"), "{error}");
         let error = client.call_tool("t", ()).await.unwrap_err();
         assert!(error.is_closed() && !error.maybe_executed(), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_that_ended_is_opened_again_if_it_may_be() {
+    within(async {
+        let mut web = Web::new().await;
+        let builder = legacy().reconnect(Reconnect::new());
+        let (client, stream) = open_as(&mut web, builder, 405, "/messages?id=7").await;
+        stream.end().await;
+        let stream = opening(&mut web, 405, "/messages?id=7").await;
+        let call = launch(client.call_tool("t", ()));
+        let post = web.post().await;
+        assert_eq!(post.method(), "tools/call");
+        post.accept().await;
+        message(&stream, &post, said("ok")).await;
+        assert_eq!(call.await.unwrap().unwrap().to_text(), "ok");
+        assert!(matches!(client.state(), ConnectionState::Ready { generation: 2, .. }));
+    })
+    .await;
+}
+
+/// A server that ends every stream is not asked for another without end.
+#[tokio::test]
+async fn streams_that_end_at_once_spend_the_budget() {
+    within(async {
+        let mut web = Web::new().await;
+        let policy = Reconnect::new().attempts(2).first_pause(std::time::Duration::from_millis(1));
+        let builder = legacy().reconnect(policy);
+        let (client, stream) = open_as(&mut web, builder, 405, "/messages?id=7").await;
+        let mut states = client.states();
+        stream.end().await;
+        for _ in 0..2 {
+            opening(&mut web, 405, "/messages?id=7").await.end().await;
+        }
+        while !matches!(states.next().await, Some(ConnectionState::Unreachable { .. })) {}
+        settle().await;
+        assert!(!web.has_more());
+        // Whoever calls has one more made.
+        let call = launch(client.call_tool("t", ()));
+        let stream = opening(&mut web, 405, "/messages?id=7").await;
+        let post = web.post().await;
+        post.accept().await;
+        message(&stream, &post, said("ok")).await;
+        assert_eq!(call.await.unwrap().unwrap().to_text(), "ok");
     })
     .await;
 }

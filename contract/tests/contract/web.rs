@@ -16,7 +16,7 @@ use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
 };
-use turnbuckle::{Call, Client, ClientBuilder, Result, Revision};
+use turnbuckle::{Call, Client, ClientBuilder, Reconnect, Result, Revision};
 
 /// A body that is longer is not read before [`Web::read_on`].
 pub(crate) const LARGE: usize = 1 << 20;
@@ -83,6 +83,8 @@ impl Web {
     /// A server whose connections the test takes itself, and hands to the hub.
     pub(crate) fn unserved() -> (Web, TcpListener) {
         let socket = TcpSocket::new_v4().unwrap();
+        // A test may come back to its address.
+        socket.set_reuseaddr(true).unwrap();
         // Little fits on the way to a server that does not read.
         socket.set_recv_buffer_size(16 << 10).unwrap();
         socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
@@ -383,10 +385,11 @@ pub(crate) fn progress(post: &Post, done: u64) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 }
 
-/// A client that speaks the modern revision without asking, goes through no proxy and waits
-/// for ever.
+/// A client that speaks the modern revision without asking, goes through no proxy, waits for ever
+/// and does not look for a server that can't be reached.
 pub(crate) fn modern() -> ClientBuilder {
-    Client::builder().revision(Revision::V2026_07_28).no_proxy().no_timeouts()
+    let builder = Client::builder().revision(Revision::V2026_07_28).no_proxy().no_timeouts();
+    builder.reconnect(Reconnect::never())
 }
 
 /// Such a client of this server.

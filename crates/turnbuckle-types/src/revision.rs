@@ -109,6 +109,14 @@ impl Revision {
         }
     }
 
+    /// Whether results say for how long they may be kept, and for whom.
+    pub const fn has_cache_hints(self) -> bool {
+        match self.era() {
+            Era::Legacy => false,
+            Era::Modern => true,
+        }
+    }
+
     /// Whether JSON-RPC batches exist in this revision.
     pub const fn has_batches(self) -> bool {
         matches!(self, Self::V2025_03_26)

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
-use turnbuckle_types::{RequestId, RpcError};
+use turnbuckle_types::{CallToolResult, Raw, RequestId, RpcError};
 
 /// The result of anything that can fail with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -31,7 +31,19 @@ struct Inner {
     executed: Executed,
     status: Option<u16>,
     last_stderr: Vec<String>,
+    /// How long the peer wants to be left alone.
+    retry_after: Option<Duration>,
+    /// Whether it is a call that failed: then it is told whether that may have run.
+    of_call: bool,
+    came: Option<Box<Came>>,
     source: Option<Source>,
+}
+
+/// The result that a call failed for, though it is one.
+#[derive(Clone)]
+enum Came {
+    Tool(CallToolResult),
+    InputRequired(Raw),
 }
 
 /// Whether the other side may have begun the work.
@@ -39,6 +51,9 @@ struct Inner {
 pub(crate) enum Executed {
     No,
     Maybe,
+    /// Maybe, and whoever asked for it has asked for its end since.
+    #[cfg(all(feature = "client", feature = "http"))]
+    Withdrawn,
 }
 
 /// What sort of failure an [`Error`] is.
@@ -53,7 +68,8 @@ pub enum ErrorKind {
     Remote,
     /// The peer broke the protocol.
     Protocol,
-    /// Refused on this side: before anything was sent, or by a callback that was to answer.
+    /// Refused on this side: before anything was sent, by a layer around the call, or by a callback
+    /// that was to answer.
     Refused,
     /// A configured limit was reached.
     Limit,
@@ -61,10 +77,32 @@ pub enum ErrorKind {
     Connect,
     /// A value could not be encoded or decoded.
     Codec,
+    /// The tool failed, and says why: see [`Error::tool_result`]. Only calls that are to give a
+    /// type of one's own fail so.
+    Tool,
     /// The server answered with an HTTP status and no message: see [`Error::status`].
     Http,
     /// The operating system failed.
     Io,
+}
+
+impl ErrorKind {
+    /// One word, for a label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ErrorKind::Timeout => "timeout",
+            ErrorKind::Closed => "closed",
+            ErrorKind::Remote => "remote",
+            ErrorKind::Protocol => "protocol",
+            ErrorKind::Refused => "refused",
+            ErrorKind::Limit => "limit",
+            ErrorKind::Connect => "connect",
+            ErrorKind::Codec => "codec",
+            ErrorKind::Tool => "tool",
+            ErrorKind::Http => "http",
+            ErrorKind::Io => "io",
+        }
+    }
 }
 
 impl Error {
@@ -76,6 +114,9 @@ impl Error {
             executed: Executed::No,
             status: None,
             last_stderr: Vec::new(),
+            retry_after: None,
+            of_call: false,
+            came: None,
             source: None,
         }))
     }
@@ -92,6 +133,22 @@ impl Error {
 
     pub(crate) fn with_stderr(mut self, lines: Vec<String>) -> Error {
         self.0.last_stderr = lines;
+        self
+    }
+
+    pub(crate) fn with_tool_result(mut self, result: CallToolResult) -> Error {
+        self.0.came = Some(Box::new(Came::Tool(result)));
+        self
+    }
+
+    pub(crate) fn with_input_required(mut self, result: Raw) -> Error {
+        self.0.came = Some(Box::new(Came::InputRequired(result)));
+        self
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn with_retry_after(mut self, after: Option<Duration>) -> Error {
+        self.0.retry_after = after;
         self
     }
 
@@ -129,6 +186,16 @@ impl Error {
         error
     }
 
+    /// What a layer around a call failed with, where it is none of our own.
+    #[cfg(feature = "client")]
+    pub(crate) fn of_layer(method: &str, source: Source, executed: Executed) -> Error {
+        let rpc = crate::error::find::<RpcError>(&*source).cloned();
+        let message = format!("a layer of this client let {method} not pass: {source}");
+        let mut error = Error::refused(message).with_executed(executed).with_source(source);
+        error.0.rpc = rpc;
+        error
+    }
+
     pub(crate) fn id_in_flight(id: &RequestId) -> Error {
         Error::refused(format!("the request id {id} is already in flight; choose another or wait"))
     }
@@ -141,6 +208,43 @@ impl Error {
         Error::new(ErrorKind::Io, format!("{doing}: {source}")).with_source(source)
     }
 
+    /// The same once more, for someone else who has to be told: all but the source.
+    #[cfg(feature = "client")]
+    pub(crate) fn again(&self) -> Error {
+        let inner = &*self.0;
+        Error(Box::new(Inner {
+            kind: inner.kind,
+            message: inner.message.clone(),
+            rpc: inner.rpc.clone(),
+            executed: inner.executed,
+            status: inner.status,
+            last_stderr: inner.last_stderr.clone(),
+            retry_after: inner.retry_after,
+            of_call: inner.of_call,
+            came: inner.came.clone(),
+            source: None,
+        }))
+    }
+
+    /// This is what a call failed with.
+    #[cfg(feature = "client")]
+    pub(crate) fn of_call(mut self) -> Error {
+        self.0.of_call = true;
+        self
+    }
+
+    /// The sentence alone, without what is known beside it.
+    #[cfg(feature = "client")]
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Whether whoever made the call took it back.
+    #[cfg(all(feature = "client", feature = "http"))]
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.0.executed == Executed::Withdrawn
+    }
+
     /// What sort of failure this is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -149,6 +253,23 @@ impl Error {
     /// The error that the peer answered with, or that a callback gave for the peer's question.
     pub fn as_rpc(&self) -> Option<&RpcError> {
         self.0.rpc.as_ref()
+    }
+
+    /// What the tool gave, where that is what is wrong: the tool failed, or its output does not fit.
+    pub fn tool_result(&self) -> Option<&CallToolResult> {
+        match self.0.came.as_deref() {
+            Some(Came::Tool(result)) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// What the server asked last, where it asked more often than the call allows: the whole
+    /// result.
+    pub fn input_required(&self) -> Option<&Raw> {
+        match self.0.came.as_deref() {
+            Some(Came::InputRequired(result)) => Some(result),
+            _ => None,
+        }
     }
 
     /// Whether the time given to the call ran out.
@@ -170,7 +291,7 @@ impl Error {
     /// Whether the other side may have done some or all of the work. Only a call that
     /// was never written, or that the peer refused outright, certainly did nothing.
     pub fn maybe_executed(&self) -> bool {
-        self.0.executed == Executed::Maybe
+        self.0.executed != Executed::No
     }
 
     /// The HTTP status that the failure came with, where there was one.
@@ -178,9 +299,27 @@ impl Error {
         self.0.status
     }
 
+    /// How long the server asked to be left alone, where it did (`Retry-After`).
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
     /// The last lines that a server process wrote to its stderr, where that helps.
     pub fn last_stderr(&self) -> &[String] {
         &self.0.last_stderr
+    }
+}
+
+/// Some errors wrap others: the first of a kind.
+#[cfg(any(feature = "client", feature = "server"))]
+pub(crate) fn find<'a, E: std::error::Error + 'static>(
+    mut error: &'a (dyn std::error::Error + 'static),
+) -> Option<&'a E> {
+    loop {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        error = error.source()?;
     }
 }
 
@@ -204,6 +343,12 @@ impl From<RpcError> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)?;
+        if self.0.of_call && matches!(self.0.kind, ErrorKind::Closed | ErrorKind::Timeout) {
+            f.write_str(match self.0.executed {
+                Executed::No => "; the call was not sent",
+                _ => "; the call may have run",
+            })?;
+        }
         if let Some(line) = self.0.last_stderr.last() {
             write!(f, "; its last words: {line}")?;
         }
@@ -290,5 +435,17 @@ mod tests {
         assert!(error.is_closed() && error.maybe_executed() && error.is_retryable());
         assert_eq!(error.to_string(), "the server exited with status 3; its last words: boom");
         assert_eq!(error.last_stderr(), ["boom"]);
+    }
+
+    #[cfg(feature = "client")]
+    #[test]
+    fn a_call_that_was_cut_off_says_whether_it_may_have_run() {
+        let closed = Closed::of(ErrorKind::Closed, "the server left", vec!["boom".into()]);
+        let told = |executed| closed.error(executed).of_call().to_string();
+        let may = "the server left; the call may have run; its last words: boom";
+        assert_eq!(told(Executed::Maybe), may);
+        assert!(told(Executed::No).starts_with("the server left; the call was not sent"));
+        let refused = Error::refused("no such thing").of_call();
+        assert_eq!(refused.to_string(), "no such thing");
     }
 }

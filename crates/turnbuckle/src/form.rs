@@ -139,8 +139,21 @@ fn default_of(field: &PrimitiveSchema) -> Option<Raw> {
     }
 }
 
-/// Whether a value is one that the field can have.
-fn fits(field: &PrimitiveSchema, value: &Value) -> Result<(), String> {
+/// Whether a value is one that a field of a form can have; if not, what is wrong with it, as the end
+/// of a sentence that begins with the field.
+///
+/// For whoever asks a user: a client checks whole answers itself before it sends them.
+///
+/// ```
+/// use serde_json::json;
+/// use turnbuckle::{field_fits, types::{PrimitiveSchema, StringSchema}};
+/// let mut name = StringSchema::new();
+/// name.min_length = Some(2);
+/// let name = PrimitiveSchema::from(name);
+/// assert_eq!(field_fits(&name, &json!("Ada")), Ok(()));
+/// assert_eq!(field_fits(&name, &json!("A")).unwrap_err(), "is shorter than the form allows");
+/// ```
+pub fn fits(field: &PrimitiveSchema, value: &Value) -> Result<(), String> {
     match field {
         PrimitiveSchema::String(field) => text_fits(field, value),
         PrimitiveSchema::Number(field) => number_fits(field, value),

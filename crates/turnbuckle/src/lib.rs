@@ -1,5 +1,7 @@
 //! An SDK for the Model Context Protocol.
 
+#[cfg(all(feature = "client", feature = "server"))]
+mod bridge;
 #[cfg(feature = "client")]
 mod client;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -19,14 +21,24 @@ mod error;
 mod form;
 #[cfg(all(feature = "client", feature = "server"))]
 mod in_process;
+#[cfg(any(feature = "server", all(feature = "client", feature = "validate")))]
+#[cfg_attr(
+    not(feature = "server"),
+    expect(dead_code, unreachable_pub, reason = "what users see of it belongs to servers")
+)]
+mod json_schema;
+#[cfg(any(feature = "client", feature = "server"))]
+mod layers;
 mod limits;
+#[cfg(any(feature = "client", feature = "server"))]
+mod observe;
 #[cfg(feature = "server")]
 mod principal;
 #[cfg(feature = "server")]
 mod seal;
 #[cfg(feature = "server")]
 mod server;
-#[cfg(feature = "server")]
+#[cfg(any(feature = "client", feature = "server"))]
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -34,17 +46,31 @@ mod trace;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod transport;
 
+#[cfg(all(feature = "client", feature = "server"))]
+pub use bridge::Bridge;
 #[cfg(all(feature = "client", feature = "http"))]
 pub use client::Prior;
+#[cfg(all(feature = "client", feature = "validate"))]
+pub use client::Validate;
 #[cfg(feature = "client")]
 pub use client::{
-    Call, Client, ClientBuilder, Happened, IntoSpawn, Listed, Listening, ServerRequest, Tools,
-    Watch,
+    CacheEntry, CacheKey, CacheMode, CacheStore, Call, CallEvent, CallEvents, Client,
+    ClientBuilder, ClientGroup, ConfigReader, ConnectionState, ConnectionStates, CustomMethod,
+    GroupCall, GroupOptions, GroupPrompt, GroupPrompts, GroupReport, GroupResources, GroupTool,
+    GroupTools, Happened, Health, HealthStream, HttpConfig, InputAnswer, IntoSpawn, Listed,
+    Listening, LiveList, McpConfig, MemoryCache, Pages, ProcessConfig, Questions, Reconnect,
+    ResponseCache, Retry, RootSet, Round, Routed, ServerConfig, ServerQuestion, ServerRequest,
+    ShutdownReport, Status, Tools, Watch, WireDirection, WireKind, WireLine, WireLog,
+    layer as client_layer,
 };
 #[cfg(any(feature = "client", feature = "server"))]
 pub use dispatch::Counters;
 pub use error::{Error, ErrorKind, Result};
+#[cfg(any(feature = "client", feature = "server"))]
+pub use form::fits as field_fits;
 pub use limits::Limits;
+#[cfg(any(feature = "client", feature = "server"))]
+pub use observe::{Ended, Finished, Metrics, Started};
 #[cfg(feature = "server")]
 pub use principal::Principal;
 #[cfg(feature = "server")]
@@ -59,18 +85,17 @@ pub use server::{
 };
 #[cfg(feature = "server")]
 pub use server::{
-    Amount, Args, Arguments, Audio, BlockingFn, Cache, Change, Changes, Ctx, Ended, Extension,
-    Failure, Finished, FromCall, Group, Handle, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply,
-    IntoResource, IntoTemplate, IntoTool, Invocation, Json, Listeners, MemoryBus, Metrics,
-    NotFound, OfferKind, Offered, PathError, PathSegment, Prompt, RawArgs, Registry, Report,
-    Resource, SafePath, Server, Serves, Serving, Started, State, Streaming, SubscriptionBus,
-    Template, TemplateError, TextValue, Tool, ToolError, Toolset, Typed, UriTemplate, Variables,
-    blocking_prompt, blocking_resource, blocking_template, blocking_tool, layer, prompt, resource,
-    safe_join, schema, template, tool,
+    Amount, Args, Arguments, Audio, BlockingFn, Cache, Change, Changes, Ctx, Extension, Failure,
+    FromCall, Group, Handle, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply, IntoResource,
+    IntoTemplate, IntoTool, Invocation, Json, Listeners, MemoryBus, NotFound, OfferKind, Offered,
+    PathError, PathSegment, Prompt, RawArgs, Registry, Report, Resource, SafePath, Server, Serves,
+    Serving, State, Streaming, SubscriptionBus, Template, TemplateError, TextValue, Tool,
+    ToolError, Toolset, Typed, UriTemplate, Variables, blocking_prompt, blocking_resource,
+    blocking_template, blocking_tool, layer, prompt, resource, safe_join, schema, template, tool,
 };
 #[cfg(all(feature = "http", feature = "server"))]
 pub use server::{Header, HttpHeader};
-#[cfg(feature = "server")]
+#[cfg(any(feature = "client", feature = "server"))]
 pub use store::{StoreError, StoreFuture};
 pub use trace::{InvalidTraceParent, TraceContext, TraceParent};
 #[cfg(all(feature = "client", feature = "http"))]

@@ -15,20 +15,24 @@ const HOUSE: &str = "crates/turnbuckle/src/";
 const ROOMS: &[(&str, u8)] = &[
     ("error", 0),
     ("form", 0),
+    ("json_schema", 0),
     ("limits", 0),
     ("principal", 0),
     ("seal", 0),
     ("trace", 0),
     ("store", 0),
     ("envelope", 1),
+    ("observe", 1),
     ("dispatch", 2),
+    ("layers", 3),
     ("transport", 3),
     ("client", 4),
     ("server", 4),
     ("auth", 5),
     ("ext", 5),
-    // The one place that joins a client and a server.
+    // The places that join a client and a server.
     ("in_process", 6),
+    ("bridge", 6),
     // What users test their servers with; the program itself has no use for it.
     ("testing", 7),
 ];

@@ -9,12 +9,20 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 use turnbuckle_types::{
-    Era, Method, Raw, Revision, RpcError,
+    Era, Method, Raw, RequestId, Revision, RpcError,
     jsonrpc::{Fault, Text},
 };
 
-use super::callbacks::Callbacks;
-use crate::dispatch::{BoxFuture, Incoming, Note, Outcome, Reply, Serve, duplex::Replies};
+use super::{
+    cache::Caching,
+    callbacks::Callbacks,
+    listen::{Hearers, Subscriptions},
+    raw::Hear,
+};
+use crate::{
+    dispatch::{BoxFuture, Incoming, Note, Outcome, Reply, Serve, duplex::Replies},
+    error::Closed,
+};
 
 /// A question that a legacy server asks its client.
 #[derive(Clone, Debug)]
@@ -24,6 +32,9 @@ pub struct ServerRequest {
     pub method: Text,
     /// Its params.
     pub params: Option<Raw>,
+    /// The request on whose stream it came, where the wire tells.
+    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "a bridge asks for it"))]
+    pub(crate) within: Option<RequestId>,
 }
 
 pub(super) type OnRequest = Arc<dyn Fn(ServerRequest) -> BoxFuture<'static, Outcome> + Send + Sync>;
@@ -36,9 +47,16 @@ pub(super) struct Answers {
     pub(super) on_request: Option<OnRequest>,
     pub(super) on_notification: Option<OnNotification>,
     pub(super) on_stray_error: Option<OnStrayError>,
+    pub(super) hears: Option<Arc<dyn Hear>>,
     /// Set by the negotiation. Before that nothing but `ping` is answered.
     pub(super) revision: OnceLock<Revision>,
     pub(super) answering: Arc<Answering>,
+    /// Hears what makes answers stale.
+    pub(super) cache: Arc<Caching>,
+    /// Who else is told of notifications, on whichever connection.
+    pub(super) hearers: Arc<Hearers>,
+    /// Those of this connection.
+    pub(super) subscriptions: Arc<Subscriptions>,
 }
 
 impl Answers {
@@ -46,12 +64,31 @@ impl Answers {
         self.revision.get().map(|revision| revision.era())
     }
 
+    fn observed(&self, note: &Note) {
+        // Before anyone who may ask again because of it.
+        self.cache.heard(note, self.revision.get().copied());
+        // Before the user's: who is told there and asks at once finds everything up to date.
+        self.hearers.hear(note);
+        if let Some(observer) = &self.on_notification {
+            observe(|| observer(&note.method, note.params.raw.as_ref()));
+        }
+    }
+
     /// What the user's own function says, if there is one. It does not run before it is polled.
     fn untyped(&self, request: &Incoming) -> Option<BoxFuture<'static, Outcome>> {
         let on_request = self.on_request.clone()?;
         let method = request.method.clone();
-        let question = ServerRequest { method, params: request.params.raw.clone() };
-        Some(Box::pin(async move { on_request(question).await }))
+        let params = request.params.raw.clone();
+        let within = match &request.came {
+            #[cfg(feature = "http")]
+            crate::dispatch::Came::Within(request) => Some(request.clone()),
+            _ => None,
+        };
+        let question = ServerRequest { method, params, within };
+        let answer = Box::pin(async move { on_request(question).await });
+        // Who asks before the handshake is over asks as the last revision that has one would.
+        let revision = self.revision.get().copied().unwrap_or(Revision::V2025_11_25);
+        Some(self.callbacks.layered(&request.method, &request.params, revision, answer))
     }
 }
 
@@ -83,9 +120,30 @@ impl Serve for Answers {
     }
 
     fn note(&self, note: Note) {
-        let Some(observer) = &self.on_notification else { return };
-        let params = note.params.raw.as_ref();
-        observe(|| observer(&note.method, params));
+        self.observed(&note);
+        if let Some(hears) = &self.hears {
+            hears.note(note, None);
+        }
+    }
+
+    #[cfg(feature = "http")]
+    fn note_within(&self, note: Note, request: &RequestId) {
+        self.observed(&note);
+        if let Some(hears) = &self.hears {
+            hears.note(note, Some(request));
+        }
+    }
+
+    fn gone(&self, why: &Closed) {
+        if let Some(hears) = &self.hears {
+            hears.gone(why);
+        }
+    }
+
+    #[cfg(feature = "http")]
+    fn renewed(&self) {
+        self.subscriptions.renewed();
+        self.hearers.renewed();
     }
 
     fn stray(&self, error: RpcError) {

@@ -10,7 +10,11 @@ use turnbuckle_types::{
     RootsCapability, RpcError, SamplingCapability, jsonrpc::Params,
 };
 
-use super::ClientBuilder;
+use super::{
+    ClientBuilder, RootSet,
+    layer::{Question, Questions},
+    roots,
+};
 use crate::{
     dispatch::{BoxFuture, Outcome},
     envelope::{params::decode, question::lacking},
@@ -25,6 +29,9 @@ pub(super) struct Callbacks {
     sampling: Option<Callback<CreateMessage, CreateMessageResult>>,
     elicitation: Option<Callback<Elicit, ElicitResult>>,
     roots: Option<Callback<(), Vec<Root>>>,
+    roots_change: RootsChange,
+    /// What stands around all of them.
+    pub(super) layers: Questions,
     /// What the user wants declared; each of its members goes before what a callback implies.
     pub(super) explicit: ClientCapabilities,
 }
@@ -37,7 +44,11 @@ impl Callbacks {
             declared.sampling.get_or_insert_with(SamplingCapability::new);
         }
         if self.roots.is_some() {
-            declared.roots.get_or_insert_with(RootsCapability::new);
+            declared.roots.get_or_insert_with(|| {
+                let mut roots = RootsCapability::new();
+                roots.list_changed = (self.roots_change == RootsChange::Told).then_some(true);
+                roots
+            });
         }
         if self.elicitation.is_some() {
             declared.elicitation.get_or_insert_with(|| {
@@ -48,6 +59,12 @@ impl Callbacks {
             });
         }
         declared
+    }
+
+    /// Answers with the roots of a set that tells when it changes.
+    pub(super) fn with_root_set(&mut self, set: RootSet) {
+        self.roots = Some(Arc::new(move |()| Box::pin(std::future::ready(Ok(set.roots())))));
+        self.roots_change = RootsChange::Told;
     }
 
     /// Answers a question, written for `revision`; `None` where no callback is for it. No user
@@ -64,13 +81,37 @@ impl Callbacks {
         }
         let asked =
             || Asked { method, params: params.clone(), revision, declared: self.declared() };
-        Some(match method {
+        let answer: BoxFuture<'static, Outcome> = match method {
             Method::CreateMessage => Box::pin(asked().sampling(self.sampling.clone()?)),
             Method::Elicit => Box::pin(asked().elicitation(self.elicitation.clone()?)),
             Method::ListRoots => Box::pin(asked().roots(self.roots.clone()?)),
             _ => return None,
-        })
+        };
+        Some(self.layered(method.as_str(), params, revision, answer))
     }
+
+    /// Puts what stands around questions around this one.
+    pub(super) fn layered(
+        &self,
+        method: &str,
+        params: &Params,
+        revision: Revision,
+        answer: BoxFuture<'static, Outcome>,
+    ) -> BoxFuture<'static, Outcome> {
+        if self.layers.is_empty() {
+            return answer;
+        }
+        let question = Question::new(method.into(), params.raw.clone(), revision);
+        self.layers.run(question, |_| answer)
+    }
+}
+
+/// Whether servers are told when the roots change.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum RootsChange {
+    #[default]
+    Untold,
+    Told,
 }
 
 /// One question.
@@ -101,8 +142,14 @@ impl Asked {
 
     async fn roots(self, callback: Callback<(), Vec<Root>>) -> Outcome {
         let _: ListRoots = decode(&self.params)?;
-        let roots = ListRootsResult::new(callback(()).await?);
-        Ok(Raw::at(&roots, self.revision))
+        let roots = callback(()).await?;
+        // 2025-11-25 client/roots §Root. Nothing of the others is told, not even in the error.
+        if let Some(error) = roots.iter().find_map(|root| roots::sound(&root.uri).err()) {
+            tracing::warn!(%error, "this client's roots are not sent");
+            let message = "a root of this client is no sound `file://` URI";
+            return Err(RpcError::internal(message));
+        }
+        Ok(Raw::at(&ListRootsResult::new(roots), self.revision))
     }
 
     /// 2025-11-25 client/elicitation §Error Handling, client/sampling §Tools in Sampling: what was
@@ -190,7 +237,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Tells servers where they may work, and declares so: `roots/list`.
+    /// Tells servers where they may work, and declares so: `roots/list`. Each is a `file://` URI;
+    /// others are not sent. For roots that change there is [`root_set`](ClientBuilder::root_set).
     ///
     /// ```
     /// use turnbuckle::{Client, types::Root};
@@ -209,6 +257,8 @@ impl ClientBuilder {
         Fut: Future<Output = Result<Vec<Root>, RpcError>> + Send + 'static,
     {
         self.callbacks.roots = Some(Arc::new(move |()| Box::pin(answer())));
+        self.callbacks.roots_change = RootsChange::Untold;
+        self.root_changes = None;
         self
     }
 }

@@ -56,6 +56,13 @@ impl Deadlines {
         }
     }
 
+    /// What is left of the time in all; `None` where that has no end.
+    pub(super) fn total_left(&self, now: Instant, paused: Duration) -> Option<Duration> {
+        self.limits.total?;
+        let end = self.total_end(paused);
+        Some(end.map_or(Duration::MAX, |end| end.saturating_duration_since(now)))
+    }
+
     pub(super) fn ran_out(&self, now: Instant, paused: Duration) -> Option<RanOut> {
         let over = |end: Option<Instant>| end.is_some_and(|end| now >= end);
         if over(self.total_end(paused)) {
@@ -121,6 +128,7 @@ mod tests {
         let (deadlines, start) = deadlines(Some(2), Some(5));
         assert_eq!(deadlines.ran_out(start + SECOND * 11, SECOND * 10), None);
         assert_eq!(deadlines.next(SECOND * 10), Some(start + SECOND * 12));
+        assert_eq!(deadlines.total_left(start + SECOND * 11, SECOND * 10), Some(SECOND * 4));
         assert_eq!(
             deadlines.ran_out(start + SECOND * 12, SECOND * 10),
             Some(RanOut::Idle(SECOND * 2))

@@ -3,21 +3,32 @@
 
 use std::{
     process::Command,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, atomic::AtomicBool},
     time::Duration,
 };
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::watch,
+};
 #[cfg(feature = "http")]
 use turnbuckle_types::Era;
-use turnbuckle_types::{ClientCapabilities, Implementation, Raw, Revision, RpcError};
+use turnbuckle_types::{ClientCapabilities, Implementation, Raw, Revision, RpcError, write_at};
 
 use super::{
-    Client, Inner, ServerFacts, Timeouts,
+    Client, Inner, LogSetting, Reconnect, ResponseCache, Timeouts, WireLog,
     answer::{Answering, Answers, OnNotification, OnRequest, OnStrayError, ServerRequest},
+    around::Around,
+    cache::{Caching, Known as Told},
     callbacks::Callbacks,
     failure::obituary,
-    open::{CloseOnDrop, Opened},
+    known::KnownTools,
+    link::{self, Link, ServerFacts},
+    listen::Hearers,
+    open::{CloseOnDrop, Known, Opened},
+    raw::Hear,
+    roots,
+    supervise::{Dial, Process, Supervisor},
 };
 use crate::{
     dispatch::Transport,
@@ -51,11 +62,27 @@ pub struct ClientBuilder {
     pub(super) pinned: Option<Revision>,
     pub(super) probe_timeout: Duration,
     pub(super) connect_timeout: Duration,
-    timeouts: Timeouts,
+    pub(super) timeouts: Timeouts,
+    pub(super) reconnect: Reconnect,
+    /// Whether calls are made that the server did not say it can answer.
+    pub(super) ignores_capabilities: bool,
+    #[cfg(feature = "validate")]
+    pub(super) validate_output: super::Validate,
+    /// One for all connections, so that a clock can go on from one to the next.
+    answering: Arc<Answering>,
+    /// The same for answers that are kept.
+    pub(super) cache: Arc<Caching>,
+    /// One for all connections, so that nobody has to come anew.
+    pub(super) hearers: Arc<Hearers>,
+    /// Tells of changes of the roots, where they can change.
+    pub(super) root_changes: Option<watch::Receiver<()>>,
     pub(super) limits: Limits,
+    pub(super) around: Around,
+    pub(super) wire_log: Option<WireLog>,
     on_request: Option<OnRequest>,
     on_notification: Option<OnNotification>,
     on_stray_error: Option<OnStrayError>,
+    pub(super) hears: Option<Arc<dyn Hear>>,
     #[cfg(feature = "http")]
     pub(super) http: super::http::HttpSettings,
 }
@@ -69,10 +96,21 @@ impl Default for ClientBuilder {
             probe_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(60),
             timeouts: Timeouts::default(),
+            reconnect: Reconnect::default(),
+            ignores_capabilities: false,
+            #[cfg(feature = "validate")]
+            validate_output: super::Validate::default(),
+            answering: Arc::default(),
+            cache: Arc::default(),
+            hearers: Arc::default(),
+            root_changes: None,
             limits: Limits::default(),
+            around: Around::default(),
+            wire_log: None,
             on_request: None,
             on_notification: None,
             on_stray_error: None,
+            hears: None,
             #[cfg(feature = "http")]
             http: Default::default(),
         }
@@ -182,6 +220,44 @@ impl ClientBuilder {
         self
     }
 
+    /// When a connection that was lost is made again. A server that was spawned is started once
+    /// more; one that is reached by its address, or over a stream that a function makes
+    /// ([`dial`](ClientBuilder::dial)), is tried a few times; a stream that was handed over
+    /// ([`over`](ClientBuilder::over)) can't be made again. Each new connection is negotiated
+    /// anew; a server at an address is asked `server/discover` even if the revision is pinned, to
+    /// find out whether it is back.
+    ///
+    /// A call that was in flight fails, and its error says whether it may have run; one that was
+    /// not sent waits for the new connection ([`Call::retry`](crate::Call::retry)).
+    pub fn reconnect(mut self, reconnect: Reconnect) -> ClientBuilder {
+        self.reconnect = reconnect;
+        self
+    }
+
+    /// How answers are kept for as long as the server says that they are fresh: in this client's
+    /// own memory, unless said otherwise.
+    pub fn cache(mut self, cache: ResponseCache) -> ClientBuilder {
+        self.cache = Arc::new(Caching::new(cache));
+        self
+    }
+
+    /// Makes calls even if the server did not say that it can answer them. Otherwise such a verb
+    /// fails at once, by the name of the capability that the server lacks, and nothing is sent.
+    /// [`Client::request`] never asks.
+    pub fn ignore_capabilities(mut self) -> ClientBuilder {
+        self.ignores_capabilities = true;
+        self
+    }
+
+    /// Whether structured output is held against the schema that a listing gave for its tool, where
+    /// there was a listing: it is unless said otherwise. Nothing is listed for the purpose. Each
+    /// call can choose for itself.
+    #[cfg(feature = "validate")]
+    pub fn validate_output(mut self, validate: super::Validate) -> ClientBuilder {
+        self.validate_output = validate;
+        self
+    }
+
     /// Limits of the connection.
     pub fn limits(mut self, limits: Limits) -> ClientBuilder {
         self.limits = limits;
@@ -225,22 +301,38 @@ impl ClientBuilder {
     /// the future shuts the process down again.
     pub async fn spawn(self, command: impl IntoSpawn) -> Result<Client> {
         let mut command = command.into_spawn();
-        let (transport, answers, child) = self.start(&mut command)?;
+        // What a program inherits may be someone's key: whose it is has to be said.
+        self.identify(Told::command(command.command()), Told::Nothing);
+        let link = self.process(|| self.start(&mut command), FIRST).await?;
+        Ok(self.client(link, Some(Box::new(Process(Mutex::new(command))))))
+    }
+
+    /// A connection to a process that `start` starts: twice, if need be.
+    pub(super) async fn process(
+        &self,
+        mut start: impl FnMut() -> Result<Started>,
+        generation: u64,
+    ) -> Result<Link> {
+        let Started { transport, answers, child } = start()?;
         // A process that is given up on the way hears the end of its input first.
         let guard = CloseOnDrop(Some(transport.clone()));
-        let revision = match self.negotiate(&transport, &answers, Kind::Process).await? {
+        let revision = match self.negotiate(&transport, &answers, Kind::Process, None).await? {
             Opened::Ready(opened, _) => {
                 guard.keep();
-                return Ok(self.client(transport, *opened, answers, Some(child), Kind::Process));
+                let mut link = self.link(transport, *opened, &answers, Kind::Process, generation);
+                link.child = Some(child);
+                return Ok(link);
             }
             Opened::Respawn(revision) => revision,
         };
         drop((guard, child));
-        let (transport, answers, child) = self.start(&mut command)?;
+        let Started { transport, answers, child } = start()?;
         let guard = CloseOnDrop(Some(transport.clone()));
         let opened = self.handshake(&transport, &answers, revision, None).await?;
         guard.keep();
-        Ok(self.client(transport, opened, answers, Some(child), Kind::Process))
+        let mut link = self.link(transport, opened, &answers, Kind::Process, generation);
+        link.child = Some(child);
+        Ok(link)
     }
 
     /// Connects over any byte stream. Dropping the future closes the stream.
@@ -258,26 +350,49 @@ impl ClientBuilder {
         read: impl AsyncRead + Unpin + Send + 'static,
         write: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Result<Client> {
+        self.identify(Told::Nothing, Told::Nothing);
+        let link = self.stream(read, write, FIRST).await?;
+        Ok(self.client(link, None))
+    }
+
+    /// A connection over a stream.
+    pub(super) async fn stream(
+        &self,
+        read: impl AsyncRead + Unpin + Send + 'static,
+        write: impl AsyncWrite + Unpin + Send + 'static,
+        generation: u64,
+    ) -> Result<Link> {
         let answers = self.answers();
-        let wire = stream::start(read, write, answers.clone(), self.limits.clone(), None);
-        self.open(wire.transport, answers, Kind::Stream).await
+        let heard = self.heard(answers.clone());
+        let wire = stream::start(read, write, heard, self.limits.clone(), None);
+        self.open(wire.transport, answers, (Kind::Stream, None), generation).await
     }
 
     /// Opens a connection that needs no process.
     pub(super) async fn open(
-        self,
+        &self,
         transport: Arc<dyn Transport>,
         answers: Arc<Answers>,
-        kind: Kind,
-    ) -> Result<Client> {
+        (kind, known): (Kind, Option<Known>),
+        generation: u64,
+    ) -> Result<Link> {
+        let transport = self.told(transport);
         let guard = CloseOnDrop(Some(transport.clone()));
-        match self.negotiate(&transport, &answers, kind).await? {
+        match self.negotiate(&transport, &answers, kind, known).await? {
             Opened::Ready(opened, None) => {
                 guard.keep();
-                Ok(self.client(transport, *opened, answers, None, kind))
+                Ok(self.link(transport, *opened, &answers, kind, generation))
             }
             Opened::Ready(opened, Some(other)) => {
-                Ok(self.client(other, *opened, answers, None, Kind::Stream))
+                let link = self.link(other, *opened, &answers, Kind::Stream, generation);
+                // Only HTTP has another wire.
+                #[cfg(feature = "http")]
+                let link = {
+                    let mut link = link;
+                    link.carried = link::Carried::ByHttp;
+                    link
+                };
+                Ok(link)
             }
             Opened::Respawn(_) => {
                 Err(Error::new(ErrorKind::Connect, "the server ended the connection"))
@@ -291,9 +406,11 @@ impl ClientBuilder {
         self,
         make: impl FnOnce(Arc<dyn crate::dispatch::Serve>, Limits) -> Arc<dyn Transport>,
     ) -> Result<Client> {
+        self.identify(Told::Nothing, Told::Nothing);
         let answers = self.answers();
-        let transport = make(answers.clone(), self.limits.clone());
-        self.open(transport, answers, Kind::Stream).await
+        let transport = make(self.heard(answers.clone()), self.limits.clone());
+        let link = self.open(transport, answers, (Kind::Stream, None), FIRST).await?;
+        Ok(self.client(link, None))
     }
 
     pub(super) fn answers(&self) -> Arc<Answers> {
@@ -302,15 +419,16 @@ impl ClientBuilder {
             on_request: self.on_request.clone(),
             on_notification: self.on_notification.clone(),
             on_stray_error: self.on_stray_error.clone(),
+            hears: self.hears.clone(),
             revision: OnceLock::new(),
-            answering: Arc::new(Answering::default()),
+            answering: self.answering.clone(),
+            cache: self.cache.clone(),
+            hearers: self.hearers.clone(),
+            subscriptions: Arc::default(),
         })
     }
 
-    fn start(
-        &self,
-        command: &mut Spawn,
-    ) -> Result<(Arc<dyn Transport>, Arc<Answers>, ChildHandle)> {
+    pub(super) fn start(&self, command: &mut Spawn) -> Result<Started> {
         let child = command.spawn().map_err(|error| {
             Error::new(ErrorKind::Connect, error.to_string()).with_source(error)
         })?;
@@ -319,39 +437,58 @@ impl ClientBuilder {
         let wire = stream::start(
             child.stdout,
             child.stdin,
-            answers.clone(),
+            self.heard(answers.clone()),
             self.limits.clone(),
             Some(obituary),
         );
-        Ok((wire.transport, answers, child.handle))
+        let transport = self.told(wire.transport);
+        Ok(Started { transport, answers, child: child.handle })
     }
 
-    fn client(
-        self,
+    fn link(
+        &self,
         transport: Arc<dyn Transport>,
         (stamp, server): (Stamp, ServerFacts),
-        answers: Arc<Answers>,
-        child: Option<ChildHandle>,
+        answers: &Answers,
         kind: Kind,
-    ) -> Client {
-        let answering = answers.answering.clone();
+        generation: u64,
+    ) -> Link {
         #[cfg(feature = "http")]
         let era = stamp.revision().era();
-        #[cfg(not(feature = "http"))]
-        let _ = kind;
-        Client(Arc::new(Inner {
+        Link {
+            generation,
             transport,
             stamp,
             server,
-            timeouts: self.timeouts,
-            answering,
-            callbacks: self.callbacks,
-            child,
+            answering: answers.answering.clone(),
+            subscriptions: answers.subscriptions.clone(),
+            child: None,
+            answered: AtomicBool::new(true),
+            known: KnownTools::default(),
+            carried: link::Carried::of(kind),
             #[cfg(feature = "http")]
             repeated: (kind == Kind::Http && era == Era::Modern).then(Default::default),
             #[cfg(feature = "http")]
-            remembered: Default::default(),
-        }))
+            remembered: None,
+        }
+    }
+
+    /// A client that begins with this connection, and can make more of them.
+    pub(super) fn client(mut self, link: Link, dial: Option<Box<dyn Dial>>) -> Client {
+        let root_changes = self.root_changes.take();
+        let supervisor = Supervisor::start(self, link, dial);
+        if let Some(changes) = root_changes {
+            let known = Arc::downgrade(&supervisor);
+            tokio::spawn(roots::herald(changes, supervisor.states(), known));
+        }
+        Client(Arc::new(Inner { supervisor, log_level: LogSetting::default() }))
+    }
+
+    /// Says whose answers will be kept, and for whom, as far as that can be seen.
+    pub(super) fn identify(&self, server: Told, principal: Told) {
+        let mut able = Vec::new();
+        write_at(&self.callbacks.declared(), Revision::LATEST, &mut able);
+        self.cache.identify(server, principal, able);
     }
 
     pub(super) fn stamp(&self, revision: Revision) -> Stamp {
@@ -364,6 +501,16 @@ impl std::fmt::Debug for ClientBuilder {
         f.debug_struct("ClientBuilder").field("info", &self.info).finish_non_exhaustive()
     }
 }
+
+/// A process that was started, and the wire to it.
+pub(super) struct Started {
+    transport: Arc<dyn Transport>,
+    answers: Arc<Answers>,
+    child: ChildHandle,
+}
+
+/// The number of a client's first connection.
+pub(super) const FIRST: u64 = 1;
 
 /// What a connection runs over, as far as the opening words depend on it.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -11,11 +11,15 @@ use turnbuckle_types::Era;
 
 use super::{
     Client, ClientBuilder,
-    connect::Kind,
+    cache::Known as Told,
+    connect::{FIRST, Kind},
+    link::Link,
+    open::Known,
     prior::{self, Prior},
+    supervise::{Dial, Way},
 };
 use crate::{
-    dispatch::Transport,
+    dispatch::{BoxFuture, Transport},
     error::{Error, Result},
     transport::http::client::{
         Dialing, Http, Own, OwnService, PostBody, Redirects, Stack, Tls, Via,
@@ -30,7 +34,7 @@ pub(super) struct HttpSettings {
     redirects: Redirects,
     dial_timeout: Duration,
     unix_socket: Option<PathBuf>,
-    service: Option<Box<dyn Own>>,
+    service: Option<Arc<dyn Own>>,
     /// What was wrong with a setting; told when a connection is made.
     problem: Option<Error>,
     pub(super) prior: Option<Prior>,
@@ -156,7 +160,7 @@ impl ClientBuilder {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.http.service = Some(Box::new(OwnService(service)));
+        self.http.service = Some(Arc::new(OwnService(service)));
         self
     }
 
@@ -180,32 +184,50 @@ impl ClientBuilder {
             return Err(problem);
         }
         let address = address(url.as_ref())?;
-        let memory = self.remembered_as(&address);
-        let known = memory.as_ref().and_then(prior::recall);
-        if self.http.prior.is_none() {
-            self.http.prior = known;
-        }
-        let was_known = self.http.prior.as_ref().map(|prior| prior.revision);
-        let settled = self.pinned.or(self.http.prior.as_ref().map(|prior| prior.revision));
+        self.identify_at(&address);
         let stack = self.stack(&address)?;
+        let again = Address { address, stack };
+        let link = again.dial(&self, FIRST).await?;
+        Ok(self.client(link, Some(Box::new(again))))
+    }
+
+    async fn reach(&self, address: &Uri, stack: &Stack, generation: u64) -> Result<Link> {
+        let memory = self.remembered_as(address);
+        // What was found out before the connection was lost may be why it was.
+        let prior = self
+            .http
+            .prior
+            .clone()
+            .or_else(|| memory.as_ref().and_then(prior::recall))
+            .filter(|_| generation == FIRST);
+        let was_known = prior.as_ref().map(|prior| prior.revision);
+        let settled = self.pinned.or(was_known).filter(|revision| revision.era() == Era::Modern);
         let answers = self.answers();
         let transport: Arc<dyn Transport> = Arc::new(Http::new(
-            stack,
-            address,
-            std::mem::take(&mut self.http.headers),
+            stack.shared(),
+            address.clone(),
+            self.http.headers.clone(),
             self.http.redirects,
-            answers.clone(),
+            self.heard(answers.clone()),
             self.limits.clone(),
-            settled.filter(|revision| revision.era() == Era::Modern),
+            settled,
         ));
-        let client = self.open(transport, answers, Kind::Http).await?;
-        if let Some(key) = memory {
-            if was_known != Some(client.revision()) {
-                prior::remember(key.clone(), client.prior());
-            }
-            let _ = client.0.remembered.set(key);
+        if let Some(pinned) = settled.filter(|_| generation > FIRST) {
+            // Nothing else would show whether anyone is there.
+            self.is_there(&transport, pinned).await?;
         }
-        Ok(client)
+        let known =
+            prior.map(|prior| Known { revision: prior.revision, found: prior.discovered() });
+        let mut link = self.open(transport, answers, (Kind::Http, known), generation).await?;
+        if let Some(key) = &memory
+            && was_known != Some(link.revision())
+        {
+            prior::remember(key.clone(), link.prior());
+        }
+        link.remembered = memory;
+        // Nothing was said yet.
+        *link.answered.get_mut() = settled.is_none() || generation > FIRST;
+        Ok(link)
     }
 
     /// Under which name this connection's findings are kept; `None` if they are not.
@@ -221,10 +243,34 @@ impl ClientBuilder {
         if off { None } else { prior::Key::new(address, &settings.headers) }
     }
 
+    /// Says who answers at an address and who asks, as far as that can be seen.
+    fn identify_at(&self, address: &Uri) {
+        let settings = &self.http;
+        let server = match (prior::Key::new(address, &settings.headers), &settings.unix_socket) {
+            // A port of this machine changes hands, a socket's file does less so.
+            (_, Some(path)) => {
+                let path = path.as_os_str().as_encoded_bytes().to_vec();
+                Told::Parts(vec![b"socket".to_vec(), path, address.to_string().into()])
+            }
+            (Some(_), None) => Told::Parts(vec![b"address".to_vec(), address.to_string().into()]),
+            (None, None) => Told::Nothing,
+        };
+        let mut headers: Vec<_> = settings.headers.iter().collect();
+        // In the order of their names; those of one name stay as they were given.
+        headers.sort_by_key(|(name, _)| name.as_str());
+        let parts = headers.iter().flat_map(|(name, value)| [name.as_ref(), value.as_bytes()]);
+        let asks = match settings.service {
+            // It may add what says who asks.
+            Some(_) => Told::Nothing,
+            None => Told::Parts(parts.map(<[u8]>::to_vec).collect()),
+        };
+        self.identify(server, asks);
+    }
+
     fn stack(&mut self, address: &Uri) -> Result<Stack> {
         let settings = &mut self.http;
-        if let Some(service) = settings.service.take() {
-            return Ok(Stack::Own(service.into()));
+        if let Some(service) = &settings.service {
+            return Ok(Stack::Own(service.clone()));
         }
         let via = match &settings.unix_socket {
             Some(path) => Via::Unix(Arc::new(path.clone())),
@@ -244,6 +290,26 @@ impl ClientBuilder {
         };
         let roots = std::mem::take(&mut settings.roots);
         Stack::pooled(Dialing { via, roots, tls, timeout: settings.dial_timeout })
+    }
+}
+
+/// Reaches the same address again, over the same pool.
+struct Address {
+    address: Uri,
+    stack: Stack,
+}
+
+impl Dial for Address {
+    fn dial<'a>(
+        &'a self,
+        settings: &'a ClientBuilder,
+        generation: u64,
+    ) -> BoxFuture<'a, Result<Link>> {
+        Box::pin(settings.reach(&self.address, &self.stack, generation))
+    }
+
+    fn way(&self) -> Way {
+        Way::Address
     }
 }
 

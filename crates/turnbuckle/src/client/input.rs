@@ -17,29 +17,29 @@ use crate::{
 };
 
 /// How often a server may ask before it answers, unless the call says otherwise.
-pub(super) const ROUNDS: usize = 10;
+pub(crate) const ROUNDS: usize = 10;
 
 /// The most questions in one round: each is put to someone at once.
 const QUESTIONS: usize = 100;
 
 /// What a server wants to know before it answers.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// `None` if it only wants to be asked again.
-    questions: Option<Vec<Question>>,
+    pub(crate) questions: Option<Vec<Question>>,
     /// The JSON text of a string, as it came.
-    state: Option<Raw>,
+    pub(crate) state: Option<Raw>,
 }
 
 #[derive(Debug)]
-struct Question {
-    key: String,
-    method: String,
-    params: Params,
+pub(crate) struct Question {
+    pub(crate) key: String,
+    pub(crate) method: String,
+    pub(crate) params: Params,
 }
 
 /// Whether a result asks for input, and what it asks.
-pub(super) fn asked(method: &str, result: &Raw) -> Result<Option<Asked>> {
+pub(crate) fn asked(method: &str, result: &Raw) -> Result<Option<Asked>> {
     #[derive(Deserialize)]
     struct Kind {
         #[serde(rename = "resultType")]
@@ -162,7 +162,11 @@ enum Answer {
 }
 
 /// The params of the request that is made again.
-fn again(params: &str, answers: Option<&[(String, Raw)]>, state: Option<&Raw>) -> String {
+pub(crate) fn again(
+    params: &str,
+    answers: Option<&[(String, Raw)]>,
+    state: Option<&Raw>,
+) -> String {
     let mut text = params.strip_suffix('}').unwrap_or("{").trim_end().to_owned();
     let member = |text: &mut String, name: &str| {
         if !text.ends_with('{') {
@@ -188,11 +192,17 @@ fn again(params: &str, answers: Option<&[(String, Raw)]>, state: Option<&Raw>) -
 }
 
 /// The server asked once too often.
-pub(super) fn too_many(method: &str, rounds: usize) -> Error {
+pub(super) fn too_many(method: &str, rounds: usize, last: &Raw) -> Error {
     let message = format!(
         "the server asked for input {rounds} times and still does not answer {method} (max_rounds)"
     );
-    Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
+    let error = Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe);
+    error.with_input_required(last.clone())
+}
+
+/// This side took longer than the call allows.
+pub(super) fn unanswered_in_time(method: &str) -> Error {
+    Error::timeout(method, "ran out of the time for answers to its server (answer_timeout)")
 }
 
 fn unanswerable(method: &str, question: &Question) -> Error {

@@ -3,7 +3,7 @@
 
 use std::{
     collections::VecDeque,
-    future::IntoFuture,
+    future::{IntoFuture, poll_fn},
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -11,7 +11,7 @@ use std::{
 use futures_core::Stream;
 use turnbuckle_types::{Prompt, Resource, ResourceTemplate, Tool};
 
-use super::Client;
+use super::{CacheMode, Client, call::Passes};
 use crate::{
     dispatch::BoxFuture,
     error::{Error, ErrorKind, Result},
@@ -31,15 +31,35 @@ use crate::{
 /// ```
 #[must_use = "a stream does nothing until it is polled"]
 pub struct Listed<T> {
-    client: Client,
-    kind: Kind<T>,
     page: VecDeque<T>,
-    state: State<T>,
-    pages_left: usize,
+    pages: Pages<T>,
 }
 
 /// The server's tools.
 pub type Tools = Listed<Tool>;
+
+/// All that a server has of a kind, as a stream of whole pages.
+///
+/// Dropping it cancels the page that is being asked for.
+///
+/// ```no_run
+/// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
+/// let mut pages = client.tools().max_pages(3).pages();
+/// while let Some(page) = pages.next().await {
+///     println!("{} more", page?.len());
+/// }
+/// # Ok(()) }
+/// ```
+#[must_use = "a stream does nothing until it is polled"]
+pub struct Pages<T> {
+    client: Client,
+    kind: Kind<T>,
+    state: State<T>,
+    pages_left: usize,
+    items_left: usize,
+    mode: CacheMode,
+    passes: Passes,
+}
 
 /// A page, and where the next one starts.
 type Page<T> = (Vec<T>, Option<String>);
@@ -50,7 +70,7 @@ struct Kind<T> {
     /// In the plural.
     name: &'static str,
     /// Asks for the page that starts at a cursor.
-    ask: fn(&Client, Option<String>) -> Asking<T>,
+    ask: fn(&Client, Option<String>, CacheMode, Passes) -> Asking<T>,
 }
 
 enum State<T> {
@@ -71,8 +91,12 @@ macro_rules! listed {
                 pub(super) fn $constructor(client: &Client) -> Listed<$item> {
                     Listed::new(client, Kind {
                         name: $name,
-                        ask: |client, cursor| {
-                            let page = client.$verb(cursor).into_future();
+                        ask: |client, cursor, mode, passes| {
+                            let mut call = client.$verb().cache(mode).passing(passes);
+                            if let Some(cursor) = cursor {
+                                call = call.cursor(cursor);
+                            }
+                            let page = call.into_future();
                             Box::pin(async {
                                 let page = page.await?;
                                 Ok((page.$member, page.next_cursor))
@@ -86,83 +110,102 @@ macro_rules! listed {
 }
 
 listed! {
-    tools: Tool, "tools", list_tools_from, tools;
-    resources: Resource, "resources", list_resources_from, resources;
-    templates: ResourceTemplate, "resource templates", list_templates_from, resource_templates;
-    prompts: Prompt, "prompts", list_prompts_from, prompts;
+    tools: Tool, "tools", list_tools, tools;
+    resources: Resource, "resources", list_resources, resources;
+    templates: ResourceTemplate, "resource templates", list_resource_templates, resource_templates;
+    prompts: Prompt, "prompts", list_prompts, prompts;
 }
 
 impl<T> Listed<T> {
     fn new(client: &Client, kind: Kind<T>) -> Listed<T> {
-        let (client, page) = (client.clone(), VecDeque::new());
-        Listed { client, kind, page, state: State::Next(None), pages_left: 1000 }
+        let pages = Pages {
+            client: client.clone(),
+            kind,
+            state: State::Next(None),
+            pages_left: 1000,
+            items_left: 100_000,
+            mode: CacheMode::default(),
+            passes: Passes::Everything,
+        };
+        Listed { page: VecDeque::new(), pages }
+    }
+
+    #[cfg(feature = "http")]
+    pub(super) fn passing(mut self, passes: Passes) -> Listed<T> {
+        self.pages.passes = passes;
+        self
     }
 
     /// The most pages to ask for before it is an error: 1,000 unless set.
     pub fn max_pages(mut self, pages: usize) -> Listed<T> {
-        self.pages_left = pages;
+        self.pages.pages_left = pages;
         self
     }
 
+    /// What is made of pages that are kept.
+    pub fn cache(mut self, mode: CacheMode) -> Listed<T> {
+        self.pages.mode = mode;
+        self
+    }
+
+    /// The most items to take before it is an error: 100,000 unless set.
+    pub fn max_items(mut self, items: usize) -> Listed<T> {
+        self.pages.items_left = items;
+        self
+    }
+
+    /// The same, a page at a time.
+    pub fn pages(self) -> Pages<T> {
+        self.pages
+    }
+
     /// The next one. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Option<Result<T>>
-    where
-        T: Unpin,
-    {
-        std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
+    pub async fn next(&mut self) -> Option<Result<T>> {
+        poll_fn(|context| self.poll(context)).await
     }
 
     /// All of them. Dropping the future cancels the page that is being asked for.
-    pub async fn all(mut self) -> Result<Vec<T>>
-    where
-        T: Unpin,
-    {
+    pub async fn all(mut self) -> Result<Vec<T>> {
         let mut all = Vec::new();
-        while let Some(one) = self.next().await {
-            all.push(one?);
+        while let Some(page) = self.pages.next().await {
+            all.append(&mut page?);
         }
         Ok(all)
     }
 
-    fn turn(&mut self, (page, next): Page<T>, before: Option<&str>) -> Result<()> {
-        self.state = match next {
-            // A server that hands out the cursor it was given would be asked for ever.
-            Some(cursor) if before == Some(cursor.as_str()) => {
-                return Err(Error::protocol(format!(
-                    "the server's list of {} does not end: the same cursor twice",
-                    self.kind.name
-                )));
-            }
-            Some(cursor) => State::Next(Some(cursor)),
-            None => State::Ended,
-        };
-        self.page = page.into();
-        Ok(())
-    }
-}
-
-impl<T: Unpin> Stream for Listed<T> {
-    type Item = Result<T>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
         loop {
             if let Some(one) = self.page.pop_front() {
                 return Poll::Ready(Some(Ok(one)));
             }
+            match ready!(self.pages.poll(context)) {
+                Some(Ok(page)) => self.page = page.into(),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+impl<T> Pages<T> {
+    /// The next page. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Result<Vec<T>>> {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Vec<T>>>> {
+        loop {
             match &mut self.state {
                 State::Ended => return Poll::Ready(None),
                 State::Next(from) => {
                     let from = from.take();
                     if self.pages_left == 0 {
                         self.state = State::Ended;
-                        let message = format!(
-                            "the server's list of {} has more pages than allowed (max_pages)",
-                            self.kind.name
-                        );
-                        return Poll::Ready(Some(Err(Error::new(ErrorKind::Limit, message))));
+                        return Poll::Ready(Some(Err(self.too_long("pages", "max_pages"))));
                     }
                     self.pages_left -= 1;
-                    let page = (self.kind.ask)(&self.client, from.clone());
+                    let (mode, passes) = (self.mode, self.passes);
+                    let page = (self.kind.ask)(&self.client, from.clone(), mode, passes);
                     self.state = State::Asking { from, page };
                 }
                 State::Asking { from, page } => {
@@ -170,21 +213,67 @@ impl<T: Unpin> Stream for Listed<T> {
                     let from = from.take();
                     self.state = State::Ended;
                     let turned = page.and_then(|page| self.turn(page, from.as_deref()));
-                    if let Err(error) = turned {
-                        self.state = State::Ended;
-                        return Poll::Ready(Some(Err(error)));
-                    }
+                    return Poll::Ready(Some(turned));
                 }
             }
         }
+    }
+
+    /// Goes on after a page.
+    fn turn(&mut self, (page, next): Page<T>, before: Option<&str>) -> Result<Vec<T>> {
+        let Some(left) = self.items_left.checked_sub(page.len()) else {
+            return Err(self.too_long("items", "max_items"));
+        };
+        self.items_left = left;
+        match next {
+            // A server that hands out the cursor it was given would be asked for ever.
+            Some(cursor) if before == Some(cursor.as_str()) => Err(Error::protocol(format!(
+                "the server's list of {} does not end: the same cursor twice",
+                self.kind.name
+            ))),
+            Some(cursor) => {
+                self.state = State::Next(Some(cursor));
+                Ok(page)
+            }
+            None => Ok(page),
+        }
+    }
+
+    fn too_long(&self, of: &str, option: &str) -> Error {
+        let name = self.kind.name;
+        let message = format!("the server's list of {name} has more {of} than allowed ({option})");
+        Error::new(ErrorKind::Limit, message)
+    }
+}
+
+impl<T: Unpin> Stream for Listed<T> {
+    type Item = Result<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll(context)
+    }
+}
+
+impl<T> Stream for Pages<T> {
+    type Item = Result<Vec<T>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll(context)
     }
 }
 
 impl<T> std::fmt::Debug for Listed<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.pages.fmt(f)
+    }
+}
+
+impl<T> std::fmt::Debug for Pages<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Listed")
             .field("kind", &self.kind.name)
             .field("pages_left", &self.pages_left)
+            .field("items_left", &self.items_left)
             .finish_non_exhaustive()
     }
 }

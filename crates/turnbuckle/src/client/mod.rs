@@ -1,46 +1,74 @@
 //! Everything a host author needs to talk to a server.
 //!
-//! Owns: connecting, calling, timeouts, progress. Does not own: wires, framing, which
-//! requests are in flight.
+//! Owns: connecting, calling, timeouts, progress, what happens when a connection is lost. Does not
+//! own: wires, framing, which requests are in flight.
 
 mod answer;
+mod around;
+mod cache;
 mod call;
 mod callbacks;
+mod capability;
 mod clock;
+mod config;
 mod connect;
 mod failure;
+mod group;
 #[cfg(feature = "http")]
 mod http;
 mod input;
+mod known;
+pub mod layer;
+mod link;
 mod listed;
 mod listen;
 mod negotiate;
 mod open;
 #[cfg(feature = "http")]
 mod prior;
+mod raw;
+mod redact;
 #[cfg(feature = "http")]
 mod repeated;
+mod roots;
+mod supervise;
 mod verbs;
+mod wire;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use turnbuckle_types::{Implementation, Revision, ServerCapabilities};
 
 pub use answer::ServerRequest;
-pub use call::Call;
+pub use cache::{CacheEntry, CacheKey, CacheMode, CacheStore, MemoryCache, ResponseCache};
+pub use call::{Call, CallEvent, CallEvents, InputAnswer, Questions, Round, ServerQuestion};
+pub use config::{ConfigReader, HttpConfig, McpConfig, ProcessConfig, ServerConfig};
 pub use connect::{ClientBuilder, IntoSpawn};
-pub use listed::{Listed, Tools};
-pub use listen::{Happened, Listening, Watch};
+pub use group::{
+    ClientGroup, GroupCall, GroupOptions, GroupPrompt, GroupPrompts, GroupReport, GroupResources,
+    GroupTool, GroupTools, Health, HealthStream, Routed, Status,
+};
+#[cfg(feature = "validate")]
+pub use known::Validate;
+pub use listed::{Listed, Pages, Tools};
+pub use listen::{Happened, Listening, LiveList, Watch};
 #[cfg(feature = "http")]
 pub use prior::Prior;
+pub use roots::RootSet;
+pub use supervise::{ConnectionState, ConnectionStates, Reconnect, Retry, ShutdownReport};
+pub use verbs::CustomMethod;
+pub use wire::{WireDirection, WireKind, WireLine, WireLog};
+
+#[cfg(feature = "server")]
+pub(crate) use raw::{Asked, Forwarded, Hear, ROUNDS, WeakClient, again, asked};
 
 use crate::{
-    dispatch::{Counters, Transport},
-    envelope::stamp::Stamp,
+    dispatch::Counters,
     transport::child::{ChildHandle, ExitReport},
 };
-use answer::Answering;
-use callbacks::Callbacks;
+use link::Link;
+use supervise::Supervisor;
+use verbs::LogSetting;
 
 /// A connection to a server: cheap to clone, shared by everyone who calls.
 ///
@@ -64,31 +92,20 @@ use callbacks::Callbacks;
 pub struct Client(Arc<Inner>);
 
 struct Inner {
-    transport: Arc<dyn Transport>,
-    stamp: Stamp,
-    server: ServerFacts,
-    timeouts: Timeouts,
-    answering: Arc<Answering>,
-    /// Who answers what comes as a result.
-    callbacks: Callbacks,
-    child: Option<ChildHandle>,
-    /// `None` on wires that have no headers.
-    #[cfg(feature = "http")]
-    repeated: Option<repeated::Repeated>,
-    /// Where what this connection believes is remembered.
-    #[cfg(feature = "http")]
-    remembered: std::sync::OnceLock<prior::Key>,
+    supervisor: Arc<Supervisor>,
+    /// What servers that are told with each request log.
+    log_level: LogSetting,
 }
 
-/// What the server said about itself when the connection was made.
-#[derive(Clone, Debug, Default)]
-struct ServerFacts {
-    info: Option<Implementation>,
-    capabilities: Option<ServerCapabilities>,
-    instructions: Option<String>,
-    /// The whole of what a modern server said.
-    #[cfg(feature = "http")]
-    discovered: Option<turnbuckle_types::Raw>,
+impl Inner {
+    /// The connection of now.
+    fn link(&self) -> Arc<Link> {
+        self.supervisor.link()
+    }
+
+    fn settings(&self) -> &ClientBuilder {
+        &self.supervisor.settings
+    }
 }
 
 /// How long calls may take unless they say otherwise.
@@ -114,50 +131,57 @@ impl Client {
 
     /// The revision that was agreed on.
     pub fn revision(&self) -> Revision {
-        self.0.stamp.revision()
+        self.0.link().revision()
     }
 
     /// Who the server says it is.
-    pub fn server_info(&self) -> Option<&Implementation> {
-        self.0.server.info.as_ref()
+    pub fn server_info(&self) -> Option<Implementation> {
+        self.0.link().server.info.clone()
     }
 
     /// What the server says it can do; `None` where a pinned revision skipped the question.
-    pub fn server_capabilities(&self) -> Option<&ServerCapabilities> {
-        self.0.server.capabilities.as_ref()
+    pub fn server_capabilities(&self) -> Option<ServerCapabilities> {
+        self.0.link().server.capabilities.clone()
     }
 
     /// What the server says a model should know about using it.
-    pub fn instructions(&self) -> Option<&str> {
-        self.0.server.instructions.as_deref()
+    pub fn instructions(&self) -> Option<String> {
+        self.0.link().server.instructions.clone()
+    }
+
+    /// How the connection is.
+    pub fn state(&self) -> ConnectionState {
+        self.0.supervisor.state()
+    }
+
+    /// How the connection is, and how it goes on. It does not keep the connection open.
+    pub fn states(&self) -> ConnectionStates {
+        self.0.supervisor.states()
     }
 
     /// Counts of what this connection dropped.
     pub fn counters(&self) -> Counters {
-        self.0.transport.counters()
+        self.0.link().transport.counters()
     }
 
     /// The last lines that a spawned server wrote to its stderr.
     pub fn last_stderr(&self) -> Vec<String> {
-        self.0.child.as_ref().map(ChildHandle::last_stderr).unwrap_or_default()
+        self.0.link().child.as_ref().map(ChildHandle::last_stderr).unwrap_or_default()
     }
 
     /// Closes the connection for every clone: calls in flight fail, what waits is flushed
     /// within a second, a spawned server is shut down in stages. Returns how that server
     /// ended. Dropping the future does not stop the closing.
     pub async fn close(self) -> Option<ExitReport> {
-        // The end of its input is what asks a server to leave; only then do the stages begin.
-        self.0.transport.close().await;
-        match &self.0.child {
-            Some(child) => Some(child.shutdown().await),
-            None => None,
-        }
+        self.0.supervisor.stop();
+        self.0.link().close().await
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.transport.close_now();
+        self.supervisor.stop();
+        self.link().transport.close_now();
     }
 }
 
@@ -165,7 +189,7 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("revision", &self.revision())
-            .field("server", &self.0.server.info)
+            .field("server", &self.server_info())
             .finish_non_exhaustive()
     }
 }

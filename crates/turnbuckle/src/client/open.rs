@@ -9,10 +9,11 @@ use turnbuckle_types::{
 };
 
 use super::{
-    ClientBuilder, ServerFacts,
+    ClientBuilder,
     answer::Answers,
     connect::Kind,
     failure::{with_first_wire, with_junk, with_probe},
+    link::ServerFacts,
     negotiate::{Attempt, Observation, Verdict, agreed, judge},
 };
 use crate::{
@@ -27,6 +28,7 @@ impl ClientBuilder {
         transport: &Arc<dyn Transport>,
         answers: &Arc<Answers>,
         kind: Kind,
+        known: Option<Known>,
     ) -> Result<Opened> {
         if let Some(pinned) = self.pinned {
             return match pinned.era() {
@@ -34,13 +36,9 @@ impl ClientBuilder {
                 Era::Legacy => self.open_legacy(transport, answers, pinned, None).await,
             };
         }
-        #[cfg(feature = "http")]
-        if let Some(prior) = &self.http.prior {
-            let revision = prior.revision;
+        if let Some(Known { revision, found }) = known {
             let opened = match revision.era() {
-                Era::Modern => {
-                    Ok(Opened::ready(self.modern(revision, answers, prior.discovered())))
-                }
+                Era::Modern => Ok(Opened::ready(self.modern(revision, answers, found))),
                 Era::Legacy => self.open_legacy(transport, answers, revision, None).await,
             };
             match opened {
@@ -97,6 +95,22 @@ impl ClientBuilder {
                 Verdict::Fail(why) => return Err(Error::new(ErrorKind::Connect, why)),
             }
         }
+    }
+
+    /// Whether anyone answers at all, whatever they say.
+    #[cfg(feature = "http")]
+    pub(super) async fn is_there(
+        &self,
+        transport: &Arc<dyn Transport>,
+        revision: Revision,
+    ) -> Result<()> {
+        let (observation, failure) = self.observe(&mut self.probe(transport, revision)).await;
+        let gone = match &observation {
+            Observation::Ended | Observation::Silence => true,
+            Observation::Status(status) => matches!(status, 502..=504),
+            Observation::Answered(_) | Observation::Refused(..) => false,
+        };
+        if gone { Err(failure.unwrap_or_else(|| self.silent(&observation))) } else { Ok(()) }
     }
 
     fn probe(&self, transport: &Arc<dyn Transport>, revision: Revision) -> Exchange {
@@ -256,6 +270,12 @@ impl ClientBuilder {
             _ => Error::new(ErrorKind::Connect, "the server ended the connection"),
         }
     }
+}
+
+/// What is known of a server before it is asked.
+pub(super) struct Known {
+    pub(super) revision: Revision,
+    pub(super) found: Option<DiscoverResult>,
 }
 
 /// How far the opening words got.

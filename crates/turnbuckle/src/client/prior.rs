@@ -14,7 +14,7 @@ use http::{HeaderMap, Uri};
 use serde::{Deserialize, Serialize};
 use turnbuckle_types::{DiscoverResult, Raw, Revision};
 
-use super::Client;
+use super::{Client, link::Link};
 use crate::transport::http::client::origin;
 
 /// How long a finding is remembered.
@@ -58,7 +58,13 @@ impl Prior {
 impl Client {
     /// What this connection found out about its server.
     pub fn prior(&self) -> Prior {
-        Prior { revision: self.revision(), discovered: self.0.server.discovered.clone() }
+        self.0.link().prior()
+    }
+}
+
+impl Link {
+    pub(super) fn prior(&self) -> Prior {
+        Prior { revision: self.revision(), discovered: self.server.discovered.clone() }
     }
 }
 

@@ -87,6 +87,12 @@ impl Exchange {
         self.0.take_lost()
     }
 
+    /// The id, once it has one.
+    #[cfg(feature = "client")]
+    pub(crate) fn id(&self) -> Option<&RequestId> {
+        self.0.id()
+    }
+
     /// Waits for the end and forgets the notifications.
     pub(crate) async fn done(mut self) -> Result<Raw, Error> {
         loop {

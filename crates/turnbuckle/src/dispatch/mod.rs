@@ -28,7 +28,7 @@ pub(crate) use exchange::{Event, Exchange};
 
 use crate::{
     dispatch::duplex::{Permit, Replies},
-    error::Error,
+    error::{Closed, Error},
 };
 
 /// A boxed future, as the traits below need it.
@@ -60,6 +60,12 @@ pub(crate) trait Transport: Send + Sync + 'static {
     fn fall_back(&self) -> Option<BoxFuture<'_, Result<Arc<dyn Transport>, Error>>> {
         None
     }
+    /// Resolves when the connection has ended, with why. Never on a wire that has no connection
+    /// of its own.
+    #[cfg(feature = "client")]
+    fn ended(&self) -> BoxFuture<'static, crate::error::Closed> {
+        Box::pin(std::future::pending())
+    }
     /// Ends the connection: what waits is flushed within a bound, callers are told.
     fn close(&self) -> BoxFuture<'_, ()>;
     /// Ends the connection without waiting for anything.
@@ -79,6 +85,16 @@ pub(crate) trait Serve: Send + Sync + 'static {
     fn serve(&self, request: Incoming, replies: Replies) -> Reply;
     /// A notification, after the dispatcher has applied it. Must not wait either.
     fn note(&self, note: Note);
+    /// The peer has lost what it knew of this connection, and it was opened anew underneath. Must
+    /// not wait either.
+    #[cfg(all(feature = "http", feature = "client"))]
+    fn renewed(&self) {}
+    /// The same, for one that came on the stream of a request of this side, which has it too.
+    #[cfg(all(feature = "http", feature = "client"))]
+    fn note_within(&self, note: Note, request: &RequestId) {
+        let _ = request;
+        self.note(note);
+    }
     /// Whether a broken message is to be answered.
     fn answers(&self, fault: &Fault) -> bool;
     /// An error that answers nothing in particular.
@@ -88,6 +104,10 @@ pub(crate) trait Serve: Send + Sync + 'static {
     /// Whether batches exist in what was negotiated.
     fn batches(&self) -> bool {
         false
+    }
+    /// The wire is gone, and this is why.
+    fn gone(&self, why: &Closed) {
+        let _ = why;
     }
     /// The way back to the peer.
     fn connected(&self, peer: Peer) {
@@ -251,6 +271,9 @@ pub(crate) enum Came {
     /// On a wire where each message is all there is.
     #[default]
     Alone,
+    /// On the stream of a request of this side.
+    #[cfg(feature = "http")]
+    Within(RequestId),
     /// By a POST of its own, whose headers have to agree with the body.
     #[cfg(feature = "http")]
     ByPost(Arc<Head>),
@@ -271,7 +294,7 @@ pub(crate) struct Head {
 impl Came {
     pub(crate) fn head(&self) -> Option<&Head> {
         match self {
-            Came::Alone => None,
+            Came::Alone | Came::Within(_) => None,
             Came::ByPost(head) | Came::InSession(head) => Some(head),
         }
     }

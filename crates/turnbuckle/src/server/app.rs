@@ -17,6 +17,7 @@ use super::{
     changes::Changes,
     context::Ctx,
     extract::States,
+    forward::Forward,
     offer::{Resource, Template},
     visibility::Rules,
     ways::Ways,
@@ -44,6 +45,8 @@ pub(super) struct App {
     /// Who may know of what.
     pub(super) rules: Rules,
     pub(super) caching: Caching,
+    /// Who answers everything instead.
+    pub(super) forward: Option<Arc<dyn Forward>>,
     /// What ends a modern result: `"_meta":{…}}` with the server's name.
     tail: Vec<u8>,
 }
@@ -84,6 +87,7 @@ impl App {
             keys: server.keys.clone(),
             rules: server.rules.clone(),
             caching: server.caching.clone(),
+            forward: server.forward.clone(),
             tail: tail(&server.info),
         })
     }

@@ -14,9 +14,11 @@ use super::{
     context::Ctx,
     kernel::{Arrived, Kernel},
     layer::{Questions, Request, Stack},
-    observe::{self, End, Ended, Finish, Finished, Metrics, Started, Subject, Topic, Wire},
 };
-use crate::dispatch::{BoxFuture, Outcome, Reply};
+use crate::{
+    dispatch::{BoxFuture, Outcome, Reply},
+    observe::{self, Ended, Labels, Metrics, Side, Subject, Topic, Watch, Wire},
+};
 
 /// What a server was told to put around its requests.
 #[derive(Clone, Default)]
@@ -32,7 +34,7 @@ impl Around {
     pub(super) fn is_wanted(&self, log_level: Option<LogLevel>) -> bool {
         !self.layers.is_empty()
             || self.metrics.is_some()
-            || observe::wanted()
+            || observe::wanted(Side::Server)
             || forwarded(log_level)
     }
 }
@@ -42,7 +44,7 @@ pub(super) fn serve(kernel: Arc<Kernel>, method: Text, visit: Visit) -> Reply {
     let (app, ctx) = (visit.app.clone(), visit.ctx.clone());
     let known = Method::from_name(&method);
     let name = name(known, &visit.params);
-    let watch = Watch::start(&visit, known, name.as_deref());
+    let watch = watch(&visit, known, name.as_deref());
     let answer = move |method, visit| {
         let answered = kernel.answer(Arrived::Passed(method, visit));
         answered.unwrap_or_else(|error| Reply::Now(Err(error)))
@@ -50,15 +52,15 @@ pub(super) fn serve(kernel: Arc<Kernel>, method: Text, visit: Visit) -> Reply {
     if !app.around.layers.is_empty() {
         let request = Request::of(&visit, method.clone(), name);
         let run = app.around.layers.run(request, move |_| answer(method, visit).into_outcome());
-        return Reply::Later(watch.over(ctx, run));
+        return Reply::Later(over(watch, ctx, run));
     }
-    let span = watch.span.clone();
+    let span = watch.span().clone();
     match span.in_scope(|| answer(method, visit)) {
         Reply::Now(outcome) => {
-            watch.tell(&ctx, &outcome);
+            tell(watch, &ctx, &outcome);
             Reply::Now(outcome)
         }
-        Reply::Later(running) => Reply::Later(watch.over(ctx, running)),
+        Reply::Later(running) => Reply::Later(over(watch, ctx, running)),
         Reply::Never => Reply::Never,
     }
 }
@@ -101,67 +103,48 @@ fn name(method: Option<Method>, params: &Params) -> Option<String> {
     }
 }
 
-/// Whoever looks on while a request runs.
-struct Watch {
-    span: Span,
-    finish: Option<Finish<Tell>>,
+/// Begins to look on.
+fn watch(visit: &Visit, known: Option<Method>, name: Option<&str>) -> Watch {
+    let (app, ctx) = (&visit.app, &visit.ctx);
+    // What a client makes up is no label.
+    let offered = name.filter(|name| match known {
+        Some(Method::CallTool) => app.catalogue().tool(name).is_some(),
+        Some(Method::GetPrompt) => app.catalogue().prompt(name).is_some(),
+        _ => false,
+    });
+    let label = known.map_or("_OTHER", Method::as_str);
+    let wanted = observe::wanted(Side::Server);
+    let span = if wanted { span(ctx, label, known, name, offered) } else { Span::none() };
+    span.in_scope(|| observe::payload(label, visit.params.arguments.as_ref()));
+    Watch::start(Side::Server, span, app.around.metrics.clone(), || Labels {
+        method: label,
+        name: offered.map(str::to_owned),
+        revision: ctx.revision(),
+        bytes_in: visit.params.raw.as_ref().map_or(0, |raw| raw.as_str().len()),
+    })
 }
 
-type Tell = Box<dyn FnOnce(End) + Send>;
-
-impl Watch {
-    fn start(visit: &Visit, known: Option<Method>, name: Option<&str>) -> Watch {
-        let (app, ctx) = (&visit.app, &visit.ctx);
-        // What a client makes up is no label.
-        let offered = name.filter(|name| match known {
-            Some(Method::CallTool) => app.catalogue().tool(name).is_some(),
-            Some(Method::GetPrompt) => app.catalogue().prompt(name).is_some(),
-            _ => false,
-        });
-        let label = known.map_or("_OTHER", Method::as_str);
-        let span =
-            if observe::wanted() { span(ctx, label, known, name, offered) } else { Span::none() };
-        span.in_scope(|| observe::payload(label, visit.params.arguments.as_ref()));
-        let metrics = app.around.metrics.clone();
-        if metrics.is_none() && span.is_disabled() {
-            return Watch { span, finish: None };
-        }
-        let (offered, revision) = (offered.map(str::to_owned), ctx.revision());
-        let bytes_in = visit.params.raw.as_ref().map_or(0, |raw| raw.as_str().len());
-        if let Some(metrics) = &metrics {
-            let name = offered.as_deref();
-            let started = Started { method: label, name, revision, bytes_in };
-            observe::guarded(|| metrics.started(&started));
-        }
-        let ended = span.clone();
-        let tell: Tell = Box::new(move |End { ended: how, latency, bytes }| {
-            observe::close(&ended, how);
-            if let Some(metrics) = metrics {
-                let name = offered.as_deref();
-                let started = Started { method: label, name, revision, bytes_in };
-                metrics.finished(&Finished { started, ended: how, latency, bytes_out: bytes });
-            }
-        });
-        Watch { span, finish: Some(Finish::new(tell)) }
-    }
-
-    fn tell(self, ctx: &Ctx, outcome: &Outcome) {
-        let Some(finish) = self.finish else { return };
+fn tell(watch: Watch, ctx: &Ctx, outcome: &Outcome) {
+    watch.tell(|| {
         let bytes = outcome.as_ref().map_or(0, |result: &Raw| result.as_str().len());
-        let ended = if ctx.has_panicked() { Ended::Panicked } else { Ended::of(outcome.as_ref()) };
-        finish.tell(ended, bytes);
-    }
+        let panicked = ctx.has_panicked();
+        (if panicked { Ended::Panicked } else { Ended::of(outcome.as_ref()) }, bytes)
+    });
+}
 
-    /// Looks on until `running` ends. Dropping the future drops that first.
-    fn over(self, ctx: Ctx, running: BoxFuture<'static, Outcome>) -> BoxFuture<'static, Outcome> {
-        let span = self.span.clone();
-        let watched = async move {
-            let outcome = told(&ctx, running).await;
-            self.tell(&ctx, &outcome);
-            outcome
-        };
-        Box::pin(watched.instrument(span))
-    }
+/// Looks on until `running` ends. Dropping the future drops that first.
+fn over(
+    watch: Watch,
+    ctx: Ctx,
+    running: BoxFuture<'static, Outcome>,
+) -> BoxFuture<'static, Outcome> {
+    let span = watch.span().clone();
+    let watched = async move {
+        let outcome = told(&ctx, running).await;
+        tell(watch, &ctx, &outcome);
+        outcome
+    };
+    Box::pin(watched.instrument(span))
 }
 
 fn span(
@@ -181,18 +164,19 @@ fn span(
     };
     let wire = if ctx.is_local() { Wire::Other } else { Wire::Http };
     observe::open(&Subject {
+        side: Side::Server,
         method,
         about,
-        id: ctx.request_id(),
+        id: Some(ctx.request_id()),
         revision: ctx.revision(),
-        wire,
+        wire: Some(wire),
         trace: &ctx.trace(),
     })
 }
 
 #[cfg(feature = "logs")]
 fn forwarded(log_level: Option<LogLevel>) -> bool {
-    observe::Queue::is_wanted(log_level)
+    super::observe::Queue::is_wanted(log_level)
 }
 
 #[cfg(not(feature = "logs"))]
@@ -203,9 +187,9 @@ fn forwarded(_: Option<LogLevel>) -> bool {
 /// Runs a request and tells its client of the events that happen in it.
 #[cfg(feature = "logs")]
 async fn told(ctx: &Ctx, running: BoxFuture<'static, Outcome>) -> Outcome {
-    let Some(queue) = observe::Queue::wanted(ctx.0.log_level) else { return running.await };
+    let Some(queue) = super::observe::Queue::wanted(ctx.0.log_level) else { return running.await };
     let inner = &ctx.0;
-    observe::relayed(queue, running, |context, message| {
+    super::observe::relayed(queue, running, |context, message| {
         let mut render =
             |out: &mut Vec<u8>| turnbuckle_types::write_at(message, inner.revision, out);
         inner.replies.poll_note(context, "notifications/message", &mut render)

@@ -218,7 +218,7 @@ impl Ctx {
     }
 
     /// Whether the request came on a wire that is one client's own.
-    pub(super) fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         #[cfg(feature = "http")]
         if self.0.came.head().is_some() || self.0.connection.head.is_some() {
             return false;

@@ -8,6 +8,7 @@ use super::{
     Server,
     app::App,
     context::Connection,
+    forward::{Memory, Near},
     kernel::Kernel,
     legacy::{self, Opened},
     serves,
@@ -19,7 +20,7 @@ use crate::{
     transport::http::{
         legacy::{
             Host, Session,
-            sessions::SessionRecord,
+            sessions::{SessionId, SessionRecord},
             sse_2024::server::{Connect, SseService},
             token::Handshake,
         },
@@ -94,7 +95,7 @@ impl Server {
 
     fn host(&self) -> Result<Arc<dyn Host>> {
         let (app, served) = (self.app()?, self.serves.revisions());
-        let stateless = Kernel::new(app.clone(), served.clone()).shared();
+        let stateless = Kernel::near(app.clone(), served.clone(), Near::Many).shared();
         Ok(Arc::new(Hosted { app, served, stateless }))
     }
 }
@@ -120,17 +121,34 @@ impl Host for Hosted {
         let revision = legacy::choose(&client.protocol_version, &self.served)?;
         let handshake =
             Handshake { revision, client: client.client_info, capabilities: client.capabilities };
-        Ok((self.app.initialize(revision), handshake))
+        let result = match &self.app.forward {
+            Some(forward) => forward.initialize(revision)?,
+            None => self.app.initialize(revision),
+        };
+        Ok((result, handshake))
     }
 
-    fn session(&self, handshake: Handshake, record: SessionRecord) -> Arc<dyn Session> {
+    fn session(
+        &self,
+        id: Option<SessionId>,
+        handshake: Handshake,
+        record: SessionRecord,
+    ) -> Arc<dyn Session> {
         let Handshake { revision, client, capabilities } = handshake;
         let client = Initialize::new(revision.as_str(), capabilities, client);
+        let near = match id {
+            Some(id) => {
+                let (level, subscriptions) = (record.log_level, record.subscriptions.clone());
+                let memory = Memory { level, subscriptions };
+                Near::Session { id, client: Box::new(client.clone()), memory }
+            }
+            None => Near::Many,
+        };
         let opened = Opened { revision, client };
         let handshake = legacy::Handshake::restored(opened, record.log_level);
         // What declares a revision of its own is no part of a session.
         let (app, served) = (self.app.clone(), serves::legacy(&self.served));
-        Kernel::restored(app, served, handshake, record.subscriptions).shared()
+        Kernel::restored(app, served, (handshake, near), record.subscriptions).shared()
     }
 }
 
@@ -158,7 +176,7 @@ mod tests {
             log_level: Some(LogLevel::Error),
             subscriptions: ["note://1", "note://2"].map(str::to_owned).into(),
         };
-        let session = host.session(handshake, record.clone());
+        let session = host.session(None, handshake, record.clone());
         assert_eq!(session.record(), record, "also before anything is connected");
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
@@ -199,7 +217,7 @@ mod tests {
             client: Implementation::new("c", "1"),
             capabilities: ClientCapabilities::new(),
         };
-        let session = host.session(handshake, SessionRecord::default());
+        let session = host.session(None, handshake, SessionRecord::default());
         let pings: Vec<_> =
             (0..1100).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"})).collect();
         for (limits, served) in [(Limits::default(), 1000), (Limits::default().unsent_bytes(36), 1)]

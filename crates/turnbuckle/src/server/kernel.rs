@@ -15,6 +15,7 @@ use super::{
     calls::{self, Visit},
     catalogue::Item,
     context::{Connection, Ctx, Inner},
+    forward::{Line, Near, Visitor},
     legacy::{Handshake, Opened},
     listen, lists,
     offer::Tool,
@@ -44,6 +45,8 @@ pub(super) struct Kernel {
     /// What a legacy client is told of.
     subscriptions: Arc<Subscriptions>,
     connection: Arc<Connection>,
+    /// Who answers instead of everything below.
+    line: Option<Arc<dyn Line>>,
 }
 
 /// What a request brought along, whatever its era.
@@ -87,7 +90,13 @@ impl Arrived {
 
 impl Kernel {
     pub(super) fn new(app: Arc<App>, served: Vec<Revision>) -> Kernel {
+        Kernel::near(app, served, Near::Own)
+    }
+
+    /// Serves someone in particular.
+    pub(super) fn near(app: Arc<App>, served: Vec<Revision>, near: Near) -> Kernel {
         Kernel {
+            line: app.forward.as_ref().map(|forward| forward.line(near)),
             me: Weak::new(),
             app,
             served,
@@ -113,11 +122,11 @@ impl Kernel {
     pub(super) fn restored(
         app: Arc<App>,
         served: Vec<Revision>,
-        handshake: Handshake,
+        (handshake, near): (Handshake, Near),
         subscriptions: std::collections::BTreeSet<String>,
     ) -> Kernel {
         let subscriptions = Arc::new(Subscriptions::restored(subscriptions));
-        Kernel { handshake, subscriptions, ..Kernel::new(app, served) }
+        Kernel { handshake, subscriptions, ..Kernel::near(app, served, near) }
     }
 
     fn route(&self, request: Incoming, replies: Replies) -> Result<Reply, RpcError> {
@@ -148,8 +157,12 @@ impl Kernel {
         match Method::from_name(&request.method) {
             Some(Method::Initialize) => {
                 let client: Initialize = decode(&request.params)?;
-                let revision = self.handshake.open(client, &self.served)?;
-                return Ok(Reply::Now(Ok(self.app.initialize(revision))));
+                let Some(line) = &self.line else {
+                    let revision = self.handshake.open(client, &self.served)?;
+                    return Ok(Reply::Now(Ok(self.app.initialize(revision))));
+                };
+                let revision = self.handshake.open(client.clone(), &self.served)?;
+                return Ok(Reply::Later(line.initialize(revision, client)));
             }
             // 2025-11-25 basic/utilities/ping: either side may ping at any time.
             Some(Method::Ping) => return Ok(Reply::Now(Ok(Raw::empty_object()))),
@@ -189,6 +202,9 @@ impl Kernel {
 
     /// Answers a request, or has it answered. Nothing reaches this but what passed all layers.
     pub(super) fn answer(&self, arrived: Arrived) -> Result<Reply, RpcError> {
+        if let Some(line) = &self.line {
+            return self.forward(line, arrived);
+        }
         let (revision, params) = (arrived.revision(), arrived.params());
         let method = Method::from_name(arrived.method())
             .filter(|method| method.sent_by_client(revision) && self.app.offers(*method))
@@ -208,6 +224,23 @@ impl Kernel {
             }
             _ => self.app.ways().answer(self, method, arrived),
         }
+    }
+
+    /// Has someone else answer a request.
+    fn forward(&self, line: &Arc<dyn Line>, arrived: Arrived) -> Result<Reply, RpcError> {
+        let known = Method::from_name(arrived.method());
+        if known == Some(Method::SetLevel)
+            && known.is_some_and(|method| method.sent_by_client(arrived.revision()))
+        {
+            let SetLevel { level, .. } = decode(arrived.params())?;
+            self.handshake.set_log_level(level);
+        }
+        let method = match &arrived {
+            Arrived::Plain { request, .. } => request.method.clone(),
+            Arrived::Passed(method, _) => method.clone(),
+        };
+        let Visit { ctx, params, permit, .. } = self.visit(arrived)?;
+        Ok(Reply::Later(line.request(Visitor { method, params, ctx, permit })))
     }
 
     pub(super) fn list<T: Item>(&self, arrived: Arrived) -> Result<Reply, RpcError> {
@@ -295,7 +328,16 @@ impl crate::transport::http::legacy::Session for Kernel {
         crate::SessionRecord {
             ended: false,
             log_level: self.handshake.log_level(),
-            subscriptions: self.subscriptions.uris(),
+            subscriptions: match &self.line {
+                Some(line) => line.subscriptions(),
+                None => self.subscriptions.uris(),
+            },
+        }
+    }
+
+    fn ended(&self) {
+        if let Some(line) = &self.line {
+            line.ended();
         }
     }
 }
@@ -310,9 +352,15 @@ impl Serve for Kernel {
         if Method::from_name(&note.method) == Some(Method::Initialized) {
             self.tell_changes();
         }
+        if let Some(line) = &self.line {
+            line.note(note);
+        }
     }
 
     fn connected(&self, peer: Peer) {
+        if let Some(line) = &self.line {
+            line.connected(peer.clone());
+        }
         let _ = self.peer.set(peer);
         // A session that was opened before has no handshake to wait for.
         self.tell_changes();

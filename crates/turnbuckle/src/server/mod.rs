@@ -14,6 +14,14 @@ mod changes;
 mod context;
 mod directory;
 mod extract;
+#[cfg_attr(
+    not(feature = "client"),
+    expect(
+        dead_code,
+        reason = "a bridge has requests answered elsewhere, and needs a client for it"
+    )
+)]
+pub(crate) mod forward;
 mod handler;
 #[cfg(feature = "http")]
 mod http;
@@ -46,6 +54,8 @@ use std::{
 
 use turnbuckle_types::Implementation;
 
+#[cfg(feature = "client")]
+pub(crate) use ask::write_canonical;
 pub use ask::{
     Action, Ask, AskError, Asked, Asking, Elicit, ElicitFields, ElicitPage, Elicited,
     InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,
@@ -63,7 +73,6 @@ pub use handler::{BlockingFn, HandlerFn};
 pub use listeners::Listeners;
 #[cfg(feature = "logs")]
 pub use observe::ForwardLogs;
-pub use observe::{Ended, Finished, Metrics, Started};
 pub use offer::{
     Group, IntoGroup, IntoPrompt, IntoResource, IntoTemplate, IntoTool, Prompt, Resource, Template,
     Tool, Toolset, blocking_prompt, blocking_resource, blocking_template, blocking_tool, prompt,
@@ -85,6 +94,7 @@ use crate::{
     dispatch::Serve,
     error::{Error, ErrorKind, Result},
     limits::Limits,
+    observe::Metrics,
     seal::KeyRing,
 };
 use app::App;
@@ -136,6 +146,8 @@ pub struct Server {
     keys: KeyRing,
     /// Where it was changed although its registry was taken.
     late: Option<&'static Location<'static>>,
+    /// Who answers everything in its stead.
+    forward: Option<Arc<dyn forward::Forward>>,
     /// Made when the first connection needs it, for all clones.
     app: Arc<OnceLock<Arc<App>>>,
 }
@@ -158,6 +170,7 @@ impl Server {
             page_size: PAGE_SIZE,
             keys: KeyRing::random(),
             late: None,
+            forward: None,
             app: Arc::default(),
         }
     }
@@ -359,6 +372,12 @@ impl Server {
         let app =
             Arc::new(App::new(self).map_err(|problem| Error::new(ErrorKind::Refused, problem))?);
         Ok(self.app.get_or_init(|| app).clone())
+    }
+
+    /// A server that has someone else answer everything.
+    #[cfg(feature = "client")]
+    pub(crate) fn forwarding(forward: Arc<dyn forward::Forward>) -> Server {
+        Server { forward: Some(forward), ..Server::new("bridge", env!("CARGO_PKG_VERSION")) }
     }
 
     /// What serves one connection.

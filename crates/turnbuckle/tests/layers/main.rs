@@ -4,6 +4,8 @@
 #![cfg(all(feature = "client", feature = "server", feature = "http"))]
 
 mod bypass;
+#[path = "../common/fields.rs"]
+mod fields;
 mod logs;
 mod nested;
 mod offers;
@@ -11,3 +13,5 @@ mod questions;
 mod spans;
 mod support;
 mod watched;
+#[path = "../common/ways.rs"]
+mod ways;

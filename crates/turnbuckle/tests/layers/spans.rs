@@ -2,14 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     sync::{Arc, Mutex},
 };
 
 use serde_json::json;
 use tracing::{
     Subscriber,
-    field::{Field, Visit},
     span::{Attributes, Id, Record},
 };
 use tracing_subscriber::{
@@ -22,7 +20,10 @@ use turnbuckle::{
     types::{CreateMessage, CreateMessageResult, Role, TextContent},
 };
 
-use crate::support::{LEGACY, Log, MODERN, Wire, connect, connect_as};
+use crate::{
+    fields::Fields,
+    support::{LEGACY, Log, MODERN, Wire, connect, connect_as},
+};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 
@@ -31,19 +32,6 @@ const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 struct Spans {
     closed: Arc<Mutex<Vec<Fields>>>,
     events: Log,
-}
-
-#[derive(Clone, Default)]
-struct Fields(BTreeMap<String, String>);
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.insert(field.name().to_owned(), format!("{value:?}"));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name().to_owned(), value.to_owned());
-    }
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {

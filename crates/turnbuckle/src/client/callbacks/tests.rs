@@ -95,6 +95,7 @@ async fn an_accepted_form_gets_its_defaults() {
     assert_eq!(answer, json!({"action": "accept"}));
 }
 
+// req: elicitation:capability:mode-mismatch
 #[tokio::test]
 async fn what_was_not_declared_is_refused_before_any_callback_runs() {
     let never = Client::builder()

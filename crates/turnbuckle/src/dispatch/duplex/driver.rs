@@ -54,9 +54,10 @@ where
     let weak = Arc::downgrade(&transport);
     serve.connected(Peer::new(weak));
     let writer = tokio::spawn(write_loop(shared.clone(), write));
+    // If this task is aborted, even before it has begun, everyone is still told.
+    let guard = CloseOnDrop { shared: shared.clone(), writer: writer.abort_handle() };
     let reader = tokio::spawn(async move {
-        // If this task is aborted, everyone is still told.
-        let _guard = CloseOnDrop { shared: shared.clone(), writer: writer.abort_handle() };
+        let _guard = guard;
         read_loop(shared, lines, obituary).await;
     });
     Wire { transport, reader }

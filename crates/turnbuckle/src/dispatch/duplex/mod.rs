@@ -190,6 +190,7 @@ impl Shared {
             slot.end(Err(closed.error(Executed::Maybe)), u64::MAX);
         }
         wakers.into_iter().for_each(Waker::wake);
+        self.serve.gone(&closed);
     }
 
     /// Begins an orderly end: running requests are answered that this side shuts down, and
@@ -293,6 +294,16 @@ impl Transport for Duplex {
 
     fn notify(&self, note: Note) -> BoxFuture<'_, ()> {
         Box::pin(sending::notify(&self.shared, note))
+    }
+
+    #[cfg(feature = "client")]
+    fn ended(&self) -> BoxFuture<'static, Closed> {
+        let shared = self.shared.clone();
+        Box::pin(async move {
+            sending::closed(&shared).await;
+            let closed = shared.lock().closed().cloned();
+            closed.unwrap_or_else(|| Closed::new("the connection ended"))
+        })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -10,7 +10,7 @@ use serde::{
 
 /// Writes a JSON value so that white space, escapes, the order of members and `1.0` for `1`
 /// make no difference, and anything else does. A client may write its request anew when it retries.
-pub(super) fn write(text: &str, out: &mut Vec<u8>) {
+pub(crate) fn write(text: &str, out: &mut Vec<u8>) {
     // What most tools that ask are called with: nothing to read or to sort.
     if text == "{}" {
         return add_length(b'{', 0, out);

@@ -174,10 +174,12 @@ async fn failed<R>(app: &App, ctx: &Ctx, failure: Failure, subject: Subject<'_>)
 /// How what a handler asks by hand is put to its client.
 pub(super) struct Put {
     /// Where answers come with the next request.
-    later: for<'a> fn(&'a Ctx, &'a InputRequired) -> BoxFuture<'a, Result<(), Failure>>,
+    later: Putting<()>,
     /// Where they come while it waits.
-    now: for<'a> fn(&'a Ctx, &'a InputRequired) -> BoxFuture<'a, Result<Named<Raw>, Failure>>,
+    now: Putting<Named<Raw>>,
 }
+
+type Putting<T> = for<'a> fn(&'a Ctx, &'a InputRequired) -> BoxFuture<'a, Result<T, Failure>>;
 
 pub(super) static PUT: Put = Put {
     later: |ctx, asks| Box::pin(open_by_hand(ctx, asks)),

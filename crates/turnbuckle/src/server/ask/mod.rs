@@ -32,5 +32,7 @@ pub use sample::{Sampling, sample};
 pub use settings::Asking;
 pub use store::{MemoryStates, StateStore};
 
+#[cfg(feature = "client")]
+pub(crate) use canonical::write as write_canonical;
 pub(super) use course::{Course, Ended, Subject, run};
 pub(super) use round::Round;

@@ -9,10 +9,10 @@ use super::{
     next::BoxError,
     request::{Request, Response},
 };
-use crate::server::{
-    context::Ctx,
+use crate::{
+    error::find,
     observe::{Ended, Finish},
-    reply::ToolError,
+    server::{context::Ctx, reply::ToolError},
 };
 
 /// Tells of every request when it has ended, of cancelled ones too.
@@ -111,9 +111,9 @@ pub(super) fn ended(ctx: &Ctx, answered: &Result<Response, BoxError>) -> Ended {
     }
     match answered {
         Ok(response) => Ended::of(Ok(response.result())),
-        Err(error) => match super::next::find(&**error) {
+        Err(error) => match find(&**error) {
             Some(error) => Ended::of(Err(error)),
-            None if super::next::find::<ToolError>(&**error).is_some() => Ended::ToolError,
+            None if find::<ToolError>(&**error).is_some() => Ended::ToolError,
             None => Ended::Error(turnbuckle_types::code::INTERNAL_ERROR),
         },
     }

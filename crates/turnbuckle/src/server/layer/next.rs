@@ -1,4 +1,4 @@
-//! Owns how layers are put around what runs, and what becomes of their errors.
+//! Owns what layers around requests stand around, and what becomes of their errors.
 //! Does not own any one layer.
 
 use std::{
@@ -7,55 +7,34 @@ use std::{
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    task::{Context, Poll},
+    task::Poll,
 };
 
 use tower_layer::Layer;
 use tower_service::Service;
 use turnbuckle_types::{Method, RpcError};
 
-use super::request::{Request, Response, Then};
+use super::request::{Request, Response};
 use crate::{
     dispatch::{BoxFuture, Outcome, duplex::panicked},
+    error::find,
+    layers::{self, Answer, Onward, Passing, Then},
     server::{app::App, context::Ctx, reply::ToolError},
 };
 
-pub(super) type BoxError = Box<dyn StdError + Send + Sync>;
-type Answer = Result<Response, RpcError>;
+pub(super) use crate::layers::BoxError;
 
 /// What a layer stands around: further layers, then the handler.
 ///
 /// It is always ready, and cheap to clone. A handler that panics ends with an internal error here.
-#[derive(Clone)]
-pub struct Next(Arc<dyn Erased>);
+#[derive(Clone, Debug)]
+pub struct Next(());
 
-impl Service<Request> for Next {
-    type Response = Response;
-    type Error = RpcError;
-    type Future = BoxFuture<'static, Answer>;
+layers::next!(Next: Request => Response, RpcError);
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), RpcError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        self.0.clone().call(request)
-    }
-}
-
-impl fmt::Debug for Next {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Next").finish_non_exhaustive()
-    }
-}
-
-/// Layers, the outermost first; none, most of the time.
-///
-/// Each stands around the end of its own way, where a request carries on with the next layer. So a
-/// layer is put up once, when it is given, and whatever it makes then is shared by all that it
-/// stands around.
+/// Layers around requests, the outermost first; none, most of the time.
 #[derive(Clone, Default)]
-pub(in crate::server) struct Stack(Option<Arc<[Next]>>);
+pub(in crate::server) struct Stack(layers::Stack<Request>);
 
 impl Stack {
     pub(in crate::server) fn push<L>(&mut self, layer: L)
@@ -65,31 +44,16 @@ impl Stack {
         <L::Service as Service<Request>>::Error: Into<BoxError>,
         <L::Service as Service<Request>>::Future: Send + 'static,
     {
-        let layered = Next(Arc::new(Layered(layer.layer(Next(Arc::new(Innermost))))));
-        self.around(&Stack(Some(Arc::new([layered]))), Order::After);
+        self.0.push(layer.layer(Next(())));
     }
 
     /// Puts other layers around these.
     pub(in crate::server) fn within(&mut self, outer: &Stack) {
-        self.around(outer, Order::Before);
-    }
-
-    fn around(&mut self, others: &Stack, order: Order) {
-        let own = self.layers().iter().cloned();
-        let others = others.layers().iter().cloned();
-        let all: Arc<[Next]> = match order {
-            Order::Before => others.chain(own).collect(),
-            Order::After => own.chain(others).collect(),
-        };
-        self.0 = (!all.is_empty()).then_some(all);
-    }
-
-    fn layers(&self) -> &[Next] {
-        self.0.as_deref().unwrap_or_default()
+        self.0.within(&outer.0);
     }
 
     pub(in crate::server) fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.0.is_empty()
     }
 
     /// Takes a request through the layers, and then to `then`. Dropping the future drops whatever
@@ -99,118 +63,66 @@ impl Stack {
         request: Request,
         then: impl FnOnce(Request) -> BoxFuture<'static, Outcome> + Send + 'static,
     ) -> BoxFuture<'static, Outcome> {
-        match &self.0 {
-            None => then(request),
-            Some(layers) => pass(layers.clone(), 0, request, Box::new(then)),
+        if self.0.is_empty() {
+            return then(request);
         }
+        let answered = self.0.run(request, |request| {
+            let answering = then(request);
+            Box::pin(async { answering.await.map(Response::new) })
+        });
+        Box::pin(async { answered.await.map(Response::into_result) })
     }
 }
 
 impl fmt::Debug for Stack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} layers", self.layers().len())
-    }
-}
-
-enum Order {
-    Before,
-    After,
-}
-
-fn pass(
-    layers: Arc<[Next]>,
-    at: usize,
-    request: Request,
-    then: Then,
-) -> BoxFuture<'static, Outcome> {
-    let Some(layer) = layers.get(at).cloned() else { return then(request) };
-    let then: Then = Box::new(move |request| pass(layers, at + 1, request, then));
-    let answer = layer.0.call(request.before(then));
-    Box::pin(async move { answer.await.map(Response::into_result) })
-}
-
-/// A service whose type is forgotten.
-trait Erased: Send + Sync {
-    /// Runs nothing yet: this is called in the reader.
-    fn call(self: Arc<Self>, request: Request) -> BoxFuture<'static, Answer>;
-}
-
-struct Layered<S>(S);
-
-impl<S> Erased for Layered<S>
-where
-    S: Service<Request, Response = Response> + Clone + Send + Sync + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send + 'static,
-{
-    fn call(self: Arc<Self>, request: Request) -> BoxFuture<'static, Answer> {
-        Box::pin(async move {
-            let mut service = self.0.clone();
-            let edge = Edge::of(&request);
-            let answered = async {
-                poll_fn(|context| service.poll_ready(context)).await?;
-                service.call(request).await
-            };
-            answered.await.or_else(|error| edge.settle(error.into()))
-        })
+        self.0.fmt(f)
     }
 }
 
 /// What an error of a layer is turned into depends on what was asked.
-struct Edge {
+pub(crate) struct Edge {
     app: Arc<App>,
     ctx: Ctx,
     method: Option<Method>,
 }
 
-impl Edge {
-    fn of(request: &Request) -> Edge {
-        Edge { app: request.app.clone(), ctx: request.ctx.clone(), method: request.known() }
+impl Passing for Request {
+    type Answer = Response;
+    type Refusal = RpcError;
+    type Edge = Edge;
+
+    fn edge(&self) -> Edge {
+        Edge { app: self.app.clone(), ctx: self.ctx.clone(), method: self.known() }
     }
 
-    fn settle(&self, error: BoxError) -> Answer {
+    fn settle(edge: Edge, error: BoxError) -> Answer<Request> {
         if let Some(error) = find::<RpcError>(&*error) {
             return Err(error.clone());
         }
         match find::<ToolError>(&*error) {
-            Some(error) if self.method == Some(Method::CallTool) => {
+            Some(error) if edge.method == Some(Method::CallTool) => {
                 let result = error.clone().into_result();
-                Ok(Response::new(self.app.finish(&result, self.ctx.revision())))
+                Ok(Response::new(edge.app.finish(&result, edge.ctx.revision())))
             }
             Some(error) => Err(RpcError::internal(error.to_string())),
             None => {
-                let method = self.method.map(Method::as_str);
+                let method = edge.method.map(Method::as_str);
                 tracing::error!(method, error = &*error as &dyn StdError, "a layer failed");
                 Err(RpcError::internal("internal error"))
             }
         }
     }
-}
 
-/// Some layers wrap the errors of what they stand around.
-pub(super) fn find<'a, E: StdError + 'static>(
-    mut error: &'a (dyn StdError + 'static),
-) -> Option<&'a E> {
-    loop {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
-        }
-        error = error.source()?;
+    fn onward(&mut self) -> &mut Onward<Request> {
+        &mut self.onward
     }
-}
 
-/// Runs what the request came for.
-struct Innermost;
-
-impl Erased for Innermost {
-    fn call(self: Arc<Self>, mut request: Request) -> BoxFuture<'static, Answer> {
-        let Some(then) = request.take_then() else {
-            // Layers hand on what they were given, and it can be handed on only once.
-            return Box::pin(async { Err(RpcError::internal("internal error")) });
-        };
-        let ctx = request.ctx.clone();
+    /// A panic further in is an answer to the layers that it would unwind.
+    fn go(self, then: Then<Request>) -> BoxFuture<'static, Answer<Request>> {
+        let ctx = self.ctx.clone();
         let mut running = None;
-        let mut start = Some((then, request));
+        let mut start = Some((then, self));
         Box::pin(poll_fn(move |context| {
             let polled = catch_unwind(AssertUnwindSafe(|| {
                 if let Some((then, request)) = start.take() {
@@ -218,13 +130,10 @@ impl Erased for Innermost {
                 }
                 running.as_mut().map_or(Poll::Pending, |running| running.as_mut().poll(context))
             }));
-            match polled {
-                Ok(polled) => polled.map_ok(Response::new),
-                Err(payload) => {
-                    ctx.panicked();
-                    Poll::Ready(Err(panicked(ctx.request_id(), &*payload)))
-                }
-            }
+            polled.unwrap_or_else(|payload| {
+                ctx.panicked();
+                Poll::Ready(Err(panicked(ctx.request_id(), &*payload)))
+            })
         }))
     }
 }

@@ -1,22 +1,18 @@
 //! Owns the other direction: layers around what the server asks its client.
 //! Does not own the questions, nor how an era puts them.
 
-use std::{
-    fmt,
-    future::poll_fn,
-    sync::{Arc, Mutex},
-    task::{Context, Poll},
-};
+use std::fmt;
 
 use tower_layer::Layer;
 use tower_service::Service;
 use turnbuckle_types::Raw;
 
 use super::next::BoxError;
-use crate::{dispatch::BoxFuture, server::context::Ctx};
-
-type Answer = Result<Raw, BoxError>;
-type Then = Box<dyn FnOnce(Question) -> BoxFuture<'static, Answer> + Send>;
+use crate::{
+    dispatch::BoxFuture,
+    layers::{self, Answer, Onward, Passing},
+    server::context::Ctx,
+};
 
 /// Something that a handler asks its client, on its way through the layers of
 /// [`Server::ask_layer`](crate::Server::ask_layer).
@@ -32,13 +28,12 @@ pub struct Question {
     ctx: Ctx,
     method: String,
     params: Raw,
-    /// Locked never: it only makes questions fit to be shared.
-    then: Mutex<Option<Then>>,
+    onward: Onward<Question>,
 }
 
 impl Question {
     pub(in crate::server) fn new(ctx: Ctx, method: String, params: Raw) -> Question {
-        Question { ctx, method, params, then: Mutex::new(None) }
+        Question { ctx, method, params, onward: Onward::default() }
     }
 
     /// The method: `elicitation/create`, `sampling/createMessage`, `roots/list`.
@@ -73,32 +68,30 @@ impl fmt::Debug for Question {
 /// What a layer around questions stands around: further layers, then the client.
 ///
 /// It is always ready, and cheap to clone. Dropping its future takes the question back.
-#[derive(Clone)]
-pub struct NextQuestion(Arc<dyn Erased>);
+#[derive(Clone, Debug)]
+pub struct NextQuestion(());
 
-impl Service<Question> for NextQuestion {
-    type Response = Raw;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Answer>;
+layers::next!(NextQuestion: Question => Raw, BoxError);
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
+impl Passing for Question {
+    type Answer = Raw;
+    type Refusal = BoxError;
+    type Edge = ();
+
+    fn edge(&self) {}
+
+    fn settle((): (), error: BoxError) -> Answer<Question> {
+        Err(error)
     }
 
-    fn call(&mut self, question: Question) -> Self::Future {
-        self.0.call(question)
-    }
-}
-
-impl fmt::Debug for NextQuestion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NextQuestion").finish_non_exhaustive()
+    fn onward(&mut self) -> &mut Onward<Question> {
+        &mut self.onward
     }
 }
 
 /// Layers around questions, the outermost first; none, most of the time.
 #[derive(Clone, Default)]
-pub(in crate::server) struct Questions(Option<Arc<[NextQuestion]>>);
+pub(in crate::server) struct Questions(layers::Stack<Question>);
 
 impl Questions {
     pub(in crate::server) fn push<L>(&mut self, layer: L)
@@ -108,72 +101,19 @@ impl Questions {
         <L::Service as Service<Question>>::Error: Into<BoxError>,
         <L::Service as Service<Question>>::Future: Send + 'static,
     {
-        let layered = layer.layer(NextQuestion(Arc::new(Innermost)));
-        let layered = NextQuestion(Arc::new(Layered(layered)));
-        let before = self.0.as_deref().unwrap_or_default().iter().cloned();
-        self.0 = Some(before.chain([layered]).collect());
+        self.0.push(layer.layer(NextQuestion(())));
     }
 
     pub(in crate::server) fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.0.is_empty()
     }
 
     /// Takes a question through the layers, and then to `then`, which puts it to the client.
     pub(in crate::server) fn run(
         &self,
         question: Question,
-        then: impl FnOnce(Question) -> BoxFuture<'static, Answer> + Send + 'static,
-    ) -> BoxFuture<'static, Answer> {
-        match &self.0 {
-            None => then(question),
-            Some(layers) => pass(layers.clone(), 0, question, Box::new(then)),
-        }
-    }
-}
-
-fn pass(
-    layers: Arc<[NextQuestion]>,
-    at: usize,
-    question: Question,
-    then: Then,
-) -> BoxFuture<'static, Answer> {
-    let Some(layer) = layers.get(at).cloned() else { return then(question) };
-    let then: Then = Box::new(move |question| pass(layers, at + 1, question, then));
-    layer.0.call(Question { then: Mutex::new(Some(then)), ..question })
-}
-
-/// A service whose type is forgotten.
-trait Erased: Send + Sync {
-    fn call(&self, question: Question) -> BoxFuture<'static, Answer>;
-}
-
-struct Layered<S>(S);
-
-impl<S> Erased for Layered<S>
-where
-    S: Service<Question, Response = Raw> + Clone + Send + Sync + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send + 'static,
-{
-    fn call(&self, question: Question) -> BoxFuture<'static, Answer> {
-        let mut service = self.0.clone();
-        Box::pin(async move {
-            poll_fn(|context| service.poll_ready(context)).await.map_err(Into::into)?;
-            service.call(question).await.map_err(Into::into)
-        })
-    }
-}
-
-/// Puts the question.
-struct Innermost;
-
-impl Erased for Innermost {
-    fn call(&self, mut question: Question) -> BoxFuture<'static, Answer> {
-        let then = question.then.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-        match then {
-            Some(then) => then(question),
-            // Layers hand on what they were given, and it can be handed on only once.
-            None => Box::pin(async { Err("this question was put already".into()) }),
-        }
+        then: impl FnOnce(Question) -> BoxFuture<'static, Answer<Question>> + Send + 'static,
+    ) -> BoxFuture<'static, Answer<Question>> {
+        self.0.run(question, then)
     }
 }

@@ -1,18 +1,15 @@
 //! Owns a request and its answer as layers see them. Does not own how either is made.
 
-use std::{fmt, sync::Arc, sync::Mutex};
+use std::{fmt, sync::Arc};
 
-use serde::de::DeserializeOwned;
 use turnbuckle_types::{Method, Raw, jsonrpc::Text};
 
+pub use crate::layers::Response;
 use crate::{
-    dispatch::{BoxFuture, Outcome},
+    layers::Onward,
     principal::Principal,
     server::{app::App, calls::Visit, context::Ctx},
 };
-
-/// What runs when a request has passed all layers.
-pub(in crate::server) type Then = Box<dyn FnOnce(Request) -> BoxFuture<'static, Outcome> + Send>;
 
 /// A request on its way through the layers of a server.
 ///
@@ -31,8 +28,7 @@ pub struct Request {
     name: Option<String>,
     params: Raw,
     arguments: Option<Raw>,
-    /// Locked never: it only makes requests fit to be shared.
-    then: Mutex<Option<Then>>,
+    pub(super) onward: Onward<Request>,
 }
 
 impl Request {
@@ -44,7 +40,7 @@ impl Request {
             name,
             params: visit.params.raw.clone().unwrap_or_else(Raw::empty_object),
             arguments: visit.params.arguments.clone(),
-            then: Mutex::new(None),
+            onward: Onward::default(),
         }
     }
 
@@ -115,14 +111,6 @@ impl Request {
     pub(super) fn is_long_lived(&self) -> bool {
         self.known().is_some_and(|method| method.row().long_lived)
     }
-
-    pub(super) fn before(self, then: Then) -> Request {
-        Request { then: Mutex::new(Some(then)), ..self }
-    }
-
-    pub(super) fn take_then(&mut self) -> Option<Then> {
-        self.then.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
-    }
 }
 
 impl fmt::Debug for Request {
@@ -132,39 +120,5 @@ impl fmt::Debug for Request {
             .field("name", &self.name)
             .field("ctx", &self.ctx)
             .finish_non_exhaustive()
-    }
-}
-
-/// The result of a request on its way back through the layers.
-///
-/// ```
-/// use turnbuckle::layer::Response;
-/// let response = Response::new(serde_json::json!({"content": []}));
-/// assert_eq!(response.result().as_str(), r#"{"content":[]}"#);
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Response {
-    result: Raw,
-}
-
-impl Response {
-    /// A result, as the revision of the request has it: what a layer that answers by itself says.
-    pub fn new(result: impl Into<Raw>) -> Response {
-        Response { result: result.into() }
-    }
-
-    /// The result as JSON.
-    pub fn result(&self) -> &Raw {
-        &self.result
-    }
-
-    /// The result as JSON, to keep.
-    pub fn into_result(self) -> Raw {
-        self.result
-    }
-
-    /// The result as a type of the protocol's model.
-    pub fn decode<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
-        self.result.decode()
     }
 }

@@ -8,8 +8,6 @@
 //! `OutputCheck`, where their schemas were written by hand.
 
 mod checks;
-#[cfg(feature = "validate")]
-mod compile;
 mod decode;
 mod explain;
 #[cfg(feature = "validate")]
@@ -17,11 +15,8 @@ mod handwritten;
 mod inline;
 mod keywords;
 mod number;
-#[cfg(feature = "validate")]
-mod output;
 mod portable;
 mod problem;
-mod rewrite;
 mod shape;
 mod text;
 mod walk;
@@ -32,8 +27,6 @@ mod tests;
 
 pub(super) use inline::definition_name;
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use turnbuckle_types::Raw;
@@ -43,13 +36,14 @@ pub use self::decode::decode_arguments;
 #[cfg(feature = "validate")]
 pub use self::handwritten::HandWritten;
 pub use self::keywords::lint;
-#[cfg(feature = "validate")]
-pub use self::output::OutputCheck;
 pub(in crate::server) use self::problem::shorten;
 pub use self::problem::{ArgumentError, Problem};
-pub(in crate::server) use self::rewrite::without_keyword;
 pub(in crate::server) use self::shape::{Shape, shape_of};
 pub(in crate::server) use self::wrap::wrap;
+#[cfg(feature = "validate")]
+pub use crate::json_schema::OutputCheck;
+pub use crate::json_schema::SchemaError;
+pub(in crate::server) use crate::json_schema::rewrite::without_keyword;
 
 /// The schema of a tool's arguments, and what must be checked beside decoding them.
 ///
@@ -141,36 +135,3 @@ pub fn output_schema_of<T: JsonSchema>() -> Result<OutputSchema, SchemaError> {
     let schema = text::write(&tree, &shape::Shape::default())?;
     Ok(OutputSchema { schema, is_object })
 }
-
-/// A schema that cannot be used for a tool: one sentence that says what to write instead.
-///
-/// ```
-/// use turnbuckle::schema::input_schema_of;
-///
-/// #[derive(serde::Deserialize, schemars::JsonSchema)]
-/// enum Shape { Circle, Square }
-///
-/// assert_eq!(
-///     input_schema_of::<Shape>().unwrap_err().to_string(),
-///     "the arguments of a tool must be an object, but `Shape` is an enum: \
-///      put it in a field of a struct and take that struct"
-/// );
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SchemaError {
-    sentence: Box<str>,
-}
-
-impl SchemaError {
-    pub(in crate::server) fn new(sentence: impl Into<Box<str>>) -> SchemaError {
-        SchemaError { sentence: sentence.into() }
-    }
-}
-
-impl fmt::Display for SchemaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence)
-    }
-}
-
-impl std::error::Error for SchemaError {}

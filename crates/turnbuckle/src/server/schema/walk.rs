@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::checks::{Applies, ArrayCheck, Node, ObjectCheck, Size};
 use super::number::Number;
-use super::problem::{Problem, count, push_index, push_key, shorten};
+use super::problem::{Problem, count, must_be_one_of, push_index, push_key};
 
 /// How many violations are reported; the rest would only repeat them.
 const MOST_PROBLEMS: usize = 8;
@@ -100,16 +100,6 @@ impl Run<'_> {
             self.report(place, must_be_one_of(choices));
         }
     }
-}
-
-/// `must be one of "a", "b"`, with a long list cut short.
-pub(super) fn must_be_one_of(choices: &[Value]) -> String {
-    const MOST: usize = 20;
-    let listed: Vec<String> =
-        choices.iter().take(MOST).map(|choice| shorten(&choice.to_string())).collect();
-    let more = if choices.len() > MOST { ", …" } else { "" };
-    let one_of = if choices.len() == 1 { "" } else { "one of " };
-    format!("must be {one_of}{}{more}", listed.join(", "))
 }
 
 /// Where a value stands: the way back to the root, written down only when there is a violation.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use turnbuckle_types::{At, Named, Raw};
 
-use super::rewrite::{Inside, rewrite};
+use crate::json_schema::rewrite::{Inside, rewrite};
 
 /// The schema of an object whose one member is a value of `schema`. Everything keeps its order.
 pub(in crate::server) fn wrap(schema: &Raw, property: &str) -> Raw {

@@ -61,6 +61,12 @@ pub struct Spawn {
 type Hook = Box<dyn FnOnce(&mut Command) + Send>;
 
 impl Spawn {
+    /// What will be started.
+    #[cfg(feature = "client")]
+    pub(crate) fn command(&self) -> &Command {
+        &self.command
+    }
+
     /// Will start this command. Its standard input, output and error are set by us.
     pub fn new(command: Command) -> Self {
         Self {

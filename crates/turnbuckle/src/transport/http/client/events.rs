@@ -120,7 +120,10 @@ fn read(wire: &Wire, id: Option<&RequestId>, data: Bytes) -> Option<Event> {
     match jsonrpc::parse(data, wire.limits.json_depth) {
         Ok(Message::Single(Frame::Notification(Notification { method, params }))) => {
             let note = Note { method, params };
-            wire.serve.note(note.clone());
+            match id {
+                Some(id) => wire.serve.note_within(note.clone(), id),
+                None => wire.serve.note(note.clone()),
+            }
             Some(Event::Note(note))
         }
         Ok(Message::Single(Frame::Response(Response { id: Some(answered), outcome }))) => {

@@ -160,9 +160,9 @@ impl Post {
             Kind::Events if status.is_success() => {
                 Stage::Events(Box::new(Events::new(body, self.wire.limits.line_bytes, sent.most)))
             }
-            kind => {
+            _ => {
                 let limit = self.wire.limits.line_bytes;
-                Stage::Whole(Box::new(Whole::new(body, status, kind, limit)))
+                Stage::Whole(Box::new(Whole::new(body, status, &head.headers, limit)))
             }
         };
         Ok(())
@@ -172,7 +172,7 @@ impl Post {
         match (stopped, self.wire.closed.get()) {
             (Stopped::Closed, Some(closed)) => closed.error(Executed::Maybe),
             _ => Closed::new("the call was cancelled by `notifications/cancelled`")
-                .error(Executed::Maybe),
+                .error(Executed::Withdrawn),
         }
     }
 }

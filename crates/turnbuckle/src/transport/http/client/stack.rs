@@ -44,6 +44,7 @@ pub(crate) enum Stack {
 }
 
 /// Connections of our own, and what makes more of them.
+#[derive(Clone)]
 pub(crate) struct Pool {
     client: legacy::Client<Connector, PostBody>,
     connector: Connector,
@@ -71,6 +72,14 @@ impl Stack {
     pub(crate) fn apart(&self) -> Stack {
         match self {
             Stack::Pooled(pool) => Stack::Pooled(Pool::new(pool.connector.clone())),
+            Stack::Own(service) => Stack::Own(service.clone()),
+        }
+    }
+
+    /// The same way over the same connections.
+    pub(crate) fn shared(&self) -> Stack {
+        match self {
+            Stack::Pooled(pool) => Stack::Pooled(pool.clone()),
             Stack::Own(service) => Stack::Own(service.clone()),
         }
     }
@@ -170,7 +179,7 @@ impl Failure {
         let why = root(&*self.source);
         let message = match self.executed {
             Executed::No => format!("can't reach {place}: {why}"),
-            Executed::Maybe => format!("the connection to {place} was lost: {why}"),
+            _ => format!("the connection to {place} was lost: {why}"),
         };
         Error::new(ErrorKind::Closed, message).with_executed(self.executed).with_source(self.source)
     }

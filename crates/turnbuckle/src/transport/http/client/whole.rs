@@ -1,7 +1,10 @@
 //! Owns an answer that is one body: JSON, or a refusal that is not even a message.
 //! Does not own streams.
 
-use std::task::{Context, Poll, ready};
+use std::{
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
@@ -54,17 +57,20 @@ pub(in crate::transport::http) struct Whole {
     first: Option<Bytes>,
     rest: BytesMut,
     limit: usize,
+    /// How long the server wants to be left alone.
+    retry_after: Option<Duration>,
 }
 
 impl Whole {
     pub(in crate::transport::http) fn new(
         body: Body,
         status: StatusCode,
-        kind: Kind,
+        headers: &HeaderMap,
         limit: usize,
     ) -> Whole {
+        let (kind, retry_after) = (Kind::of(headers), retry_after(headers));
         let limit = if status.is_success() { limit } else { limit.min(REFUSAL) };
-        Whole { body, status, kind, first: None, rest: BytesMut::new(), limit }
+        Whole { body, status, kind, first: None, rest: BytesMut::new(), limit, retry_after }
     }
 
     pub(super) fn poll(
@@ -175,7 +181,10 @@ impl Whole {
 
     fn refused_by(&self, error: RpcError) -> Error {
         let error = Error::from(error);
-        if self.status.is_success() { error } else { error.with_status(self.status.as_u16()) }
+        if self.status.is_success() {
+            return error;
+        }
+        error.with_status(self.status.as_u16()).with_retry_after(self.retry_after)
     }
 
     fn no_message(&self, wire: &Wire, text: &[u8]) -> Error {
@@ -204,8 +213,14 @@ impl Whole {
     fn refused(&self, wire: &Wire, text: &[u8]) -> Error {
         let quote = quote(text);
         let message = format!("{} answered HTTP {}{quote}", wire.place(), self.status);
-        Error::http(self.status.as_u16(), message)
+        Error::http(self.status.as_u16(), message).with_retry_after(self.retry_after)
     }
+}
+
+/// RFC 9110 §10.2.3, as far as it is told in seconds: dates depend on somebody else's clock.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 /// The beginning of a text, if it is one that a person could read.
@@ -222,6 +237,19 @@ fn quote(text: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wish_to_be_left_alone_is_heard_in_seconds() {
+        let after = |value: &'static str| {
+            let value = http::HeaderValue::from_static(value);
+            retry_after(&HeaderMap::from_iter([(header::RETRY_AFTER, value)]))
+        };
+        assert_eq!(after(" 7 "), Some(Duration::from_secs(7)));
+        for other in ["-1", "soon", "Wed, 21 Oct 2026 07:28:00 GMT", "99999999999999999999"] {
+            assert_eq!(after(other), None, "{other}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+    }
 
     #[test]
     fn a_media_type_is_read_without_its_parameters_and_not_by_its_parts() {

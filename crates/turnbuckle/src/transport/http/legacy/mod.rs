@@ -34,9 +34,10 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Answers `initialize`, and says what its session is.
     fn initialize(&self, params: &Params) -> Result<(Raw, token::Handshake), RpcError>;
     /// What serves a session that was opened like this. It is made anew whenever nothing of the
-    /// session is in use, so that it has to be cheap.
+    /// session is in use, so that it has to be cheap. Without an id it is for one request.
     fn session(
         &self,
+        id: Option<sessions::SessionId>,
         handshake: token::Handshake,
         record: sessions::SessionRecord,
     ) -> Arc<dyn Session>;
@@ -47,4 +48,6 @@ pub(crate) trait Host: Send + Sync + 'static {
 pub(crate) trait Session: Serve {
     /// What has to be remembered when it is no longer in use.
     fn record(&self) -> sessions::SessionRecord;
+    /// Its client has ended it.
+    fn ended(&self) {}
 }

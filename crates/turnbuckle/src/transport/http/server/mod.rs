@@ -43,7 +43,7 @@ pub use serving::{BoundHttp, ServingHttp};
 use super::legacy::{
     Host, Session,
     server::{self as legacy, Legacy, Settings},
-    sessions::SessionRecord,
+    sessions::{SessionId, SessionRecord},
     token::Handshake,
 };
 use crate::{
@@ -239,7 +239,7 @@ impl Host for Nothing {
         Err(RpcError::internal("internal error"))
     }
 
-    fn session(&self, _: Handshake, _: SessionRecord) -> Arc<dyn Session> {
+    fn session(&self, _: Option<SessionId>, _: Handshake, _: SessionRecord) -> Arc<dyn Session> {
         Arc::new(Nothing)
     }
 }

@@ -14,9 +14,9 @@ use bytes::Bytes;
 use tokio::task::AbortHandle;
 use turnbuckle_types::{RequestId, RpcError, jsonrpc};
 
-use super::{Session, Shot, Wire, lock, send};
+use super::{Session, Shot, Wire, lock, receive::From, send};
 use crate::dispatch::{
-    BoxFuture, Incoming, Outcome, Reply,
+    BoxFuture, Came, Incoming, Outcome, Reply,
     duplex::{Permit, Replies, panicked},
     table::{Serial, Table},
 };
@@ -65,8 +65,9 @@ fn abort(running: Vec<(Serial, Option<AbortHandle>)>) {
 }
 
 /// Answers a request that came in this session, in a task of its own if that takes time.
-pub(super) fn request(wire: &Arc<Wire>, session: &Session, request: jsonrpc::Request) {
+pub(super) fn request(wire: &Arc<Wire>, from: From<'_>, request: jsonrpc::Request) {
     let jsonrpc::Request { id, method, params } = request;
+    let session = from.session;
     let (asked, limit) = (&wire.legacy.asked, wire.limits.in_flight);
     if wire.closed.get().is_some() {
         return;
@@ -100,7 +101,10 @@ pub(super) fn request(wire: &Arc<Wire>, session: &Session, request: jsonrpc::Req
         lock(&asked.open).table.finish(&id, serial);
         return;
     }
-    let incoming = Incoming::new(id.clone(), method, params, permit);
+    let mut incoming = Incoming::new(id.clone(), method, params, permit);
+    if let Some(own) = from.own {
+        incoming.came = Came::Within(own.id.clone());
+    }
     let reply = catch_unwind(AssertUnwindSafe(|| wire.serve.serve(incoming, Replies::nowhere())))
         .unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref()))));
     match reply {

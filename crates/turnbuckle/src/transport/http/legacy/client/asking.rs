@@ -131,7 +131,7 @@ impl Asking {
             _ => {
                 self.leave();
                 Closed::new("the call was cancelled by `notifications/cancelled`")
-                    .error(Executed::Maybe)
+                    .error(Executed::Withdrawn)
             }
         }
     }

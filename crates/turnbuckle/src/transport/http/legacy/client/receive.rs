@@ -63,7 +63,7 @@ pub(super) fn receive(wire: &Arc<Wire>, from: From<'_>, data: Bytes) -> Option<R
 
 fn frame(wire: &Arc<Wire>, from: From<'_>, frame: Frame) -> Option<Result<Raw>> {
     match frame {
-        Frame::Request(request) => asked::request(wire, from.session, request),
+        Frame::Request(request) => asked::request(wire, from, request),
         Frame::Notification(Notification { method, params }) => {
             notification(wire, from, Note { method, params });
         }
@@ -102,7 +102,10 @@ fn notification(wire: &Arc<Wire>, from: From<'_>, note: Note) {
             }
         }
     }
-    wire.serve.note(note);
+    match own {
+        Some(own) => wire.serve.note_within(note, own.id),
+        None => wire.serve.note(note),
+    }
 }
 
 /// Hands a notification to the call that it belongs to, though it came on another's stream.

@@ -79,6 +79,7 @@ async fn anew(wire: &Arc<Wire>, generation: u64) -> Result<()> {
         return Err(error);
     }
     listen::open(wire).await;
+    wire.serve.renewed();
     Ok(())
 }
 

@@ -131,7 +131,7 @@ impl Post<'_> {
         let wire = self.wire;
         let kind = whole::Kind::of(headers);
         let batches = kind == whole::Kind::Json && status.is_success() && wire.serve.batches();
-        let mut whole = Whole::new(body, status, kind, wire.limits.line_bytes);
+        let mut whole = Whole::new(body, status, headers, wire.limits.line_bytes);
         let text = std::future::poll_fn(|context| whole.poll_text(wire, context)).await?;
         if batches && text.trim_ascii_start().starts_with(b"[") {
             return receive::receive(wire, self.from(session), text).unwrap_or_else(|| {

@@ -22,6 +22,7 @@ pub(super) async fn serve(asked: Asked) -> Result<Response<HttpBody>, Refused> {
             return Err(unknown_session());
         }
         let tasks = entry.stop();
+        visit.opened.session.ended();
         let all = async {
             for task in tasks {
                 // Its panic was logged when it happened.

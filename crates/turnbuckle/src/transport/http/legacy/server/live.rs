@@ -168,7 +168,7 @@ impl Entry {
                 return Ok(None);
             }
             let revision = ticket.handshake.revision;
-            let session = host.session(ticket.handshake, record.clone());
+            let session = host.session(Some(self.id), ticket.handshake, record.clone());
             let saved = tokio::sync::Mutex::new(record);
             Ok(Some(Arc::new(Opened { session, revision, expires: ticket.expires, saved })))
         };

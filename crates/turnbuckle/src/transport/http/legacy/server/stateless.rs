@@ -93,7 +93,7 @@ fn session(asked: &Asked, revision: Revision) -> Arc<dyn Session> {
         client: Implementation::new("unknown", "0"),
         capabilities: ClientCapabilities::new(),
     };
-    asked.endpoint.host.session(handshake, SessionRecord::default())
+    asked.endpoint.host.session(None, handshake, SessionRecord::default())
 }
 
 fn one(asked: Asked, session: &dyn Session, request: Request) -> Result<Begun, Refused> {

@@ -1,0 +1,243 @@
+//! Listening in both eras over every wire, and what becomes of a stream whose connection is lost.
+
+use std::{process::Command, time::Duration};
+
+use serde_json::json;
+use turnbuckle::{
+    Client, Happened, Listening, Reconnect, Server, Watch, resource, tool, types::Era,
+};
+
+use crate::{
+    live::connected,
+    raw::said,
+    rig::{Rig, Wire, contract, poll_once, within},
+    session::{Listens, SESSION, legacy, shake},
+    web::{Post, Web, launch, modern},
+};
+
+contract! { everywhere unconnected on [memory unix direct http sse] in [legacy modern]:
+    // req: subscriptions:listen:client:iteration, client:list-changed:signal-only
+    the_same_is_told_in_both_eras,
+    the_end_of_the_client_ends_its_streams,
+}
+
+contract! { restarted unconnected on [stdio] in [legacy modern]:
+    // req: subscriptions:listen:client:lost
+    a_stream_goes_on_with_the_next_process,
+    a_stream_that_may_not_come_back_ends_with_the_reason,
+}
+
+fn noted() -> Server {
+    Server::new("s", "1")
+        .tool(tool("t", async || ()))
+        .resource(resource("note://7", async || "seven"))
+        .resource(resource("note://8", async || "eight"))
+}
+
+fn updated(uri: &str) -> Happened {
+    Happened::ResourceUpdated(uri.into())
+}
+
+async fn next(listening: &mut Listening) -> Happened {
+    listening.next().await.expect("the stream ended").unwrap()
+}
+
+async fn the_same_is_told_in_both_eras(wire: Wire, era: Era) {
+    let server = noted();
+    let _registry = server.registry().unwrap();
+    let client = connected(&server, wire, era).await;
+    let watch = || Watch::new().tools().resource("note://7");
+    let mut one = client.listen(watch()).await.unwrap();
+    let mut two = client.listen(watch().resource("note://8")).await.unwrap();
+    let granted = serde_json::to_value(one.granted()).unwrap();
+    let expected = json!({"toolsListChanged": true, "resourceSubscriptions": ["note://7"]});
+    assert_eq!(granted, expected);
+    let changes = server.changes();
+    changes.resource("note://7");
+    for listening in [&mut one, &mut two] {
+        assert_eq!(next(listening).await, updated("note://7"));
+    }
+    changes.resource("note://8");
+    assert_eq!(next(&mut two).await, updated("note://8"));
+    changes.prompts();
+    changes.tools();
+    for listening in [&mut one, &mut two] {
+        assert_eq!(next(listening).await, Happened::ToolsChanged);
+    }
+    // Who is left hears on.
+    drop(one);
+    changes.resource("note://7");
+    assert_eq!(next(&mut two).await, updated("note://7"));
+    assert!(poll_once(&mut Box::pin(two.next())).await.is_none());
+}
+
+async fn the_end_of_the_client_ends_its_streams(wire: Wire, era: Era) {
+    let server = noted();
+    let client = connected(&server, wire, era).await;
+    let mut listening = client.listen(Watch::new().resource("note://7")).await.unwrap();
+    client.close().await;
+    assert!(listening.next().await.expect("it was lost").unwrap_err().is_closed());
+    assert!(listening.next().await.is_none());
+}
+
+async fn kill(rig: &Rig) {
+    let process = rig.report().await.process.to_string();
+    assert!(Command::new("kill").args(["-9", &process]).status().unwrap().success());
+}
+
+async fn a_stream_goes_on_with_the_next_process(wire: Wire, era: Era) {
+    let rig = Rig::with(wire, era, Client::builder(), &[]).await;
+    let mut listening = rig.client.listen(Watch::new().tools()).await.unwrap();
+    kill(&rig).await;
+    assert_eq!(next(&mut listening).await, Happened::Missed);
+    assert_eq!(listening.granted().tools_list_changed, Some(true));
+    let (told, touched) = tokio::join!(next(&mut listening), rig.tool("touch", json!({})));
+    touched.unwrap();
+    assert_eq!(told, Happened::ToolsChanged);
+    // A second loss is more than the policy pays for.
+    kill(&rig).await;
+    assert!(listening.next().await.unwrap().unwrap_err().is_closed());
+    assert!(listening.next().await.is_none());
+}
+
+async fn a_stream_that_may_not_come_back_ends_with_the_reason(wire: Wire, era: Era) {
+    let builder = Client::builder().reconnect(Reconnect::never());
+    let rig = Rig::with(wire, era, builder, &[]).await;
+    let mut listening = rig.client.listen(Watch::new().tools()).await.unwrap();
+    kill(&rig).await;
+    let error = listening.next().await.unwrap().unwrap_err();
+    assert!(error.is_closed() && error.to_string().contains("SIGKILL"), "{error}");
+    assert!(listening.next().await.is_none());
+}
+
+fn notification(post: &Post, method: &str) -> serde_json::Value {
+    let meta = json!({"io.modelcontextprotocol/subscriptionId": post.body["id"]});
+    let params = json!({"notifications": {"toolsListChanged": true}, "_meta": meta});
+    json!({"jsonrpc": "2.0", "method": format!("notifications/{method}"), "params": params})
+}
+
+/// The POST that a stream is, once the script has taken it.
+async fn acknowledged(web: &mut Web) -> Post {
+    let post = web.post().await;
+    assert_eq!(post.method(), "subscriptions/listen");
+    post.stream().await;
+    post.event(notification(&post, "subscriptions/acknowledged")).await;
+    post
+}
+
+fn quick() -> Reconnect {
+    Reconnect::new().attempts(2).first_pause(Duration::from_millis(1))
+}
+
+// req: subscriptions:listen:client:lost
+#[tokio::test]
+async fn a_post_that_breaks_is_made_again_within_the_budget() {
+    within(async {
+        let mut web = Web::new().await;
+        let client = modern().reconnect(quick()).connect(web.url()).await.unwrap();
+        let (listening, post) =
+            tokio::join!(client.listen(Watch::new().tools()), acknowledged(&mut web));
+        let mut listening = listening.unwrap();
+        post.event(notification(&post, "tools/list_changed")).await;
+        post.end().await;
+        assert_eq!(next(&mut listening).await, Happened::ToolsChanged);
+        let script = async {
+            web.post().await.answer(503, "text/plain", "not now").await;
+            acknowledged(&mut web).await
+        };
+        let (told, post) = tokio::join!(next(&mut listening), script);
+        assert_eq!(told, Happened::Missed);
+        post.event(notification(&post, "tools/list_changed")).await;
+        assert_eq!(next(&mut listening).await, Happened::ToolsChanged);
+        // Both attempts were spent, and it was not sound for long.
+        post.end().await;
+        assert!(listening.next().await.unwrap().unwrap_err().is_closed());
+        assert!(listening.next().await.is_none());
+        drop(listening);
+        assert_eq!(web.ends_with(client).await, 3);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_that_is_refused_when_it_comes_back_says_so() {
+    within(async {
+        let mut web = Web::new().await;
+        let client = modern().reconnect(quick()).connect(web.url()).await.unwrap();
+        let (listening, post) =
+            tokio::join!(client.listen(Watch::new().tools()), acknowledged(&mut web));
+        let mut listening = listening.unwrap();
+        post.end().await;
+        let script = async {
+            web.post().await.error(400, -32602, json!(null)).await;
+        };
+        let (told, ()) = tokio::join!(listening.next(), script);
+        assert_eq!(told.unwrap().unwrap_err().as_rpc().unwrap().code, -32602);
+        assert!(listening.next().await.is_none());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dropping_a_stream_that_is_coming_back_gives_it_up() {
+    within(async {
+        let mut web = Web::new().await;
+        let client = modern().reconnect(quick()).connect(web.url()).await.unwrap();
+        let (listening, post) =
+            tokio::join!(client.listen(Watch::new().tools()), acknowledged(&mut web));
+        let mut listening = listening.unwrap();
+        post.end().await;
+        let again = tokio::select! {
+            told = listening.next() => panic!("{told:?}"),
+            post = web.post() => post,
+        };
+        drop(listening);
+        again.closed().await;
+        assert_eq!(web.ends_with(client).await, 2);
+    })
+    .await;
+}
+
+/// What a server knew of a session is gone with it.
+#[tokio::test]
+async fn a_new_session_is_subscribed_anew() {
+    within(async {
+        let mut web = Web::new().await;
+        let connecting = tokio::spawn(legacy().connect(web.url()));
+        let initialize = web.post().await;
+        let able = json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}});
+        let mut result = crate::session::result("2025-11-25");
+        result["capabilities"] = able;
+        initialize.result_in(SESSION, result).await;
+        web.post().await.accept().await;
+        let first = web.post().await;
+        first.stream().await;
+        let client = connecting.await.unwrap().unwrap();
+        let watch = Watch::new().tools().resource("note://7");
+        let script = async {
+            let subscribe = web.post().await;
+            assert_eq!(subscribe.method(), "resources/subscribe");
+            subscribe.result(json!({})).await;
+        };
+        let (listening, ()) = tokio::join!(client.listen(watch), script);
+        let mut listening = listening.unwrap();
+        let call = launch(client.call_tool("t", ()));
+        web.post().await.answer(404, "text/plain", "no such session").await;
+        let (_, _, get) = shake(&mut web, "session-2", Listens::Yes).await;
+        assert_eq!(next(&mut listening).await, Happened::Missed);
+        // The call and the subscription are made again, in any order.
+        for _ in 0..2 {
+            let post = web.post().await;
+            assert_eq!(post.header("mcp-session-id"), Some("session-2"));
+            match post.method() {
+                "resources/subscribe" => post.result(json!({})).await,
+                _ => post.result(said("ran")).await,
+            }
+        }
+        call.await.unwrap().unwrap();
+        let method = "notifications/resources/updated";
+        get.event(json!({"jsonrpc": "2.0", "method": method, "params": {"uri": "note://7"}})).await;
+        assert_eq!(next(&mut listening).await, updated("note://7"));
+    })
+    .await;
+}

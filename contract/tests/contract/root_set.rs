@@ -1,0 +1,147 @@
+//! A set of roots that changes while clients are connected.
+
+use serde_json::{Value, json};
+use turnbuckle::{
+    Client, Ctx, RootSet, Server, roots, tool,
+    types::{Era, Root},
+};
+
+use crate::{
+    live::connect,
+    raw::{Peer, client_with, connecting, initialized},
+    rig::{Wire, contract, pinned, virtually},
+};
+
+contract! { everywhere unconnected on [memory unix direct http sse] in [legacy modern]:
+    // req: roots:list:basic, roots:list:empty, roots:mrtr:list:basic, roots:mrtr:list:empty
+    a_handler_is_told_the_roots_of_now,
+    // req: roots:uri:file-scheme, roots:list:client-error
+    a_root_that_is_no_file_is_not_sent,
+}
+
+const CHANGED: &str = "notifications/roots/list_changed";
+
+fn root(path: &str) -> Root {
+    Root::new(format!("file:///{path}"))
+}
+
+fn asking() -> Server {
+    Server::new("s", "1").tool(tool("roots", async |ctx: Ctx| {
+        let roots = ctx.ask("where", roots()).await?;
+        let uris: Vec<String> = roots.into_iter().map(|root| root.uri).collect();
+        Ok::<_, turnbuckle::RpcError>(uris.join(" "))
+    }))
+}
+
+async fn a_handler_is_told_the_roots_of_now(wire: Wire, era: Era) {
+    let set = RootSet::new([root("a")]).unwrap();
+    let builder = Client::builder().root_set(set.clone());
+    let client = connect(builder, &asking(), wire, era).await;
+    let told = async || client.call_tool("roots", ()).await.unwrap().to_text();
+    assert_eq!(told().await, "file:///a");
+    set.add(root("b")).unwrap();
+    assert_eq!(told().await, "file:///a file:///b");
+    set.set([]).unwrap();
+    assert_eq!(told().await, "");
+}
+
+async fn a_root_that_is_no_file_is_not_sent(wire: Wire, era: Era) {
+    let builder = Client::builder().roots([root("a"), Root::new("https://example.com/")]);
+    let client = connect(builder, &asking(), wire, era).await;
+    let outcome = client.call_tool("roots", ()).await;
+    let text = match outcome {
+        Ok(result) => result.to_text(),
+        Err(error) => error.to_string(),
+    };
+    assert!(text.contains("no sound `file://` URI"), "{text}");
+    assert!(!text.contains("file:///a") && !text.contains("example.com"), "{text}");
+}
+
+/// The client's declaration, and the rest as it comes.
+async fn declared(set: &RootSet) -> (Peer, Client, Value) {
+    let builder = Client::builder().root_set(set.clone()).revision(pinned(Era::Legacy));
+    let (mut peer, connecting) = connecting(builder, 1 << 20);
+    let initialize = peer.read().await;
+    peer.answer(&initialize, initialized("2025-11-25")).await;
+    assert_eq!(peer.read().await["method"], "notifications/initialized");
+    let declared = initialize["params"]["capabilities"]["roots"].clone();
+    (peer, connecting.await.unwrap().unwrap(), declared)
+}
+
+// req: roots:list-changed, roots:list-changed:client-emits
+#[tokio::test(start_paused = true)]
+async fn every_legacy_server_is_told_once_for_each_burst() {
+    virtually(async {
+        let set = RootSet::new([]).unwrap();
+        let (mut one, _first, able) = declared(&set).await;
+        assert_eq!(able, json!({"listChanged": true}));
+        let (mut two, _second, _) = declared(&set).await;
+        for burst in 0..3 {
+            for number in 0..10 {
+                set.add(root(&format!("{burst}/{number}"))).unwrap();
+            }
+            for peer in [&mut one, &mut two] {
+                assert_eq!(peer.read().await, json!({"jsonrpc": "2.0", "method": CHANGED}));
+                peer.quiet().await;
+            }
+        }
+        let answer = one.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})).await;
+        assert_eq!(answer["result"]["roots"].as_array().unwrap().len(), 30);
+        // What changes nothing is not told.
+        set.add(root("0/0")).unwrap();
+        one.quiet().await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_keeps_no_connection_and_needs_none() {
+    virtually(async {
+        let set = RootSet::new([]).unwrap();
+        let (mut peer, client, _) = declared(&set).await;
+        drop(client);
+        peer.ended().await;
+        set.add(root("a")).unwrap();
+        let (mut peer, client, _) = declared(&set).await;
+        drop(peer.into_stream());
+        set.add(root("b")).unwrap();
+        peer = declared(&set).await.0;
+        drop(peer);
+        drop(client);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_is_told_nothing() {
+    virtually(async {
+        let set = RootSet::new([]).unwrap();
+        let builder = Client::builder().root_set(set.clone());
+        let (mut peer, client) = client_with(Era::Modern, builder, 1 << 20).await;
+        set.add(root("a")).unwrap();
+        peer.quiet().await;
+        let call = tokio::spawn(client.call_tool("t", ()).into_future());
+        let request = peer.read().await;
+        let able = &request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        assert_eq!(able["roots"], json!({}));
+        call.abort();
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_set_later_goes_before_what_was_set_first() {
+    virtually(async {
+        let set = RootSet::new([root("set")]).unwrap();
+        let builder = Client::builder().root_set(set.clone()).roots([root("fixed")]);
+        let (mut peer, connecting) = connecting(builder.revision(pinned(Era::Legacy)), 1 << 20);
+        let initialize = peer.read().await;
+        assert_eq!(initialize["params"]["capabilities"]["roots"], json!({}));
+        peer.answer(&initialize, initialized("2025-11-25")).await;
+        peer.read().await;
+        let _client = connecting.await.unwrap().unwrap();
+        set.add(root("other")).unwrap();
+        peer.quiet().await;
+    })
+    .await;
+}

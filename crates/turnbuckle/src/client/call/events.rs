@@ -1,0 +1,176 @@
+//! Owns a call as a stream of what happens to it. Does not own the call: it runs inside the stream,
+//! whenever that is polled.
+
+use std::{
+    future::{IntoFuture, poll_fn},
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use futures_core::Stream;
+use turnbuckle_types::{LogMessage, Progress};
+
+use super::Call;
+use crate::error::Result;
+
+/// What happens to a call.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CallEvent<T> {
+    /// The server says how far it is.
+    Progress(Progress),
+    /// The server logged something for this call. Only wires that say for which request something
+    /// was logged have it: HTTP, and in process. Elsewhere
+    /// [`on_notification`](crate::ClientBuilder::on_notification) sees it.
+    Log(LogMessage),
+    /// The stream was not polled for so long that some of what was said gave way, the oldest
+    /// first: more than [`queued_notifications`](crate::Limits::queued_notifications) waited.
+    Missed,
+    /// The end: nothing follows.
+    Done(Result<T>),
+}
+
+/// A call as a stream: what is said while it runs, in order, then how it ended.
+///
+/// Nothing is sent before it is polled, and it goes on only while it is polled. Dropping it cancels
+/// the call.
+///
+/// ```no_run
+/// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
+/// use turnbuckle::CallEvent;
+/// let mut events = client.call_tool("render", serde_json::json!({"scene": 3})).events();
+/// while let Some(event) = events.next().await {
+///     match event {
+///         CallEvent::Progress(progress) => eprintln!("{} done", progress.progress),
+///         CallEvent::Log(message) => eprintln!("{}: {}", message.level, message.data.as_str()),
+///         CallEvent::Done(result) => println!("{}", result?.to_text()),
+///         _ => {}
+///     }
+/// }
+/// # Ok(()) }
+/// ```
+#[must_use = "a stream does nothing until it is polled"]
+pub struct CallEvents<T> {
+    /// `None` once it has ended.
+    call: Option<Pin<Box<dyn Future<Output = Result<T>> + Send>>>,
+    /// How it ended, while the last that was said before is read.
+    done: Option<Box<Result<T>>>,
+    outlet: Arc<Outlet>,
+}
+
+impl<T: Send + 'static> Call<T> {
+    /// The call as a stream: progress, what the server logs for it, then the result. The server is
+    /// asked for progress. Dropping the stream cancels the call.
+    pub fn events(mut self) -> CallEvents<T> {
+        let outlet = Arc::<Outlet>::default();
+        self.outlet = Some(outlet.clone());
+        CallEvents { call: Some(self.into_future()), done: None, outlet }
+    }
+}
+
+impl<T> CallEvents<T> {
+    /// The next event. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<CallEvent<T>> {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<CallEvent<T>>> {
+        if let Some(call) = &mut self.call
+            && let Poll::Ready(done) = call.as_mut().poll(context)
+        {
+            (self.call, self.done) = (None, Some(Box::new(done)));
+        }
+        if let Poll::Ready(said) = self.outlet.poll_take(context) {
+            return Poll::Ready(Some(match said {
+                Said::Progress(progress) => CallEvent::Progress(progress),
+                Said::Log(message) => CallEvent::Log(message),
+                Said::Missed => CallEvent::Missed,
+            }));
+        }
+        match (self.done.take(), &self.call) {
+            (Some(done), _) => Poll::Ready(Some(CallEvent::Done(*done))),
+            (None, Some(_)) => Poll::Pending,
+            (None, None) => Poll::Ready(None),
+        }
+    }
+}
+
+impl<T> Stream for CallEvents<T> {
+    type Item = CallEvent<T>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<CallEvent<T>>> {
+        self.poll(context)
+    }
+}
+
+impl<T> std::fmt::Debug for CallEvents<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallEvents").field("over", &self.call.is_none()).finish_non_exhaustive()
+    }
+}
+
+/// The way from a call to the stream that it runs in: room for one, so that what nobody takes
+/// waits where the wire has its bounds. The two need not be polled by the same task.
+#[derive(Default)]
+pub(in crate::client) struct Outlet(Mutex<Passing>);
+
+#[derive(Default)]
+struct Passing {
+    said: Option<Said>,
+    taker: Option<Waker>,
+    teller: Option<Waker>,
+}
+
+/// What the server says before it answers.
+pub(super) enum Said {
+    Progress(Progress),
+    Log(LogMessage),
+    Missed,
+}
+
+impl Outlet {
+    fn lock(&self) -> MutexGuard<'_, Passing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn poll_take(&self, context: &mut Context<'_>) -> Poll<Said> {
+        let mut passing = self.lock();
+        let Some(said) = passing.said.take() else {
+            passing.taker = Some(context.waker().clone());
+            return Poll::Pending;
+        };
+        let teller = passing.teller.take();
+        drop(passing);
+        if let Some(teller) = teller {
+            teller.wake();
+        }
+        Poll::Ready(said)
+    }
+
+    /// Puts something where it can be taken; gives whoever waits for it.
+    fn put(&self, said: Said) -> Option<Waker> {
+        let mut passing = self.lock();
+        passing.said = Some(said);
+        passing.taker.take()
+    }
+
+    /// Returns when it has been taken.
+    pub(super) async fn say(&self, said: Said) {
+        if let Some(taker) = self.put(said) {
+            taker.wake();
+        }
+        poll_fn(|context| {
+            let mut passing = self.lock();
+            if passing.said.is_none() {
+                return Poll::Ready(());
+            }
+            passing.teller = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}

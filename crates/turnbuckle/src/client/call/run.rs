@@ -1,0 +1,534 @@
+//! Owns a call in flight: its clocks, its progress, the loop of its rounds, and the decoding of its
+//! result. Does not own how it is abandoned: dropping its exchange does that.
+
+use std::{
+    borrow::Cow,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use turnbuckle_types::{LogMessage, Meta, Method, Progress, Questions, Raw, Revision};
+
+use super::{
+    super::{
+        Inner, capability,
+        clock::Deadlines,
+        input::{self, Asked},
+        known::KnownTool,
+        link::Link,
+        supervise::{Retry, Twice, may_repeat, was_lost},
+    },
+    Call, OnProgress, Params, Told,
+    events::{Outlet, Said},
+};
+use crate::{
+    dispatch::{Event, Exchange, Note, Outgoing},
+    envelope::stamp::WantsProgress,
+    error::{Error, Executed, Result},
+};
+
+#[cfg(feature = "http")]
+use super::Passes;
+
+impl<T> Call<T> {
+    pub(in crate::client) fn open(mut self) -> Result<Running> {
+        let link = self.client.link();
+        self.is_allowed(&link)?;
+        let (params, _) = self.params.take(link.revision())?;
+        let exchange = self.exchange(&link, &params, self.wants_progress());
+        Ok(self.running(link, exchange))
+    }
+
+    fn wants_progress(&self) -> WantsProgress {
+        let wants =
+            self.on_progress.is_some() || self.outlet.is_some() || self.timeouts.idle.is_some();
+        if wants { WantsProgress::Yes } else { WantsProgress::No }
+    }
+
+    /// One exchange for this call. Nothing is sent before it is polled.
+    fn exchange(&self, link: &Link, params: &str, progress: WantsProgress) -> Exchange {
+        let logged = self.logged(link);
+        let stamped = link.stamp.apply(params, logged.as_ref().unwrap_or(&self.meta), progress);
+        link.transport.open(Outgoing {
+            token_at: stamped.token_at,
+            id: self.id.clone(),
+            abandon: self.abandon,
+            #[cfg(feature = "http")]
+            mirror: self.mirror(link, params),
+            ..Outgoing::new(self.method.clone(), stamped.params)
+        })
+    }
+
+    /// The `_meta` that asks for what the server logs, where that is asked with each request.
+    fn logged(&self, link: &Link) -> Option<Meta> {
+        let level = self.log_level.or_else(|| self.client.log_level.of_now())?;
+        // 2026-07-28 server/utilities/logging §Per-request log level: never on a listen stream.
+        let lasts = |method: Method| method.row().long_lived;
+        let once = Method::SetLevel.sent_by_client(link.revision());
+        if once || Method::from_name(&self.method).is_some_and(lasts) {
+            return None;
+        }
+        // What was written by hand goes before.
+        let mut meta = self.meta.clone();
+        if meta.value(Meta::LOG_LEVEL).is_none() {
+            meta.set_log_level(level);
+        }
+        Some(meta)
+    }
+
+    #[cfg(feature = "http")]
+    fn mirror(&self, link: &Link, params: &str) -> crate::dispatch::Mirror {
+        let tool = self.about.tool.as_deref();
+        let repeated = link.repeated.as_ref().zip(tool);
+        crate::dispatch::Mirror {
+            revision: Some(link.revision()),
+            name: self.about.tool.clone(),
+            params: repeated.map(|(all, tool)| all.headers(tool, params)).unwrap_or_default(),
+            extra: self.about.headers.clone(),
+        }
+    }
+
+    fn running(&mut self, link: Arc<Link>, exchange: Exchange) -> Running {
+        let now = Instant::now();
+        let paused = link.answering.paused(now);
+        Running {
+            client: self.client.clone(),
+            link,
+            method: self.method.clone(),
+            exchange,
+            deadlines: Deadlines::new(self.timeouts, now, paused),
+            on_progress: self.on_progress.take(),
+            outlet: self.outlet.clone(),
+            answer_time: self.answer_timeout,
+        }
+    }
+
+    /// Refuses what the server did not say it can do, before anything is sent.
+    fn is_allowed(&self, link: &Link) -> Result<()> {
+        match (self.needs, &link.server.capabilities) {
+            (Some(method), Some(declared)) if !self.client.settings().ignores_capabilities => {
+                capability::check(method, declared, link.revision())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is known that a result may be held against.
+    fn told<'a>(&'a self, link: &'a Link) -> Told<'a> {
+        Told { link, tool: self.judged_by().map(|tool| &**tool) }
+    }
+
+    fn judged_by(&self) -> Option<&Arc<KnownTool>> {
+        let tool = self.tool.as_ref();
+        #[cfg(feature = "validate")]
+        let tool = tool.filter(|_| self.validate == super::super::Validate::IfKnown);
+        tool
+    }
+
+    /// Reads what somebody else answers to this call, as the server's answer would be read.
+    pub(in crate::client) fn reader(&self) -> impl FnOnce(Raw) -> Result<T> + use<T> {
+        let (client, decode) = (self.client.clone(), self.decode.clone());
+        let tool = self.judged_by().cloned();
+        move |raw| {
+            let link = client.link();
+            decode.decode(&Told { link: &link, tool: tool.as_deref() }, raw)
+        }
+    }
+
+    pub(super) async fn run(self) -> Result<T> {
+        self.wire().await.map(|answer| answer.value)
+    }
+
+    /// Asks the server.
+    pub(in crate::client) async fn wire(self) -> Result<Answer<T>> {
+        let _in_flight = self.client.supervisor.enter()?;
+        self.made().await.map_err(Error::of_call)
+    }
+
+    async fn made(mut self) -> Result<Answer<T>> {
+        let link = self.client.link();
+        if let Some(done) = self.here.as_ref().and_then(|here| here(&self.client, &link)) {
+            return Ok(Answer::by_us(done, link));
+        }
+        self.is_allowed(&link)?;
+        // The second has the answers of the round before.
+        let (mut first, mut again) = self.params.take(link.revision())?;
+        let mut rounds = 0;
+        let progress = self.wants_progress();
+        let exchange = self.exchange(&link, again.as_ref().unwrap_or(&first), progress);
+        let mut running = self.running(link, exchange);
+        if self.client.supervisor.is_down() && self.waits() {
+            first = self.moved(&mut running, &was_lost()).await?.unwrap_or(first);
+            let params = again.as_ref().unwrap_or(&first);
+            running.exchange = self.exchange(&running.link, params, progress);
+        }
+        // Whether the call may have begun to run, or was made again already.
+        #[cfg(feature = "http")]
+        let mut settled = false;
+        loop {
+            let params = again.as_ref().unwrap_or(&first);
+            match running.next().await? {
+                Event::Note(note) => {
+                    #[cfg(feature = "http")]
+                    (settled = true);
+                    running.told(&note).await;
+                }
+                #[cfg(feature = "http")]
+                Event::Done(Err(error))
+                    if !settled && self.lacks_headers(&running.link, &error) =>
+                {
+                    settled = true;
+                    if !self.has_learnt(&mut running, params).await? {
+                        return Err(error);
+                    }
+                    running.exchange = self.exchange(&running.link, params, progress);
+                }
+                Event::Done(Err(error)) if self.is_repeated(&running.link, &error) => {
+                    let error = in_round(rounds, error);
+                    if let Some(text) = self.moved(&mut running, &error).await? {
+                        // Answers were given in the words of before, and to a call that has begun.
+                        if again.is_some() {
+                            return Err(error);
+                        }
+                        first = text;
+                    }
+                    let params = again.as_ref().unwrap_or(&first);
+                    running.exchange = self.exchange(&running.link, params, progress);
+                }
+                Event::Done(result) => {
+                    if !matches!(&result, Err(error) if error.is_closed()) {
+                        running.link.is_answered();
+                    }
+                    #[cfg(feature = "http")]
+                    if let Err(error) = &result {
+                        running.link.reconsider(error);
+                    }
+                    let result = result.map_err(|error| in_round(rounds, error))?;
+                    self.client.supervisor.granted(&self.method, params);
+                    let told = self.told(&running.link);
+                    let error = match self.decode.decode(&told, result.clone()) {
+                        Ok(value) => {
+                            return Ok(Answer { value, raw: result, rounds, link: running.link });
+                        }
+                        Err(error) => error,
+                    };
+                    let Some(asked) = self.asked(&running.link, &result, rounds)? else {
+                        return Err(error);
+                    };
+                    if let Some(hand_on) = self.hand_on {
+                        let link = running.link.clone();
+                        let handed = hand_on(self.handed_back(running), asked, first);
+                        return Ok(Answer { raw: result, ..Answer::by_us(handed, link) });
+                    }
+                    again = Some(running.answered(asked, &first).await?);
+                    rounds += 1;
+                    // 2026-07-28 basic/patterns/mrtr §Client Requirements: a request of its own.
+                    self.id = None;
+                    let params = again.as_ref().unwrap_or(&first);
+                    running.exchange = self.exchange(&running.link, params, progress);
+                    #[cfg(feature = "http")]
+                    (settled = false);
+                }
+            }
+            // A server that reports without end must not keep this task from anything else.
+            tokio::task::consume_budget().await;
+        }
+    }
+
+    /// 2026-07-28 transports/streamable-http §Client Behavior: the tool may have changed since it was
+    /// listed, or was never listed. Lists anew, and says whether the headers are others now.
+    #[cfg(feature = "http")]
+    async fn has_learnt(&mut self, running: &mut Running, params: &str) -> Result<bool> {
+        let before = self.mirror(&running.link, params).params;
+        running.relist().await?;
+        Ok(self.mirror(&running.link, params).params != before)
+    }
+
+    /// Goes over to the connection that follows: what is said there, if that is something else.
+    async fn moved(&mut self, running: &mut Running, lost: &Error) -> Result<Option<String>> {
+        if lost.maybe_executed() {
+            // Once may be harmless; often is a call that its server does not survive.
+            self.twice = Twice::Unknown;
+        }
+        let before = running.link.revision();
+        running.reconnected(lost).await?;
+        self.is_allowed(&running.link)?;
+        self.retold(before, running.link.revision()).transpose()
+    }
+
+    /// The call, with what is left of its time, once it has been asked something.
+    fn handed_back(mut self, running: Running) -> Call<T> {
+        let (link, now) = (&running.link, Instant::now());
+        self.timeouts.total = running.deadlines.total_left(now, link.answering.paused(now));
+        self.on_progress = running.on_progress;
+        self
+    }
+
+    /// Whether this call is made again on the connection that follows.
+    fn is_repeated(&self, link: &Link, error: &Error) -> bool {
+        // A server that was never there is not looked for: the address may be wrong.
+        may_repeat(self.retry, self.twice, error)
+            && link.has_answered()
+            && self.client.supervisor.recovers()
+    }
+
+    /// Whether this call waits for a connection before it is made. One that does not has others
+    /// look for it.
+    fn waits(&self) -> bool {
+        let supervisor = &self.client.supervisor;
+        if self.retry == Retry::Never {
+            supervisor.look_again();
+            return false;
+        }
+        supervisor.recovers()
+    }
+
+    /// What this call says now that the revision is another one; `None` if that is the same.
+    fn retold(&self, before: Revision, now: Revision) -> Option<Result<String>> {
+        match &self.params {
+            Params::At(text) if before != now => Some(text(now)),
+            _ => None,
+        }
+    }
+
+    /// What the server wants to know first, after so many rounds; `None` if that is nothing.
+    fn asked(&self, link: &Link, result: &Raw, rounds: usize) -> Result<Option<Asked>> {
+        let in_results = link.revision().questions() == Questions::InResults;
+        let Some(most) = self.rounds.filter(|_| in_results) else { return Ok(None) };
+        let asked = input::asked(&self.method, result)?;
+        if asked.is_some() && rounds >= most {
+            return Err(input::too_many(&self.method, most, result));
+        }
+        Ok(asked)
+    }
+
+    /// Whether a call was refused for the headers of its arguments.
+    #[cfg(feature = "http")]
+    fn lacks_headers(&self, link: &Link, error: &Error) -> bool {
+        let mismatch = turnbuckle_types::code::HEADER_MISMATCH;
+        self.about.tool.is_some()
+            && link.repeated.is_some()
+            && error.status() == Some(400)
+            && error.as_rpc().is_some_and(|rpc| rpc.code == mismatch)
+    }
+}
+
+#[cfg(feature = "http")]
+impl Link {
+    /// Forgets what was remembered of a server that does not act accordingly, so that the next
+    /// connection asks again.
+    fn reconsider(&self, error: &Error) {
+        let Some(key) = &self.remembered else { return };
+        let unsupported = turnbuckle_types::code::UNSUPPORTED_VERSION;
+        let stale = match error.as_rpc() {
+            Some(rpc) => rpc.code == unsupported,
+            None => matches!(error.status(), Some(400 | 404 | 405)),
+        };
+        if stale {
+            super::super::prior::forget(key);
+        }
+    }
+}
+
+/// What a server answered.
+pub(in crate::client) struct Answer<T> {
+    pub(in crate::client) value: T,
+    pub(in crate::client) raw: Raw,
+    /// How often it asked before that.
+    pub(in crate::client) rounds: usize,
+    pub(in crate::client) link: Arc<Link>,
+}
+
+impl<T> Answer<T> {
+    /// What this side made itself: nothing of it is the server's word on the request alone.
+    fn by_us(value: T, link: Arc<Link>) -> Answer<T> {
+        Answer { value, raw: Raw::null(), rounds: 1, link }
+    }
+}
+
+/// Of a call that was answered with questions, something has run.
+fn in_round(rounds: usize, error: Error) -> Error {
+    if rounds > 0 && !error.maybe_executed() {
+        return error.with_executed(Executed::Maybe);
+    }
+    error
+}
+
+/// A call in flight.
+pub(in crate::client) struct Running {
+    client: Arc<Inner>,
+    pub(in crate::client) link: Arc<Link>,
+    method: Cow<'static, str>,
+    pub(in crate::client) exchange: Exchange,
+    pub(in crate::client) deadlines: Deadlines,
+    on_progress: Option<OnProgress>,
+    outlet: Option<Arc<Outlet>>,
+    /// What is left of the time for answers.
+    answer_time: Option<Duration>,
+}
+
+impl Running {
+    /// The next event, or the end of the time given.
+    pub(in crate::client) async fn next(&mut self) -> Result<Event> {
+        let answering = self.link.answering.clone();
+        loop {
+            let Some(deadline) = self.deadlines.next(answering.paused(Instant::now())) else {
+                return Ok(self.exchange.next().await);
+            };
+            tokio::select! {
+                biased;
+                event = self.exchange.next() => {
+                    let now = Instant::now();
+                    // Progress is no excuse for a call whose time is up.
+                    if matches!(event, Event::Note(_)) && now >= deadline {
+                        self.check(now)?;
+                    }
+                    return Ok(self.sign(event));
+                }
+                () = tokio::time::sleep_until(deadline) => {}
+            }
+            // While this side answers a question the clocks stand still.
+            tokio::select! {
+                biased;
+                event = self.exchange.next() => return Ok(self.sign(event)),
+                () = answering.over() => {}
+            }
+            self.check(Instant::now())?;
+        }
+    }
+
+    /// Has the questions answered, while the clocks stand still: the params of the next round.
+    async fn answered(&mut self, asked: Asked, params: &str) -> Result<String> {
+        let revision = self.link.revision();
+        let paused = self.link.answering.pause();
+        let callbacks = &self.client.settings().callbacks;
+        let answered = asked.answered((&self.method, params), callbacks, revision);
+        let params = match &mut self.answer_time {
+            None => answered.await?,
+            Some(left) => {
+                let begun = Instant::now();
+                let answered = tokio::time::timeout(*left, answered).await;
+                *left = left.saturating_sub(begun.elapsed());
+                answered.map_err(|_| input::unanswered_in_time(&self.method))??
+            }
+        };
+        drop(paused);
+        self.check(Instant::now())?;
+        Ok(params)
+    }
+
+    /// Lists the server's tools anew, in the time that this call has left.
+    #[cfg(feature = "http")]
+    async fn relist(&mut self) -> Result<()> {
+        // Layers that let one call through at a time have let this one through.
+        let listing = super::super::Client(self.client.clone()).tools().passing(Passes::Nothing);
+        let listing = listing.cache(super::super::CacheMode::Refresh).all();
+        self.in_time(listing).await.map(drop)
+    }
+
+    /// Waits for the connection that follows this one, in the time that this call has left. `lost`
+    /// is why this one is of no use.
+    async fn reconnected(&mut self, lost: &Error) -> Result<()> {
+        let (client, than) = (self.client.clone(), self.link.generation);
+        let newer = client.supervisor.newer_because(than, lost);
+        // Not what waiting ended with, but what was sent before decides what may have run.
+        let executed = if lost.maybe_executed() { Executed::Maybe } else { Executed::No };
+        let link = self.in_time(newer).await;
+        self.link = link.map_err(|error| error.with_executed(executed))?;
+        let now = Instant::now();
+        self.deadlines.sign(now, self.link.answering.paused(now));
+        Ok(())
+    }
+
+    /// Does something else for this call, in the time that it has left.
+    async fn in_time<U>(&mut self, doing: impl Future<Output = Result<U>>) -> Result<U> {
+        let answering = self.link.answering.clone();
+        let mut doing = std::pin::pin!(doing);
+        loop {
+            let deadline = self.deadlines.next(answering.paused(Instant::now()));
+            let Some(deadline) = deadline else { return doing.await };
+            if let Ok(done) = tokio::time::timeout_at(deadline, doing.as_mut()).await {
+                return done;
+            }
+            tokio::select! {
+                biased;
+                done = doing.as_mut() => return done,
+                () = answering.over() => {}
+            }
+            self.check(Instant::now())?;
+        }
+    }
+
+    /// Any event is a sign of life.
+    fn sign(&mut self, event: Event) -> Event {
+        let now = Instant::now();
+        self.deadlines.sign(now, self.link.answering.paused(now));
+        event
+    }
+
+    /// Ends the call if its time is up; the drop then tells the server why.
+    fn check(&mut self, now: Instant) -> Result<()> {
+        let paused = self.link.answering.paused(now);
+        match self.deadlines.ran_out(now, paused) {
+            Some(_) => Err(self.ran_out(now)),
+            None => Ok(()),
+        }
+    }
+
+    fn ran_out(&mut self, now: Instant) -> Error {
+        let ran_out = self.deadlines.ran_out(now, self.link.answering.paused(now));
+        let reason = ran_out.map_or_else(|| "timed out".to_owned(), |clock| clock.reason());
+        let error = Error::timeout(&self.method, &reason);
+        self.exchange.reason(reason);
+        error
+    }
+
+    /// Hands on what the server said about this call. Whoever takes the events decides how long
+    /// that lasts, so that the server is not blamed for it.
+    async fn told(&mut self, note: &Note) {
+        if let Some(outlet) = self.outlet.clone() {
+            if self.exchange.take_lost() {
+                outlet.say(Said::Missed).await;
+            }
+            if let Some(said) = said(note) {
+                outlet.say(said).await;
+            }
+            let now = Instant::now();
+            self.deadlines.sign(now, self.link.answering.paused(now));
+        }
+        self.progress(note);
+    }
+
+    fn progress(&mut self, note: &Note) {
+        let Some(callback) = self.on_progress.as_mut().filter(|_| is_progress(note)) else {
+            return;
+        };
+        let Some(Said::Progress(progress)) = said(note) else { return };
+        if catch_unwind(AssertUnwindSafe(|| callback(progress))).is_err() {
+            tracing::error!(method = %self.method, "a progress callback panicked and is not called again");
+            self.on_progress = None;
+        }
+    }
+}
+
+fn is_progress(note: &Note) -> bool {
+    &*note.method == Method::Progress.as_str()
+}
+
+/// What a notification says, where a call has a place for it.
+fn said(note: &Note) -> Option<Said> {
+    let text = note.params.text();
+    let said = if is_progress(note) {
+        serde_json::from_str::<Progress>(text).map(Said::Progress)
+    } else if &*note.method == Method::LogMessage.as_str() {
+        serde_json::from_str::<LogMessage>(text).map(Said::Log)
+    } else {
+        return None;
+    };
+    said.inspect_err(
+        |error| tracing::debug!(%error, "a {} that can't be read is dropped", note.method),
+    )
+    .ok()
+}

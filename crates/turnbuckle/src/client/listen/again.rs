@@ -1,0 +1,92 @@
+//! Owns opening a stream again after it was lost: on the connection that follows, or on the same
+//! one where each request has its own. Does not own making connections.
+
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    sync::Arc,
+    task::Poll,
+};
+
+use turnbuckle_types::SubscriptionFilter;
+
+use super::{Opened, open};
+use crate::{
+    client::{Client, ConnectionState, link::Link, supervise::Supervisor},
+    error::{Closed, Error, ErrorKind, Executed, Result},
+};
+
+/// A stream that was lost.
+pub(super) struct Lost {
+    pub(super) client: Client,
+    pub(super) asked: SubscriptionFilter,
+    /// What it ran on.
+    pub(super) link: Arc<Link>,
+    pub(super) error: Error,
+    /// How many attempts the budget has paid for already.
+    pub(super) spent: u32,
+}
+
+impl Lost {
+    /// Opens it again; how many attempts are spent then. Dropping the future gives it up.
+    pub(super) async fn again(mut self) -> Result<(Opened, u32)> {
+        let supervisor = self.client.0.supervisor.clone();
+        let policy = &supervisor.settings.reconnect;
+        loop {
+            let link = next_link(&supervisor, &self.link).await?;
+            // A new connection was paid for by whoever made it.
+            if link.generation == self.link.generation {
+                if self.spent >= policy.attempts {
+                    return Err(self.error);
+                }
+                self.spent += 1;
+                let chance = RandomState::new().hash_one(self.spent);
+                tokio::time::sleep(policy.pause(self.spent, chance)).await;
+            }
+            match open(&self.client, &self.asked).await {
+                Ok(opened) => return Ok((opened, self.spent)),
+                Err(error) if is_passing(&error) => {
+                    tracing::debug!(%error, "a listen stream was not opened again");
+                    (self.link, self.error) = (link, error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Whether a stream that ended so could be had again.
+pub(super) fn is_passing(error: &Error) -> bool {
+    error.is_retryable() && error.kind() != ErrorKind::Limit
+}
+
+/// The connection on which to try next: the one that was lost if it can still be used.
+pub(super) async fn next_link(supervisor: &Supervisor, lost: &Link) -> Result<Arc<Link>> {
+    let over = is_over(lost).await;
+    let mut states = supervisor.states();
+    while let Some(state) = states.next().await {
+        match state {
+            ConnectionState::Ready { generation } if generation > lost.generation || !over => {
+                return Ok(supervisor.link());
+            }
+            ConnectionState::Closed { reason } => return Err(reason.again()),
+            _ => {}
+        }
+    }
+    Err(Closed::new("the connection ended").error(Executed::No))
+}
+
+/// Why a connection has ended: known before whoever looks after it has seen it.
+pub(super) async fn ended(link: &Link) -> Option<Closed> {
+    let mut ended = link.transport.ended();
+    std::future::poll_fn(|context| {
+        Poll::Ready(match ended.as_mut().poll(context) {
+            Poll::Ready(closed) => Some(closed),
+            Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+pub(super) async fn is_over(link: &Link) -> bool {
+    ended(link).await.is_some()
+}

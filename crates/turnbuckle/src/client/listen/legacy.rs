@@ -1,0 +1,284 @@
+//! Owns listening where there are no listen streams: which of the server's notifications are for
+//! whom, and what can be had at all. Does not own subscribing: `subscriptions` does.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker, ready},
+};
+
+use turnbuckle_types::{Method, ServerCapabilities, SubscriptionFilter};
+
+use super::{
+    Happened, Opened, Source, Told, again::ended, coalesce::Coalesced, happened, hearers::Hears,
+    subscriptions::Claim,
+};
+use crate::{
+    client::{Client, ConnectionState, link::Link},
+    dispatch::{BoxFuture, Note},
+    error::{Closed, Error, Executed, Result, timed_out},
+};
+
+/// Someone who listens on a legacy connection. Dropping it takes its subscriptions back.
+pub(super) struct Ear {
+    mailbox: Arc<Mailbox>,
+    #[expect(dead_code, reason = "held for what dropping them does")]
+    claims: Vec<Claim>,
+    /// Resolves when this connection has a successor, or will have none.
+    over: BoxFuture<'static, Result<Arc<Link>>>,
+}
+
+/// Asks a server for what it can tell of `asked`; returns when it has answered.
+pub(super) async fn open(
+    client: &Client,
+    link: Arc<Link>,
+    asked: &SubscriptionFilter,
+) -> Result<Opened> {
+    // Nothing may have to be sent, and what others subscribed to may still look sound.
+    if let Some(closed) = ended(&link).await {
+        return Err(closed.error(Executed::No));
+    }
+    if let ConnectionState::Closed { reason } = client.state() {
+        return Err(reason.again());
+    }
+    let mut granted = available(asked, link.server.capabilities.as_ref())?;
+    let settings = client.0.settings();
+    let mailbox = Arc::new(Mailbox::new(granted.clone(), settings.limits.queued_notifications));
+    // Before anything is asked: an answer may be followed at once by news.
+    let hearer: Arc<dyn Hears> = mailbox.clone();
+    settings.hearers.join(Arc::downgrade(&hearer));
+    let subscribing = subscribed(&link, &mut granted);
+    let patience = [settings.timeouts.idle, settings.timeouts.total].into_iter().flatten().min();
+    let claims = match patience {
+        Some(patience) => tokio::time::timeout(patience, subscribing)
+            .await
+            .map_err(|_| Error::timeout(Method::Subscribe.as_str(), &timed_out(patience)))??,
+        None => subscribing.await?,
+    };
+    let (supervisor, generation) = (client.0.supervisor.clone(), link.generation);
+    let over = Box::pin(async move { supervisor.newer(generation).await });
+    Ok(Opened { source: Source::Legacy(Ear { mailbox, claims, over }), granted, link })
+}
+
+/// Subscribes to the resources of `granted`, and takes out of it what the server refuses. All of
+/// it refused, and nothing else granted, is an error.
+async fn subscribed(link: &Link, granted: &mut SubscriptionFilter) -> Result<Vec<Claim>> {
+    let uris = granted.resource_subscriptions.take().unwrap_or_default();
+    let claim = |uri: &String| link.subscriptions.claim(uri, &link.transport, link.revision());
+    // All at once; they are answered in any order.
+    let claims: Vec<Claim> = uris.iter().map(claim).collect();
+    let (mut kept, mut refused) = (Vec::new(), None);
+    for claim in claims {
+        match claim.answered().await {
+            Ok(()) => kept.push(claim),
+            Err(error) if error.as_rpc().is_some() => refused = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    if !kept.is_empty() {
+        granted.resource_subscriptions = Some(kept.iter().map(|one| one.uri().into()).collect());
+    }
+    match refused {
+        Some(error) if is_nothing(granted) => Err(error),
+        _ => Ok(kept),
+    }
+}
+
+impl Ear {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Told> {
+        if let Poll::Ready(happened) = self.mailbox.poll(context) {
+            return Poll::Ready(Told::Happened(happened));
+        }
+        Poll::Ready(Told::Lost(match ready!(self.over.as_mut().poll(context)) {
+            Ok(_) => Closed::new("the connection was lost").error(Executed::No),
+            Err(reason) => reason,
+        }))
+    }
+}
+
+/// What waits for one who listens. The reader puts things in, and never waits.
+struct Mailbox {
+    wanted: SubscriptionFilter,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    letters: Coalesced,
+    reader: Option<Waker>,
+}
+
+impl Mailbox {
+    fn new(wanted: SubscriptionFilter, most: usize) -> Mailbox {
+        let inner = Mutex::new(Inner { letters: Coalesced::new(most), reader: None });
+        Mailbox { wanted, inner }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, happened: Happened) {
+        let mut inner = self.lock();
+        inner.letters.push(happened);
+        let reader = inner.reader.take();
+        drop(inner);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    fn poll(&self, context: &mut Context<'_>) -> Poll<Happened> {
+        let mut inner = self.lock();
+        match inner.letters.pop() {
+            Some(happened) => Poll::Ready(happened),
+            None => {
+                inner.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Hears for Mailbox {
+    fn hear(&self, note: &Note) {
+        // The cheap look first: most of what comes is progress.
+        let about = Method::from_name(&note.method);
+        let told = matches!(
+            about,
+            Some(
+                Method::ToolListChanged
+                    | Method::PromptListChanged
+                    | Method::ResourceListChanged
+                    | Method::ResourceUpdated
+            )
+        );
+        if !told {
+            return;
+        }
+        let happened = happened(note);
+        if wants(&self.wanted, &happened) {
+            self.put(happened);
+        }
+    }
+
+    #[cfg(feature = "http")]
+    fn renewed(&self) {
+        self.put(Happened::Missed);
+    }
+}
+
+fn wants(wanted: &SubscriptionFilter, happened: &Happened) -> bool {
+    match happened {
+        Happened::ToolsChanged => wanted.tools_list_changed == Some(true),
+        Happened::PromptsChanged => wanted.prompts_list_changed == Some(true),
+        Happened::ResourcesChanged => wanted.resources_list_changed == Some(true),
+        Happened::ResourceUpdated(uri) => {
+            wanted.resource_subscriptions.iter().flatten().any(|watched| lies_in(uri, watched))
+        }
+        _ => false,
+    }
+}
+
+/// 2025-11-25 schema `ResourceUpdatedNotification`: the URI might be a sub-resource of the one
+/// that was subscribed to.
+fn lies_in(uri: &str, watched: &str) -> bool {
+    match uri.strip_prefix(watched) {
+        Some(rest) => {
+            rest.is_empty() || watched.ends_with('/') || rest.starts_with(['/', '?', '#'])
+        }
+        None => false,
+    }
+}
+
+fn is_nothing(filter: &SubscriptionFilter) -> bool {
+    let lists =
+        [filter.tools_list_changed, filter.prompts_list_changed, filter.resources_list_changed];
+    !lists.contains(&Some(true)) && filter.resource_subscriptions.as_ref().is_none_or(Vec::is_empty)
+}
+
+/// What of `asked` a server with these capabilities can tell; an error if that is nothing.
+fn available(
+    asked: &SubscriptionFilter,
+    capabilities: Option<&ServerCapabilities>,
+) -> Result<SubscriptionFilter> {
+    let tools = capabilities.and_then(|all| all.tools.as_ref()?.list_changed);
+    let prompts = capabilities.and_then(|all| all.prompts.as_ref()?.list_changed);
+    let resources = capabilities.and_then(|all| all.resources.as_ref()?.list_changed);
+    let subscribe = capabilities.and_then(|all| all.resources.as_ref()?.subscribe);
+    let mut lacking = Vec::new();
+    let mut list = |asked: Option<bool>, declared: Option<bool>, name| match (asked, declared) {
+        (Some(true), Some(true)) => Some(true),
+        (Some(true), _) => {
+            lacking.push(name);
+            None
+        }
+        _ => None,
+    };
+    let mut granted = SubscriptionFilter::new();
+    granted.tools_list_changed = list(asked.tools_list_changed, tools, "`tools.listChanged`");
+    granted.prompts_list_changed =
+        list(asked.prompts_list_changed, prompts, "`prompts.listChanged`");
+    granted.resources_list_changed =
+        list(asked.resources_list_changed, resources, "`resources.listChanged`");
+    let mut uris = asked.resource_subscriptions.clone().unwrap_or_default();
+    uris.sort_unstable();
+    uris.dedup();
+    match (uris.is_empty(), subscribe) {
+        (true, _) => {}
+        (false, Some(true)) => granted.resource_subscriptions = Some(uris),
+        (false, _) => lacking.push("`resources.subscribe`"),
+    }
+    if is_nothing(&granted) && !lacking.is_empty() {
+        let lacking = lacking.join(", ");
+        return Err(Error::refused(format!(
+            "the server tells nothing of what was asked for: it did not declare {lacking}; list or \
+             read again from time to time, or register `on_notification` on the client's builder"
+        )));
+    }
+    Ok(granted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn capabilities(value: serde_json::Value) -> ServerCapabilities {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_part_of_a_resource_is_the_resource() {
+        for (uri, watched) in [
+            ("note://7", "note://7"),
+            ("note://7/title", "note://7"),
+            ("note://7#title", "note://7"),
+            ("note://7?part=1", "note://7"),
+            ("file:///a/b", "file:///a/"),
+        ] {
+            assert!(lies_in(uri, watched), "{uri} {watched}");
+        }
+        for (uri, watched) in
+            [("note://77", "note://7"), ("note://", "note://7"), ("x", "note://7")]
+        {
+            assert!(!lies_in(uri, watched), "{uri} {watched}");
+        }
+    }
+
+    // req: client:list-changed:capability-gated
+    #[test]
+    fn only_what_was_declared_is_expected() {
+        let mut asked = SubscriptionFilter::new();
+        asked.tools_list_changed = Some(true);
+        asked.prompts_list_changed = Some(true);
+        asked.resource_subscriptions = Some(vec!["b:2".into(), "a:1".into(), "b:2".into()]);
+        let all = json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}});
+        let granted = available(&asked, Some(&capabilities(all))).unwrap();
+        let expected = json!({"toolsListChanged": true, "resourceSubscriptions": ["a:1", "b:2"]});
+        assert_eq!(serde_json::to_value(&granted).unwrap(), expected);
+        let none = json!({"tools": {}, "prompts": {"listChanged": false}, "resources": {}});
+        let error = available(&asked, Some(&capabilities(none))).unwrap_err();
+        let named = "`tools.listChanged`, `prompts.listChanged`, `resources.subscribe`";
+        assert!(error.to_string().contains(named), "{error}");
+        assert!(available(&SubscriptionFilter::new(), None).is_ok(), "nothing was asked for");
+    }
+}

@@ -1,0 +1,368 @@
+//! Listening: being told when something of a server's has changed, in both eras.
+//!
+//! Owns: what was granted, what happens, how a stream ends or goes on after a loss. Does not own
+//! the connection it runs on.
+
+mod again;
+mod coalesce;
+mod hearers;
+mod legacy;
+mod modern;
+mod relist;
+mod subscriptions;
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use futures_core::Stream;
+use tokio::time::Instant;
+use turnbuckle_types::{Method, Raw, ResourceUpdated, SubscriptionFilter};
+
+pub(super) use hearers::Hearers;
+pub use relist::LiveList;
+pub(super) use subscriptions::Subscriptions;
+
+use super::{
+    Client, Retry,
+    link::Link,
+    supervise::{Twice, may_repeat},
+};
+use crate::{
+    dispatch::{BoxFuture, Note},
+    error::{Error, Result},
+};
+use again::Lost;
+use coalesce::Coalesced;
+
+/// What to listen for.
+///
+/// ```
+/// use turnbuckle::Watch;
+/// let watch = Watch::new().tools().resource("note://7").resource("note://8");
+/// # let _ = watch;
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Watch(SubscriptionFilter);
+
+impl Watch {
+    /// Nothing yet.
+    pub fn new() -> Watch {
+        Watch::default()
+    }
+
+    /// Changes of the list of tools.
+    #[must_use]
+    pub fn tools(mut self) -> Watch {
+        self.0.tools_list_changed = Some(true);
+        self
+    }
+
+    /// Changes of the list of prompts.
+    #[must_use]
+    pub fn prompts(mut self) -> Watch {
+        self.0.prompts_list_changed = Some(true);
+        self
+    }
+
+    /// Changes of the list of resources.
+    #[must_use]
+    pub fn resources(mut self) -> Watch {
+        self.0.resources_list_changed = Some(true);
+        self
+    }
+
+    /// Changes of this resource. May be said of several.
+    #[must_use]
+    pub fn resource(mut self, uri: impl Into<String>) -> Watch {
+        self.0.resource_subscriptions.get_or_insert_default().push(uri.into());
+        self
+    }
+}
+
+impl Client {
+    /// Opens a stream of what happens at the server, and returns when the server has said what
+    /// it will tell. From then on no timeout applies. Dropping the stream, or this future,
+    /// unsubscribes.
+    ///
+    /// A modern server is asked for a stream. With a legacy one the stream is made of the
+    /// notifications that it declared (`tools.listChanged` and the like) and of
+    /// `resources/subscribe`: once for each URI, however many listen for it. Where nothing of
+    /// what was asked for can be had it is refused; else [`granted`](Listening::granted) says
+    /// what will come.
+    ///
+    /// A stream that is lost is opened again if the client's [`Reconnect`](crate::Reconnect)
+    /// allows it, and then tells [`Happened::Missed`].
+    ///
+    /// ```no_run
+    /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
+    /// use turnbuckle::{Happened, Watch};
+    /// let mut listening = client.listen(Watch::new().tools().resource("note://7")).await?;
+    /// while let Some(happened) = listening.next().await {
+    ///     match happened? {
+    ///         Happened::ToolsChanged => println!("list the tools again"),
+    ///         Happened::ResourceUpdated(uri) => println!("read {uri} again"),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn listen(&self, watch: Watch) -> Result<Listening> {
+        let supervisor = &self.0.supervisor;
+        loop {
+            let link = supervisor.link();
+            let repeats = |error: &Error| {
+                supervisor.recovers() && may_repeat(Retry::IfNotSent, Twice::Unknown, error)
+            };
+            match open(self, &watch.0).await {
+                Ok(opened) => return Ok(Listening::new(self, watch.0, opened)),
+                // As any call that was not sent because there was no connection.
+                Err(error) if repeats(&error) && again::is_over(&link).await => {
+                    again::next_link(supervisor, &link).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Opens a stream in the way of the era of the connection of now.
+async fn open(client: &Client, asked: &SubscriptionFilter) -> Result<Opened> {
+    let link = client.0.link();
+    if Method::Listen.sent_by_client(link.revision()) {
+        modern::open(client, asked).await
+    } else {
+        legacy::open(client, link, asked).await
+    }
+}
+
+/// A stream that was opened.
+struct Opened {
+    source: Source,
+    granted: SubscriptionFilter,
+    /// On which it runs.
+    link: Arc<Link>,
+}
+
+/// Where the events of a stream come from. Dropping it unsubscribes.
+enum Source {
+    Modern(modern::Stream),
+    Legacy(legacy::Ear),
+}
+
+/// What a source says.
+enum Told {
+    Happened(Happened),
+    /// Nothing that concerns anyone.
+    Nothing,
+    /// The server ended it in good order.
+    Ended,
+    Lost(Error),
+}
+
+impl Source {
+    /// Not polled again after the end.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Told> {
+        match self {
+            Source::Modern(stream) => stream.poll(context),
+            Source::Legacy(ear) => ear.poll(context),
+        }
+    }
+}
+
+/// What a listen stream tells. Each is a cue to ask again; none carries what is new.
+///
+/// ```
+/// use turnbuckle::Happened;
+/// fn is_about(happened: &Happened, watched: &str) -> bool {
+///     match happened {
+///         Happened::ResourceUpdated(uri) => uri == watched,
+///         Happened::Missed => true,
+///         _ => false,
+///     }
+/// }
+/// assert!(is_about(&Happened::ResourceUpdated("note://7".into()), "note://7"));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Happened {
+    /// The list of tools has changed.
+    ToolsChanged,
+    /// The list of prompts has changed.
+    PromptsChanged,
+    /// The list of resources has changed.
+    ResourcesChanged,
+    /// The resource with this URI, which may be a part of the one that was named, has changed.
+    ResourceUpdated(String),
+    /// Something may have been said that was not heard, so anything that is watched may have
+    /// changed. Either this stream was not read while more came than may wait
+    /// ([`queued_notifications`](crate::Limits::queued_notifications)), or it was lost and has
+    /// been opened again.
+    Missed,
+    /// Something else.
+    Other {
+        /// The notification's method.
+        method: String,
+        /// Its params; an empty object if it has none.
+        params: Raw,
+    },
+}
+
+/// An open stream of what happens: of its own subscription only, however many there are on the
+/// connection. Dropping it unsubscribes.
+///
+/// What happens several times before it is read is told once, where it was first told. It is a
+/// [`Stream`], too.
+///
+/// ```no_run
+/// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
+/// let mut listening = client.listen(turnbuckle::Watch::new().tools()).await?;
+/// if listening.granted().tools_list_changed != Some(true) {
+///     println!("this server does not tell when its tools change");
+/// }
+/// while let Some(happened) = listening.next().await {
+///     println!("{:?}", happened?);
+/// }
+/// # Ok(()) }
+/// ```
+pub struct Listening {
+    client: Client,
+    asked: SubscriptionFilter,
+    granted: SubscriptionFilter,
+    waiting: Coalesced,
+    course: Course,
+    /// How many attempts to open it again were made since it was last sound for a while.
+    spent: u32,
+}
+
+/// How it is with a stream.
+enum Course {
+    Open {
+        source: Source,
+        link: Arc<Link>,
+        since: Instant,
+    },
+    Again(BoxFuture<'static, Result<(Opened, u32)>>),
+    /// With what is still to be told of its end.
+    Ended(Option<Error>),
+}
+
+impl Listening {
+    fn new(client: &Client, asked: SubscriptionFilter, opened: Opened) -> Listening {
+        let most = client.0.settings().limits.queued_notifications;
+        let Opened { source, granted, link } = opened;
+        Listening {
+            client: client.clone(),
+            asked,
+            granted,
+            waiting: Coalesced::new(most),
+            course: Course::Open { source, link, since: Instant::now() },
+            spent: 0,
+        }
+    }
+
+    /// What the server agreed to tell. It can be another after the stream was opened again.
+    pub fn granted(&self) -> &SubscriptionFilter {
+        &self.granted
+    }
+
+    /// What happens next; `None` once the server has ended the stream in good order; an error
+    /// if the stream was lost for good. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Result<Happened>> {
+        std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
+    }
+
+    /// Takes what the source has, as far as there is room.
+    fn drain(&mut self, context: &mut Context<'_>) {
+        // A server that says the same without end must not keep this task from anything else.
+        for _ in 0..AT_ONCE {
+            let Course::Open { source, .. } = &mut self.course else { return };
+            if self.waiting.is_full() {
+                return;
+            }
+            match source.poll(context) {
+                Poll::Pending => return,
+                Poll::Ready(Told::Happened(happened)) => self.waiting.push(happened),
+                Poll::Ready(Told::Nothing) => {}
+                Poll::Ready(Told::Ended) => self.course = Course::Ended(None),
+                Poll::Ready(Told::Lost(error)) => self.lost(error),
+            }
+        }
+        context.waker().wake_by_ref();
+    }
+
+    fn lost(&mut self, error: Error) {
+        let supervisor = &self.client.0.supervisor;
+        let ended = Course::Ended(None);
+        let Course::Open { link, since, .. } = std::mem::replace(&mut self.course, ended) else {
+            return;
+        };
+        if !supervisor.recovers() || !again::is_passing(&error) {
+            self.course = Course::Ended(Some(error));
+            return;
+        }
+        if since.elapsed() >= supervisor.settings.reconnect.healthy_after {
+            self.spent = 0;
+        }
+        let (client, asked, spent) = (self.client.clone(), self.asked.clone(), self.spent);
+        let lost = Lost { client, asked, link, error, spent };
+        self.course = Course::Again(Box::pin(lost.again()));
+    }
+}
+
+/// How much of what a source says is looked at in one go.
+const AT_ONCE: usize = 1024;
+
+impl Stream for Listening {
+    type Item = Result<Happened>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            this.drain(context);
+            if let Some(happened) = this.waiting.pop() {
+                return Poll::Ready(Some(Ok(happened)));
+            }
+            match &mut this.course {
+                Course::Open { .. } => return Poll::Pending,
+                Course::Ended(error) => return Poll::Ready(error.take().map(Err)),
+                Course::Again(opening) => match ready!(opening.as_mut().poll(context)) {
+                    Ok((Opened { source, granted, link }, spent)) => {
+                        (this.granted, this.spent) = (granted, spent);
+                        this.course = Course::Open { source, link, since: Instant::now() };
+                        this.waiting.push(Happened::Missed);
+                    }
+                    Err(error) => this.course = Course::Ended(Some(error)),
+                },
+            }
+        }
+    }
+}
+
+fn is(note: &Note, method: Method) -> bool {
+    &*note.method == method.as_str()
+}
+
+fn happened(note: &Note) -> Happened {
+    match Method::from_name(&note.method) {
+        Some(Method::ToolListChanged) => return Happened::ToolsChanged,
+        Some(Method::PromptListChanged) => return Happened::PromptsChanged,
+        Some(Method::ResourceListChanged) => return Happened::ResourcesChanged,
+        Some(Method::ResourceUpdated) => {
+            if let Ok(updated) = serde_json::from_str::<ResourceUpdated>(note.params.text()) {
+                return Happened::ResourceUpdated(updated.uri);
+            }
+        }
+        _ => {}
+    }
+    let params = note.params.raw.clone().unwrap_or_else(Raw::empty_object);
+    Happened::Other { method: note.method.to_string(), params }
+}
+
+impl std::fmt::Debug for Listening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listening").field("granted", &self.granted).finish_non_exhaustive()
+    }
+}

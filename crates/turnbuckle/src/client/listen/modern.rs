@@ -1,0 +1,91 @@
+//! Owns a stream that a modern server was asked for: one request that stays open.
+//! Does not own which notifications are this stream's: the dispatcher finds that by the
+//! subscription's id.
+
+use std::task::{Context, Poll, ready};
+
+use turnbuckle_types::{Acknowledged, Listen, ListenResult, Method, Raw, SubscriptionFilter};
+
+use super::{Opened, Source, Told, happened, is};
+use crate::{
+    client::{
+        Call, Client,
+        around::{self, Passed},
+        call::{Running, undecodable},
+    },
+    dispatch::Event,
+    error::{Error, Result},
+};
+
+/// The request in flight. Dropping it unsubscribes.
+pub(super) struct Stream {
+    running: Running,
+}
+
+/// Opens a stream, and returns when the server has acknowledged it.
+pub(super) async fn open(client: &Client, asked: &SubscriptionFilter) -> Result<Opened> {
+    let call = client.verb(Method::Listen, Listen::new(asked.clone()), |_, raw| Ok(raw));
+    match around::pass(call, made).await? {
+        Passed::Through(opened) => Ok(opened),
+        Passed::Answered(_) => Err(Error::refused(
+            "a layer of this client answered subscriptions/listen, which is a stream",
+        )),
+    }
+}
+
+/// Opens it once it has passed; with what the server said when it acknowledged it.
+async fn made(call: Call<Raw>) -> Result<(Opened, Raw)> {
+    let mut running = call.open()?;
+    loop {
+        match running.next().await? {
+            Event::Note(note) if is(&note, Method::Acknowledged) => {
+                let acknowledged: Acknowledged = serde_json::from_str(note.params.text())
+                    .map_err(|error| undecodable(Method::Listen.as_str(), &error))?;
+                running.deadlines.lift();
+                let opened = Opened {
+                    link: running.link.clone(),
+                    source: Source::Modern(Stream { running }),
+                    granted: acknowledged.notifications,
+                };
+                return Ok((opened, note.params.raw.unwrap_or_else(Raw::empty_object)));
+            }
+            // 2026-07-28 patterns/subscriptions: nothing may come before it.
+            Event::Note(note) => {
+                tracing::debug!(method = %note.method, "said before the acknowledgement");
+            }
+            Event::Done(result) => {
+                result?;
+                return Err(Error::protocol(
+                    "the server ended the stream before it acknowledged it",
+                ));
+            }
+        }
+    }
+}
+
+impl Stream {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Told> {
+        let exchange = &mut self.running.exchange;
+        if exchange.take_lost() {
+            return Poll::Ready(Told::Happened(super::Happened::Missed));
+        }
+        Poll::Ready(match ready!(exchange.poll_event(context)) {
+            // A server may say the end with this frame, with the result, or with both in any
+            // order.
+            Event::Note(note) if is(&note, Method::Cancelled) => {
+                exchange.silence();
+                Told::Ended
+            }
+            Event::Note(note) if is(&note, Method::Acknowledged) => {
+                tracing::debug!("acknowledged again");
+                Told::Nothing
+            }
+            Event::Note(note) => Told::Happened(happened(&note)),
+            Event::Done(Ok(raw)) => match raw.decode::<ListenResult>() {
+                Ok(_) => Told::Ended,
+                Err(error) => Told::Lost(undecodable(Method::Listen.as_str(), &error)),
+            },
+            Event::Done(Err(error)) => Told::Lost(error),
+        })
+    }
+}

@@ -1,0 +1,243 @@
+//! Owns the subscriptions of one legacy connection: each URI is subscribed once, for as long as
+//! anyone wants it. Does not own who wants it, nor what is told.
+//!
+//! A task brings what the server knows in line with what is wanted. It is there while anything is
+//! wanted or known, so that letting go needs nothing but a word to it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinSet,
+};
+use turnbuckle_types::{Encode, Method, Revision, Subscribe, Unsubscribe, write_at};
+
+use crate::{
+    dispatch::{Outgoing, Transport},
+    error::{Closed, Error, Executed, Result},
+};
+
+/// How many requests of the task may be in flight at once.
+const AT_ONCE: usize = 16;
+
+/// What is subscribed on one connection.
+#[derive(Default)]
+pub(in crate::client) struct Subscriptions {
+    state: Mutex<State>,
+    /// Something is to be done.
+    due: Notify,
+    /// Something was answered.
+    answered: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct State {
+    uris: HashMap<String, Entry>,
+    /// Invariant: set iff a task runs that has not yet seen that it has nothing to do.
+    kept: bool,
+}
+
+struct Entry {
+    /// How many want it. An entry that nobody wants stays until the server knows that.
+    wanted: usize,
+    at_server: AtServer,
+}
+
+/// What the server knows of a URI.
+enum AtServer {
+    Nothing,
+    /// It is being told to tell of changes, or to stop.
+    Asked,
+    Subscribed,
+    Refused(Error),
+}
+
+/// What the server is asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    Subscribe,
+    Unsubscribe,
+}
+
+/// The wish to hear of one URI. Dropping it takes the wish back.
+pub(super) struct Claim {
+    subscriptions: Arc<Subscriptions>,
+    uri: String,
+}
+
+impl Subscriptions {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wants a URI, on the connection that `transport` is. Has to be called in a runtime.
+    pub(super) fn claim(
+        self: &Arc<Self>,
+        uri: &str,
+        transport: &Arc<dyn Transport>,
+        revision: Revision,
+    ) -> Claim {
+        let mut state = self.lock();
+        let entry = state
+            .uris
+            .entry(uri.to_owned())
+            .or_insert(Entry { wanted: 0, at_server: AtServer::Nothing });
+        entry.wanted += 1;
+        // Who comes later may be luckier.
+        if matches!(entry.at_server, AtServer::Refused(_)) {
+            entry.at_server = AtServer::Nothing;
+        }
+        let kept = std::mem::replace(&mut state.kept, true);
+        drop(state);
+        if !kept {
+            let transport = Arc::downgrade(transport);
+            tokio::spawn(keep(self.clone(), transport, revision));
+        }
+        self.due.notify_one();
+        Claim { subscriptions: self.clone(), uri: uri.to_owned() }
+    }
+
+    /// The server has forgotten everything: what is wanted is asked for again.
+    #[cfg(feature = "http")]
+    pub(in crate::client) fn renewed(&self) {
+        for entry in self.lock().uris.values_mut() {
+            if matches!(entry.at_server, AtServer::Subscribed) {
+                entry.at_server = AtServer::Nothing;
+            }
+        }
+        self.due.notify_one();
+    }
+
+    /// What is to be asked now, marked as asked; `None` if all is done and the task may end.
+    fn next(&self, in_flight: usize) -> Option<Vec<(String, Ask)>> {
+        let mut state = self.lock();
+        state.uris.retain(|_, entry| {
+            let idle = matches!(entry.at_server, AtServer::Nothing | AtServer::Refused(_));
+            entry.wanted > 0 || !idle
+        });
+        if state.uris.is_empty() {
+            state.kept = false;
+            return None;
+        }
+        let mut asks = Vec::new();
+        for (uri, entry) in &mut state.uris {
+            let ask = match (&entry.at_server, entry.wanted) {
+                (AtServer::Nothing, 1..) => Ask::Subscribe,
+                (AtServer::Subscribed, 0) => Ask::Unsubscribe,
+                _ => continue,
+            };
+            if in_flight + asks.len() >= AT_ONCE {
+                break;
+            }
+            entry.at_server = AtServer::Asked;
+            asks.push((uri.clone(), ask));
+        }
+        Some(asks)
+    }
+
+    fn settle(&self, uri: &str, ask: Ask, answer: Result<()>) {
+        if let Some(entry) = self.lock().uris.get_mut(uri) {
+            entry.at_server = match (ask, answer) {
+                (Ask::Subscribe, Ok(())) => AtServer::Subscribed,
+                (Ask::Subscribe, Err(error)) => AtServer::Refused(error),
+                // A server that does not take it back is not asked for ever.
+                (Ask::Unsubscribe, _) => AtServer::Nothing,
+            };
+        }
+        self.answered.send_replace(());
+    }
+}
+
+impl Claim {
+    pub(super) fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// Resolves when the server has said whether it will tell of the URI. Dropping the future
+    /// loses nothing.
+    pub(super) async fn answered(&self) -> Result<()> {
+        let mut answered = self.subscriptions.answered.subscribe();
+        loop {
+            match self.subscriptions.lock().uris.get(&self.uri).map(|entry| &entry.at_server) {
+                Some(AtServer::Subscribed) => return Ok(()),
+                Some(AtServer::Refused(error)) => return Err(error.again()),
+                _ => {}
+            }
+            if answered.changed().await.is_err() {
+                return Err(ended());
+            }
+        }
+    }
+}
+
+/// Only a word to the task: nothing waits, nothing is spawned.
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(entry) = self.subscriptions.lock().uris.get_mut(&self.uri) {
+            entry.wanted = entry.wanted.saturating_sub(1);
+        }
+        self.subscriptions.due.notify_one();
+    }
+}
+
+/// Asks until what the server knows is what is wanted. Does not keep the connection open.
+async fn keep(
+    subscriptions: Arc<Subscriptions>,
+    transport: Weak<dyn Transport>,
+    revision: Revision,
+) {
+    let mut asking = JoinSet::new();
+    while let Some(asks) = subscriptions.next(asking.len()) {
+        for (uri, ask) in asks {
+            let transport = transport.clone();
+            asking.spawn(async move {
+                let answer = match transport.upgrade() {
+                    Some(transport) => asked(&*transport, &uri, ask, revision).await,
+                    None => Err(ended()),
+                };
+                (uri, ask, answer)
+            });
+        }
+        tokio::select! {
+            () = subscriptions.due.notified() => {}
+            Some(answered) = asking.join_next() => {
+                // A task of ours ends in no other way.
+                if let Ok((uri, ask, answer)) = answered {
+                    subscriptions.settle(&uri, ask, answer);
+                }
+            }
+        }
+    }
+}
+
+async fn asked(transport: &dyn Transport, uri: &str, ask: Ask, revision: Revision) -> Result<()> {
+    let (method, params) = match ask {
+        Ask::Subscribe => (Method::Subscribe, text(&Subscribe::new(uri), revision)),
+        Ask::Unsubscribe => (Method::Unsubscribe, text(&Unsubscribe::new(uri), revision)),
+    };
+    let request = Outgoing::new(method.as_str(), params);
+    #[cfg(feature = "http")]
+    let request = Outgoing {
+        mirror: crate::dispatch::Mirror { revision: Some(revision), ..Default::default() },
+        ..request
+    };
+    let answer = transport.open(request).done().await;
+    if let Err(error) = &answer {
+        tracing::debug!(%error, uri, %method, "a subscription was not changed");
+    }
+    answer.map(drop)
+}
+
+fn text(params: &impl Encode, revision: Revision) -> String {
+    let mut text = Vec::new();
+    write_at(params, revision, &mut text);
+    // The encoder writes text.
+    String::from_utf8(text).unwrap_or_default()
+}
+
+fn ended() -> Error {
+    Closed::new("the connection ended").error(Executed::No)
+}

@@ -1,0 +1,176 @@
+//! Owns the verbs: which method, which params, which result. Does not own how they run.
+
+mod any;
+mod lists;
+mod reading;
+mod session;
+mod tools;
+
+use serde::{Serialize, de::DeserializeOwned};
+use turnbuckle_types::{Encode, Method, Raw, ResultType, Revision, write_at};
+
+pub use any::CustomMethod;
+pub(super) use session::LogSetting;
+
+use super::{
+    Call, Client,
+    cache::without_negative_ttl,
+    call::{DecodeBy, Params, undecodable},
+};
+use crate::error::{Error, ErrorKind, Result};
+
+impl Client {
+    /// A verb of the method table, refused here where the revision lacks it.
+    pub(super) fn verb<T>(
+        &self,
+        method: Method,
+        params: impl Encode + Send + 'static,
+        decode: DecodeBy<T>,
+    ) -> Call<T> {
+        let call = Call::new(&self.0, method.as_str(), written(method, params), decode);
+        call.needing(method).answering()
+    }
+}
+
+/// What a verb says, in the words of each revision.
+fn written(method: Method, params: impl Encode + Send + 'static) -> Params {
+    Params::At(Box::new(move |revision| {
+        if !method.sent_by_client(revision) {
+            return Err(lacking(method, revision));
+        }
+        let mut text = Vec::new();
+        write_at(&params, revision, &mut text);
+        // The encoder writes text; an empty object says no more than none.
+        let text = String::from_utf8(text).unwrap_or_default();
+        Ok(if text == "{}" { String::new() } else { text })
+    }))
+}
+
+/// A verb that a revision lacks, and what to use instead.
+fn lacking(method: Method, revision: Revision) -> Error {
+    let instead = match method {
+        Method::Ping => "; call `discover()` to see whether the server is there",
+        Method::Discover => {
+            "; what the server said about itself is in `server_info()` and `server_capabilities()`"
+        }
+        Method::Listen => "; register `on_notification` on the client's builder",
+        _ => "",
+    };
+    Error::refused(format!("`{method}` does not exist in revision {revision}{instead}"))
+}
+
+/// The text of an object; empty for a value that encodes to null.
+fn object(value: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string(value).map_err(encoding)?;
+    if text.starts_with('{') {
+        return Ok(one_line(text));
+    }
+    if text == "null" {
+        return Ok(String::new());
+    }
+    Err(Error::new(ErrorKind::Codec, "params and arguments must encode to a JSON object"))
+}
+
+/// Only raw JSON inside the caller's own value can bring a line break, as white space.
+fn one_line(text: String) -> String {
+    if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
+}
+
+fn encoding(error: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Codec, format!("the value can't be encoded: {error}")).with_source(error)
+}
+
+/// Decodes a result that must be complete: the kind is looked at before the content is
+/// blamed.
+fn complete<T: DeserializeOwned>(
+    method: Method,
+    raw: &Raw,
+    kind: fn(&T) -> Option<&ResultType>,
+) -> Result<T> {
+    match raw.decode::<T>() {
+        Ok(result) => match kind(&result) {
+            None | Some(ResultType::Complete) => Ok(result),
+            Some(other) => Err(unexpected_kind(method, other)),
+        },
+        Err(error) => {
+            if let Some(sound) = without_negative_ttl(raw) {
+                return complete(method, &sound, kind);
+            }
+            #[derive(serde::Deserialize)]
+            struct Peek {
+                #[serde(default, rename = "resultType")]
+                kind: Option<ResultType>,
+            }
+            match raw.decode::<Peek>().ok().and_then(|peek| peek.kind) {
+                Some(kind) if kind != ResultType::Complete => Err(unexpected_kind(method, &kind)),
+                _ => Err(undecodable(method.as_str(), &error)),
+            }
+        }
+    }
+}
+
+fn unexpected_kind(method: Method, kind: &ResultType) -> Error {
+    let message = match kind {
+        ResultType::InputRequired => {
+            format!(
+                "the server wants input before it answers {method}, and this client has no way to give any"
+            )
+        }
+        _ => {
+            format!("the server answered {method} with a kind of result this client does not know")
+        }
+    };
+    Error::protocol(message)
+}
+
+/// The params of a request that names something and has arguments for it.
+fn call_params(name: &str, arguments: &impl Serialize) -> Result<String> {
+    let arguments = object(arguments)?;
+    let mut text = String::with_capacity(name.len() + arguments.len() + 32);
+    text.push_str(r#"{"name":"#);
+    text.push_str(&serde_json::to_string(name).map_err(encoding)?);
+    if !arguments.is_empty() {
+        text.push_str(r#","arguments":"#);
+        text.push_str(&arguments);
+    }
+    text.push('}');
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, value::RawValue};
+    use turnbuckle_types::CallToolResult;
+
+    use super::*;
+
+    #[test]
+    fn arguments_must_be_an_object_or_nothing() {
+        assert_eq!(call_params("a\"", &()).unwrap(), r#"{"name":"a\""}"#);
+        assert_eq!(
+            call_params("a", &json!({"x": 1})).unwrap(),
+            r#"{"name":"a","arguments":{"x":1}}"#
+        );
+        assert_eq!(call_params("a", &[1]).unwrap_err().kind(), ErrorKind::Codec);
+        let raw = RawValue::from_string("{\n\"x\":1}".into()).unwrap();
+        assert!(!call_params("a", &raw).unwrap().contains('\n'));
+    }
+
+    #[test]
+    fn a_result_that_wants_input_is_not_an_empty_success() {
+        let raw: Raw = json!({"resultType": "input_required", "requestState": "s"}).into();
+        let error = complete::<CallToolResult>(Method::CallTool, &raw, |r| r.result_type.as_ref())
+            .unwrap_err();
+        assert!(error.to_string().contains("wants input"), "{error}");
+        let unknown: Raw = json!({"resultType": "task", "content": []}).into();
+        assert!(
+            complete::<CallToolResult>(Method::CallTool, &unknown, |r| r.result_type.as_ref())
+                .is_err()
+        );
+        let absent: Raw = json!({"content": []}).into();
+        assert!(
+            complete::<CallToolResult>(Method::CallTool, &absent, |r| r.result_type.as_ref())
+                .is_ok()
+        );
+    }
+}

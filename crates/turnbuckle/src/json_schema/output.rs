@@ -1,0 +1,81 @@
+//! Owns whether what a tool returned is what its hand-written output schema promises.
+//! Does not own derived schemas, which the types keep, nor what a broken promise becomes on the wire.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use jsonschema::Validator;
+use turnbuckle_types::{CallToolResult, Raw};
+
+use super::{SchemaError, compile, violations::problems};
+
+/// A hand-written output schema, compiled.
+///
+/// It is bounded and refers to nothing outside itself, as an input schema is; its root may describe
+/// a value of any kind.
+///
+/// ```
+/// use turnbuckle::schema::OutputCheck;
+/// use turnbuckle_types::{CallToolResult, Raw};
+///
+/// let check = OutputCheck::compile(&Raw::from(serde_json::json!({
+///     "type": "object",
+///     "properties": {"sum": {"type": "integer"}},
+/// })))?;
+/// let mut result = CallToolResult::new([]);
+/// assert!(check.check(&result).is_err(), "there is nothing where something was promised");
+/// result.structured_content = Some(serde_json::json!({"sum": 3}).into());
+/// assert!(check.check(&result).is_ok());
+/// # Ok::<(), turnbuckle::schema::SchemaError>(())
+/// ```
+#[derive(Clone)]
+pub struct OutputCheck {
+    validator: Arc<Validator>,
+}
+
+impl OutputCheck {
+    /// Compiles a schema, or says what must be changed in it.
+    pub fn compile(schema: &Raw) -> Result<OutputCheck, SchemaError> {
+        let tree = compile::read(schema)?;
+        if !tree.is_object() {
+            // Every revision has an object here, even those in which output may be anything.
+            return Err(SchemaError::new(
+                "the schema of a tool's output must be a JSON object: write `{}` for any value",
+            ));
+        }
+        Ok(OutputCheck { validator: Arc::new(compile::compile(schema, &tree)?) })
+    }
+
+    /// Whether a result keeps the promise, or else, for the log, in which places it does not.
+    /// A result that is an error promises nothing.
+    pub fn check(&self, result: &CallToolResult) -> Result<(), String> {
+        if result.is_error == Some(true) {
+            return Ok(());
+        }
+        let Some(content) = &result.structured_content else {
+            return Err("there is no structured content, but the tool has an output schema".into());
+        };
+        let problems = problems(&self.validator, content.as_str());
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let mut sentence = "the structured content does not fit the output schema".to_owned();
+        for (index, problem) in problems.iter().enumerate() {
+            sentence.push_str(if index == 0 { ": at " } else { "; at " });
+            // Writing into a `String` does not fail.
+            let _ = match &*problem.path {
+                "" => write!(sentence, "its root: {}", problem.message),
+                path => write!(sentence, "`{path}`: {}", problem.message),
+            };
+        }
+        Err(sentence)
+    }
+}
+
+impl fmt::Debug for OutputCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutputCheck")
+            .field("draft", &self.validator.draft())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,217 @@
+//! What crosses a bridge, byte for byte.
+
+use serde_json::{Value, json};
+use turnbuckle::Revision;
+
+use crate::script::{Between, Script, between, legacy};
+
+const ODD: &str = r#"{ "n": 1.50e+3, "b":[ 1 ,2], "big":123456789012345678901234567890,"u":"\u0041","_meta":{"k":1.0} }"#;
+
+/// The text of a member that ends a message.
+fn last<'a>(line: &'a str, member: &str) -> &'a str {
+    let at = line.find(&format!("\"{member}\":")).unwrap_or_else(|| panic!("{member}: {line}"));
+    line[at + member.len() + 3..].strip_suffix('}').unwrap()
+}
+
+#[tokio::test]
+async fn the_handshake_is_each_sides_own_with_the_others_facts() {
+    let Between { mut near, far: mut dialed, .. } = between(Revision::V2025_11_25);
+    near.open(json!({"roots": {"listChanged": true}, "experimental": {"x": {"y": 1}}})).await;
+    let mut far = dialed.recv().await.unwrap();
+    let initialize = far.opened(json!({"tools": {}, "experimental": {"z": {"w": 2}}})).await;
+    assert_eq!(initialize["params"]["protocolVersion"], "2025-11-25");
+    assert_eq!(initialize["params"]["clientInfo"], json!({"name": "near", "version": "3"}));
+    let declared = json!({"roots": {"listChanged": true}, "experimental": {"x": {"y": 1}}});
+    assert_eq!(initialize["params"]["capabilities"], declared);
+    let answer = near.initialized().await;
+    assert_eq!(answer["result"]["protocolVersion"], "2025-06-18");
+    assert_eq!(
+        answer["result"]["serverInfo"],
+        json!({"name": "script", "version": "1", "acme": 1.5})
+    );
+    assert_eq!(
+        answer["result"]["capabilities"],
+        json!({"tools": {}, "experimental": {"z": {"w": 2}}})
+    );
+    assert_eq!(answer["result"]["instructions"], "Read me.");
+}
+
+// req: transport:standalone:raw-relay
+#[tokio::test]
+async fn requests_results_and_errors_that_nobody_understands_cross_unchanged() {
+    let (mut near, mut far, _rest) = legacy(json!({}), json!({})).await;
+    for method in ["acme/odd", "tools/call", "resources/read"] {
+        let request = format!(r#"{{"jsonrpc":"2.0","id":"x","method":"{method}","params":{ODD}}}"#);
+        near.say(&request).await;
+        let (asked, line) = far.next(method).await;
+        assert_eq!(last(&line, "params"), ODD);
+        let result = r#"{ "z":[ ], "x" : 18446744073709551616.10, "_meta":{ "s":1 }}"#;
+        far.answer(&asked, result).await;
+        let (answer, line) = near.next("").await;
+        assert_eq!(answer["id"], "x");
+        assert_eq!(last(&line, "result"), result);
+    }
+    near.say(r#"{"jsonrpc":"2.0","id":7,"method":"acme/bare"}"#).await;
+    let (asked, line) = far.next("acme/bare").await;
+    assert!(!line.contains("params"), "{line}");
+    let error = r#"{"code":-5,"message":"n\u00f6","data":{"d" : 1.0}}"#;
+    far.say(&format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, asked["id"])).await;
+    let (answer, line) = near.next("").await;
+    assert_eq!(answer["error"]["code"], -5);
+    assert_eq!(answer["error"]["message"], "nö");
+    assert!(line.contains(r#""data":{"d" : 1.0}"#), "{line}");
+}
+
+#[tokio::test]
+async fn notifications_cross_in_both_directions() {
+    let (mut near, mut far, _rest) = legacy(json!({"roots": {}}), json!({})).await;
+    for method in ["acme/news", "notifications/roots/list_changed"] {
+        near.say(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{ODD}}}"#)).await;
+        let (_, line) = far.next(method).await;
+        assert_eq!(last(&line, "params"), ODD);
+    }
+    for method in ["acme/news", "notifications/tools/list_changed", "notifications/message"] {
+        far.say(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{ODD}}}"#)).await;
+        let (_, line) = near.next(method).await;
+        assert_eq!(last(&line, "params"), ODD);
+    }
+}
+
+#[tokio::test]
+async fn progress_has_the_clients_token_and_every_other_byte_of_the_servers() {
+    let (mut near, mut far, _rest) = legacy(json!({}), json!({})).await;
+    let params = r#"{"name":"a","_meta":{"x":1.50,"progressToken":"mine"}}"#;
+    near.say(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#))
+        .await;
+    let (asked, _) = far.next("tools/call").await;
+    let token = &asked["params"]["_meta"]["progressToken"];
+    assert!(token.is_u64() && asked["params"]["_meta"]["x"] == 1.5, "{asked}");
+    let progress = format!(r#"{{"progress":1.50,"progressToken":{token},"acme":[ ]}}"#);
+    far.say(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{progress}}}"#
+    ))
+    .await;
+    far.answer(&asked, "{}").await;
+    let (_, line) = near.next("notifications/progress").await;
+    assert_eq!(last(&line, "params"), r#"{"progress":1.50,"progressToken":"mine","acme":[ ]}"#);
+    near.next("").await;
+}
+
+#[tokio::test]
+async fn a_cancellation_names_the_request_as_the_other_side_knows_it() {
+    let (mut near, mut far, _rest) = legacy(json!({}), json!({})).await;
+    near.say(r#"{"jsonrpc":"2.0","id":"mine","method":"acme/long"}"#).await;
+    let (asked, _) = far.next("acme/long").await;
+    near.say(
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"mine"}}"#,
+    )
+    .await;
+    let (cancelled, _) = far.next("notifications/cancelled").await;
+    assert_eq!(cancelled["params"]["requestId"], asked["id"]);
+}
+
+#[tokio::test]
+async fn questions_and_answers_cross_unchanged_and_so_does_their_end() {
+    let (mut near, mut far, _rest) = legacy(json!({"sampling": {}}), json!({})).await;
+    for method in ["sampling/createMessage", "acme/question"] {
+        far.say(&format!(r#"{{"jsonrpc":"2.0","id":"q","method":"{method}","params":{ODD}}}"#))
+            .await;
+        let (asked, line) = near.next(method).await;
+        assert_eq!(last(&line, "params"), ODD);
+        near.answer(&asked, ODD).await;
+        let (answer, line) = far.next("").await;
+        assert_eq!(answer["id"], "q");
+        assert_eq!(last(&line, "result"), ODD);
+    }
+    far.say(r#"{"jsonrpc":"2.0","id":"r","method":"acme/question"}"#).await;
+    let (asked, _) = near.next("acme/question").await;
+    far.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"r"}}"#)
+        .await;
+    let (cancelled, _) = near.next("notifications/cancelled").await;
+    assert_eq!(cancelled["params"]["requestId"], asked["id"]);
+}
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"n","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"acme":1.50}},"acme/k":2e2}"#;
+
+/// Is a modern server that is asked what it is.
+async fn discovered(far: &mut Script) {
+    let (asked, _) = far.next("server/discover").await;
+    let result = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#;
+    far.answer(&asked, result).await;
+}
+
+#[tokio::test]
+async fn between_modern_sides_envelope_questions_and_state_stay_what_they_are() {
+    let Between { mut near, far: mut dialed, .. } = between(Revision::V2026_07_28);
+    let params = format!(r#"{{"name":"a","arguments":{{"n":1.50}},{META}}}"#);
+    let say = |params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#)
+    };
+    near.say(&say(&params)).await;
+    let mut far = dialed.recv().await.unwrap();
+    discovered(&mut far).await;
+    let (asked, line) = far.next("tools/call").await;
+    assert_eq!(last(&line, "params"), params);
+    let required = r#"{"resultType":"input_required","inputRequests":{"k":{"method":"acme/q","params":{"p":1.0}}},"requestState":"s\u0041","x":1.0}"#;
+    far.answer(&asked, required).await;
+    let (_, line) = near.next("").await;
+    assert_eq!(last(&line, "result"), required);
+    let retry = format!(
+        r#"{{"name":"a","inputResponses":{{"k":{{"r":1.0}}}},"requestState":"s\u0041",{META}}}"#
+    );
+    near.say(&say(&retry)).await;
+    let (_, line) = far.next("tools/call").await;
+    assert_eq!(last(&line, "params"), retry);
+}
+
+#[tokio::test]
+async fn a_stream_of_a_modern_client_is_subscriptions_on_a_legacy_server() {
+    let Between { mut near, far: mut dialed, .. } = between(Revision::V2025_11_25);
+    let listen = |id: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":"{id}","method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true,"promptsListChanged":true,"resourceSubscriptions":["a:1"]}},{META}}}}}"#
+        )
+    };
+    near.say(&listen("s1")).await;
+    let mut far = dialed.recv().await.unwrap();
+    far.opened(json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}})).await;
+    let (asked, _) = far.next("resources/subscribe").await;
+    assert_eq!(asked["params"], json!({"uri": "a:1"}));
+    far.answer(&asked, "{}").await;
+    let granted = json!({"toolsListChanged": true, "resourceSubscriptions": ["a:1"]});
+    let key = "io.modelcontextprotocol/subscriptionId";
+    let (told, _) = near.next("notifications/subscriptions/acknowledged").await;
+    assert_eq!(told["params"]["notifications"], granted);
+    assert_eq!(told["params"]["_meta"][key], "s1");
+    // Another stream for the same needs no other subscription.
+    near.say(&listen("s2")).await;
+    let (told, _) = near.next("notifications/subscriptions/acknowledged").await;
+    assert_eq!(told["params"]["_meta"][key], "s2");
+    far.say(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:1","acme":1.50}}"#).await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let (told, line) = near.next("notifications/resources/updated").await;
+        assert!(line.contains(r#""acme":1.50"#), "{line}");
+        ids.push(told["params"]["_meta"][key].clone());
+    }
+    ids.sort_by_key(Value::to_string);
+    assert_eq!(ids, ["s1", "s2"]);
+    for (id, ends) in [("s1", None), ("s2", Some("a:1"))] {
+        near.say(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":"{id}"}}}}"#)).await;
+        if let Some(uri) = ends {
+            let (asked, _) = far.next("resources/unsubscribe").await;
+            assert_eq!(asked["params"]["uri"], uri);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_only_the_other_era_has_is_not_there() {
+    let (mut near, _far, _rest) = legacy(json!({}), json!({})).await;
+    near.say(r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#).await;
+    let (answer, _) = near.next("").await;
+    assert_eq!(answer["error"]["code"], -32_601);
+    near.say(&format!(r#"{{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{{"level":"info",{META}}}}}"#)).await;
+    let (answer, _) = near.next("").await;
+    assert_eq!(answer["error"]["code"], -32_601);
+}

@@ -1,0 +1,227 @@
+//! What a server asks, in every pair of wires and eras.
+
+use std::{
+    future::IntoFuture as _,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::json;
+use turnbuckle::{
+    Client, ClientBuilder,
+    types::{
+        CreateMessageResult, Elicit, ElicitAction, ElicitResult, Raw, Role, Root, TextContent,
+    },
+};
+
+use crate::support::{Fixture, LEGACY, MODERN, Wire, bridge, connect, through, ways};
+
+fn answering(asked: &Arc<Mutex<Vec<String>>>) -> ClientBuilder {
+    let asked = asked.clone();
+    Client::builder()
+        .on_elicitation(move |question| {
+            let Elicit::Form(form) = question else { panic!("a form was asked for") };
+            asked.lock().unwrap().push(form.message.clone());
+            let name = if form.message == "Who are you?" { "Ada" } else { "Grace" };
+            let mut answer = ElicitResult::new(ElicitAction::Accept);
+            answer.content = Some(Raw::from(json!({"name": name})).decode().unwrap());
+            std::future::ready(Ok(answer))
+        })
+        .on_sampling(async |_| {
+            Ok(CreateMessageResult::new(Role::Assistant, TextContent::new("Hm."), "parrot-1"))
+        })
+        .roots([Root::new("file:///here"), Root::new("file:///there")])
+}
+
+#[tokio::test]
+async fn forms_are_answered_one_after_the_other() {
+    for way in ways() {
+        let asked = Arc::default();
+        let client = through(way, &Fixture::default(), answering(&asked)).await;
+        let result = client.call_tool("greet", ()).await;
+        let result = result.unwrap_or_else(|error| panic!("{way:?}: {error}"));
+        assert_eq!(result.to_text(), "Hello, Ada and Grace!", "{way:?}");
+        assert_eq!(*asked.lock().unwrap(), ["Who are you?", "And who is that?"], "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn models_and_roots_are_lent() {
+    for way in ways() {
+        let client = through(way, &Fixture::default(), answering(&Arc::default())).await;
+        let thought = client.call_tool("think", ()).await;
+        let thought = thought.unwrap_or_else(|error| panic!("{way:?}: {error}"));
+        assert_eq!(thought.to_text(), "parrot-1 thinks", "{way:?}");
+        let roots = client.call_tool("where", ()).await.unwrap();
+        assert_eq!(roots.to_text(), "file:///here file:///there", "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_can_not_be_asked_is_not_asked() {
+    for way in ways() {
+        let client = through(way, &Fixture::default(), Client::builder()).await;
+        // Either the handler is told, or the call is refused for what the client lacks.
+        match client.call_tool("greet", ()).await {
+            Ok(result) => assert_eq!(result.is_error, Some(true), "{way:?}"),
+            Err(error) => assert!(error.as_rpc().is_some(), "{way:?}: {error}"),
+        }
+        assert_eq!(client.call_tool("echo", ()).await.unwrap().to_text(), "{}", "{way:?}");
+    }
+}
+
+/// Someone who is asked, and never answers.
+fn silent(fixture: &Fixture) -> ClientBuilder {
+    let fixture = fixture.clone();
+    Client::builder().on_elicitation(move |_| {
+        struct Gone(Fixture);
+        impl Drop for Gone {
+            fn drop(&mut self) {
+                self.0.happened("taken back");
+            }
+        }
+        let gone = Gone(fixture.clone());
+        fixture.happened("asked");
+        async move {
+            let _gone = gone;
+            std::future::pending().await
+        }
+    })
+}
+
+#[tokio::test]
+async fn dropping_a_call_that_waits_for_an_answer_takes_the_question_back() {
+    for way in ways() {
+        let fixture = Fixture::default();
+        let client = through(way, &fixture, silent(&fixture)).await;
+        let call = tokio::spawn(client.call_tool("greet", ()).into_future());
+        fixture.wait("asked").await;
+        call.abort();
+        fixture.wait("taken back").await;
+        assert_eq!(client.call_tool("echo", ()).await.unwrap().to_text(), "{}", "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_the_server_gives_up_is_taken_back_from_the_client() {
+    // Only a legacy server asks while it runs, and only a legacy client is asked meanwhile.
+    for way in ways().into_iter().filter(|way| way.near.1 == LEGACY && way.far.1 == LEGACY) {
+        let fixture = Fixture::default();
+        let client = through(way, &fixture, silent(&fixture)).await;
+        let call = tokio::spawn(client.call_tool("wonder", ()).into_future());
+        fixture.wait("asked").await;
+        fixture.happened("give up");
+        fixture.wait("taken back").await;
+        assert_eq!(call.await.unwrap().unwrap().to_text(), "gave up", "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_comes_back_for_is_cancelled_in_time() {
+    for wire in [Wire::Stream, Wire::Http] {
+        let fixture = Fixture::default();
+        let server = fixture.server().tool(turnbuckle::tool("patient", patient));
+        let bridge = bridge(&server, (wire, LEGACY)).await;
+        let bridge = bridge.answer_within(Duration::from_millis(50));
+        let client = connect(declaring(), &bridge, (Wire::Stream, MODERN)).await;
+        let asked = client.request("tools/call", json!({"name": "patient"})).await.unwrap();
+        let asked: serde_json::Value = asked.decode().unwrap();
+        assert_eq!(asked["resultType"], "input_required");
+        assert_eq!(asked["inputRequests"]["1"]["method"], "elicitation/create");
+        fixture.wait("patient dropped").await;
+        let state = &asked["requestState"];
+        let late = json!({"name": "patient", "requestState": state, "inputResponses": {}});
+        let error = client.request("tools/call", late).await.unwrap_err();
+        assert_eq!(error.as_rpc().unwrap().code, -32_602, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_request_that_was_made_before_goes_on_with_a_parked_call() {
+    let fixture = Fixture::default();
+    let bridge = bridge(&fixture.server(), (Wire::Stream, LEGACY)).await;
+    let client = connect(declaring(), &bridge, (Wire::Http, MODERN)).await;
+    let asked = client.request("tools/call", json!({"name": "greet"})).await.unwrap();
+    let asked: serde_json::Value = asked.decode().unwrap();
+    let state = &asked["requestState"];
+    let accept = json!({"1": {"action": "accept", "content": {"name": "Eve"}}});
+    for other in [
+        json!({"name": "think", "requestState": state, "inputResponses": accept}),
+        json!({"name": "greet", "arguments": {"x": 1}, "requestState": state, "inputResponses": accept}),
+        json!({"name": "greet", "requestState": "made up", "inputResponses": accept}),
+    ] {
+        let error = client.request("tools/call", other).await.unwrap_err();
+        assert_eq!(error.as_rpc().unwrap().code, -32_602, "{error}");
+    }
+    let ours = json!({"name": "greet", "requestState": state, "inputResponses": {}});
+    let again = client.request("tools/call", ours).await.unwrap();
+    let again: serde_json::Value = again.decode().unwrap();
+    assert_eq!(again["inputRequests"]["1"]["method"], "elicitation/create", "asked once more");
+    let ours =
+        json!({"name": "greet", "requestState": again["requestState"], "inputResponses": accept});
+    let next: serde_json::Value =
+        client.request("tools/call", ours).await.unwrap().decode().unwrap();
+    let accept = json!({"1": {"action": "accept", "content": {"name": "Bob"}}});
+    let ours =
+        json!({"name": "greet", "requestState": next["requestState"], "inputResponses": accept});
+    let done: serde_json::Value =
+        client.request("tools/call", ours).await.unwrap().decode().unwrap();
+    assert_eq!(done["content"][0]["text"], "Hello, Eve and Bob!");
+    assert_eq!(done["resultType"], "complete");
+}
+
+/// Over stdio nothing tells which call a question belongs to: nobody is asked for someone else.
+#[tokio::test]
+async fn nobody_is_asked_what_may_be_about_another_clients_call() {
+    let fixture = Fixture::default();
+    let bridge = bridge(&fixture.server(), (Wire::Stream, LEGACY)).await;
+    let url = crate::support::serve_http(&bridge).await;
+    let other = Client::builder().revision(MODERN).no_proxy().connect(&url).await.unwrap();
+    let hanging = tokio::spawn(other.call_tool("hang", ()).into_future());
+    fixture.wait("started").await;
+    let asked = Arc::default();
+    let client = answering(&asked).revision(MODERN).no_proxy().connect(&url).await.unwrap();
+    let refused = client.call_tool("greet", ()).await.unwrap();
+    assert_eq!(refused.is_error, Some(true), "{}", refused.to_text());
+    assert!(asked.lock().unwrap().is_empty());
+    hanging.abort();
+    fixture.wait("dropped").await;
+    let greeted = client.call_tool("greet", ()).await.unwrap();
+    assert_eq!(greeted.to_text(), "Hello, Ada and Grace!");
+}
+
+#[tokio::test]
+async fn more_calls_than_may_wait_are_refused() {
+    let bridge =
+        bridge(&Fixture::default().server(), (Wire::Stream, LEGACY)).await.waiting_calls(1);
+    let client = connect(declaring(), &bridge, (Wire::Stream, MODERN)).await;
+    client.request("tools/call", json!({"name": "greet"})).await.unwrap();
+    let error = client.request("tools/call", json!({"name": "greet"})).await.unwrap_err();
+    assert!(error.to_string().contains("waiting_calls"), "{error}");
+}
+
+/// A client that says that it can be asked, and is not: its calls are made by hand.
+fn declaring() -> ClientBuilder {
+    let capabilities = json!({"elicitation": {"form": {}}, "sampling": {}});
+    Client::builder().capabilities(serde_json::from_value(capabilities).unwrap())
+}
+
+/// Asks, and tells when it is dropped.
+async fn patient(
+    ctx: turnbuckle::Ctx,
+    turnbuckle::State(fixture): turnbuckle::State<Fixture>,
+) -> Result<String, turnbuckle::ToolError> {
+    struct Gone(Fixture);
+    impl Drop for Gone {
+        fn drop(&mut self) {
+            self.0.happened("patient dropped");
+        }
+    }
+    let _gone = Gone(fixture);
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Name {
+        name: String,
+    }
+    let Name { name } = ctx.ask("name", turnbuckle::elicit("Who are you?")).await?;
+    Ok(name)
+}

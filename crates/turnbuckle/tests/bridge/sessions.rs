@@ -1,0 +1,167 @@
+//! Which connections there are to the server, and when.
+
+use std::{
+    future::IntoFuture as _,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::json;
+use turnbuckle::{Bridge, Client, Revision, Server};
+
+use crate::support::{Fixture, LEGACY, MODERN, Wire, connect, serve_http};
+
+/// A bridge that counts its connections.
+fn counting(server: &Server, revision: Revision) -> (Bridge, Arc<AtomicUsize>, Fixture) {
+    let (count, ended) = (Arc::new(AtomicUsize::new(0)), Fixture::default());
+    let (server, counted, fixture) = (server.clone(), count.clone(), ended.clone());
+    let bridge = Bridge::new(move |builder| {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        counted.fetch_add(1, Ordering::SeqCst);
+        let (serving, fixture) = (server.serve(theirs), fixture.clone());
+        tokio::spawn(async move {
+            serving.into_future().await.unwrap();
+            fixture.happened("ended");
+        });
+        builder.revision(revision).over(ours)
+    });
+    (bridge, count, ended)
+}
+
+async fn client(url: &str, revision: Revision) -> Client {
+    Client::builder().revision(revision).no_proxy().connect(url).await.unwrap()
+}
+
+#[tokio::test]
+async fn each_legacy_client_has_its_own_connection_to_a_legacy_server_until_it_leaves() {
+    let (bridge, count, ended) = counting(&Fixture::default().server(), LEGACY);
+    let url = serve_http(&bridge).await;
+    assert_eq!(count.load(Ordering::SeqCst), 1, "the one that all modern requests share");
+    for _ in 0..3 {
+        client(&url, MODERN).await.call_tool("echo", ()).await.unwrap();
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    let (first, second) = (client(&url, LEGACY).await, client(&url, LEGACY).await);
+    for _ in 0..2 {
+        first.call_tool("echo", ()).await.unwrap();
+        second.call_tool("echo", ()).await.unwrap();
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 3);
+    first.close().await;
+    ended.wait("ended").await;
+    second.call_tool("echo", ()).await.unwrap();
+    assert_eq!(count.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_modern_server_needs_one_connection_for_all() {
+    let (bridge, count, _) = counting(&Fixture::default().server(), MODERN);
+    let url = serve_http(&bridge).await;
+    for revision in [MODERN, LEGACY, MODERN, LEGACY] {
+        client(&url, revision).await.call_tool("echo", ()).await.unwrap();
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_client_on_a_stream_of_its_own_costs_one_connection_that_ends_with_it() {
+    for near in [MODERN, LEGACY] {
+        for far in [MODERN, LEGACY] {
+            let (bridge, count, ended) = counting(&Fixture::default().server(), far);
+            let client = connect(Client::builder(), &bridge, (Wire::Stream, near)).await;
+            client.call_tool("echo", ()).await.unwrap();
+            assert_eq!(count.load(Ordering::SeqCst), 1, "{near} {far}");
+            client.close().await;
+            ended.wait("ended").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn connections_are_limited_and_those_that_nobody_uses_give_way() {
+    let (bridge, count, ended) = counting(&Fixture::default().server(), LEGACY);
+    let url = serve_http(&bridge.connections(1)).await;
+    let idle = Session::open(&url).await;
+    idle.call("echo").await;
+    let other = Session::open(&url).await;
+    other.call("echo").await;
+    ended.wait("ended").await;
+    assert_eq!(count.load(Ordering::SeqCst), 3, "the second took the place of the first");
+    // A client that listens uses its connection.
+    let busy = client(&url, LEGACY).await;
+    busy.call_tool("echo", ()).await.unwrap();
+    let error = idle.call("echo").await;
+    assert!(error["error"]["message"].as_str().unwrap().contains("(connections)"), "{error}");
+}
+
+#[tokio::test]
+async fn a_session_that_was_idle_finds_its_settings_again() {
+    let (bridge, count, ended) = counting(&Fixture::default().server(), LEGACY);
+    let url = serve_http(&bridge.idle_connections(Duration::from_millis(20))).await;
+    let session = Session::open(&url).await;
+    session.request("logging/setLevel", json!({"level": "info"})).await;
+    ended.wait("ended").await;
+    let params = json!({"name": "count"});
+    let (_, body) = post(&session.url, Some(&session.id), "tools/call", params).await;
+    assert_eq!(count.load(Ordering::SeqCst), 3);
+    for message in ["did 1", "did 2", "did 3", "counted"] {
+        assert!(body.contains(message), "{body}");
+    }
+}
+
+/// A session without a stream of its own, so that nothing uses it between two requests.
+struct Session {
+    url: String,
+    id: String,
+}
+
+impl Session {
+    async fn open(url: &str) -> Session {
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "near", "version": "1"}});
+        let (headers, _) = post(url, None, "initialize", params).await;
+        let mut names = headers.lines().filter_map(|line| line.split_once(": "));
+        let id = names.find(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id")).unwrap().1;
+        let id = id.trim().to_owned();
+        Session { url: url.to_owned(), id }
+    }
+
+    async fn call(&self, tool: &str) -> serde_json::Value {
+        self.request("tools/call", json!({"name": tool})).await
+    }
+
+    async fn request(&self, method: &str, params: serde_json::Value) -> serde_json::Value {
+        let (_, body) = post(&self.url, Some(&self.id), method, params).await;
+        let mut messages = body.lines().filter_map(|line| {
+            let data = line.strip_prefix("data:").unwrap_or(line).trim();
+            serde_json::from_str::<serde_json::Value>(data).ok()
+        });
+        messages.find(|message| message["id"] == 1).unwrap_or_else(|| panic!("no answer: {body}"))
+    }
+}
+
+async fn post(
+    url: &str,
+    session: Option<&str>,
+    method: &str,
+    params: serde_json::Value,
+) -> (String, String) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let host = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let session = session.map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\n{session}content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), body.to_owned())
+}

@@ -1,0 +1,16 @@
+//! What stands around a client's calls: layers, whoever looks on, the log of its wires; on every wire
+//! and in both eras.
+
+#![cfg(all(feature = "client", feature = "server", feature = "http"))]
+
+mod calls;
+#[path = "../common/fields.rs"]
+mod fields;
+mod joined;
+mod questions;
+mod support;
+mod tower_own;
+mod watched;
+#[path = "../common/ways.rs"]
+mod ways;
+mod wire_log;
