@@ -3,18 +3,21 @@
 
 #![expect(rustdoc::bare_urls, reason = "the docs are help texts, read in a terminal")]
 
-use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+mod connection;
 
-use clap::{
-    Args, Parser, Subcommand, ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser},
-};
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
 use turnbuckle::Revision;
 
+pub(crate) use connection::{Connection, Format, Header, Variable};
+
 use crate::{
+    reference::Reference,
     target::Target,
     values::{Object, Pair},
 };
+use connection::revision;
 
 /// Talk to Model Context Protocol (MCP) servers from a terminal
 ///
@@ -22,10 +25,13 @@ use crate::{
 ///   turnbuckle demo
 ///
 /// Look at a server and call it; a server is given as the command line that starts it,
-/// or as its URL:
-///   turnbuckle tools "turnbuckle serve"
+/// as its URL, or as its name in an mcp.json:
+///   turnbuckle info "turnbuckle serve"
 ///   turnbuckle call "turnbuckle serve" add a=2 b=40
 ///   turnbuckle listen http://127.0.0.1:8080/mcp
+///   turnbuckle tools notes --config mcp.json
+///
+/// What a server asks meanwhile is asked here, in the terminal.
 ///
 /// Exit status: 0 success, 1 the tool failed, 2 wrong usage, 3 no connection or a
 /// broken protocol, 130 interrupted with Ctrl-C.
@@ -49,6 +55,13 @@ pub(crate) enum Command {
     ///   turnbuckle demo
     #[command(verbatim_doc_comment)]
     Demo(Demo),
+    /// Show who a server is and what it can do
+    ///
+    /// Examples:
+    ///   turnbuckle info "turnbuckle serve"
+    ///   turnbuckle info https://mcp.example.com/mcp --output json
+    #[command(verbatim_doc_comment)]
+    Info(Info),
     /// List the tools of a server, with their arguments
     ///
     /// Examples:
@@ -69,6 +82,45 @@ pub(crate) enum Command {
     ///   turnbuckle call http://127.0.0.1:8080/mcp add a=2 b=40
     #[command(verbatim_doc_comment)]
     Call(Call),
+    /// List the resources of a server, and the templates of those that it does not list
+    ///
+    /// Examples:
+    ///   turnbuckle resources "turnbuckle serve"
+    ///   turnbuckle resources http://127.0.0.1:8080/mcp --output json
+    #[command(verbatim_doc_comment)]
+    Resources(Resources),
+    /// Read a resource and print what is in it
+    ///
+    /// Of what is not text only the size is printed; --output json has all of it.
+    ///
+    /// Examples:
+    ///   turnbuckle read "turnbuckle serve" demo://readme
+    ///   turnbuckle read "turnbuckle serve" demo://items/7 --output json
+    #[command(verbatim_doc_comment)]
+    Read(Read),
+    /// List the prompts of a server, with their arguments
+    ///
+    /// Examples:
+    ///   turnbuckle prompts "turnbuckle serve"
+    ///   turnbuckle prompts notes --config mcp.json --output json
+    #[command(verbatim_doc_comment)]
+    Prompts(Prompts),
+    /// Fill in a prompt and print its messages
+    ///
+    /// Examples:
+    ///   turnbuckle prompt "turnbuckle serve" review language=rust 'code=fn main() {}'
+    ///   turnbuckle prompt notes summarize style=short --output json
+    #[command(verbatim_doc_comment)]
+    Prompt(Prompt),
+    /// Ask how an argument of a prompt or of a resource template may go on
+    ///
+    /// Prints a suggestion a line.
+    ///
+    /// Examples:
+    ///   turnbuckle complete "turnbuckle serve" prompt:review language ru
+    ///   turnbuckle complete "turnbuckle serve" 'demo://items/{id}' id 9
+    #[command(verbatim_doc_comment)]
+    Complete(Complete),
     /// Print what a server tells of its changes, a line each, until Ctrl-C
     ///
     /// The first line is what the server agreed to tell. Without a choice all its lists are
@@ -84,13 +136,28 @@ pub(crate) enum Command {
     /// Serve the demo tools, over standard input and output or over HTTP
     ///
     /// Without --http it is meant to be started by a client, and speaks both eras of the
-    /// protocol. The tools are echo, add, sleep, countdown, announce, fail, panic and stats.
+    /// protocol. The tools are echo, add, sleep, countdown, announce, greet, log, fail, panic
+    /// and stats; there are some resources and a prompt too.
     ///
     /// Examples:
     ///   turnbuckle call "turnbuckle serve" stats
     ///   turnbuckle serve --http 127.0.0.1:8080
     #[command(verbatim_doc_comment)]
     Serve(Serve),
+    /// Put a server behind another wire: a process behind HTTP, a URL behind stdin and stdout
+    ///
+    /// Clients of both eras of the protocol reach servers of both. What the bridge does not
+    /// know crosses it byte for byte, and so do cancellations. A command line is served over
+    /// HTTP, on a free port of this machine; a URL is served to whoever starts this, over
+    /// standard input and output. A server of the older era is started once for each client
+    /// of that era.
+    ///
+    /// Examples:
+    ///   turnbuckle bridge --http 127.0.0.1:8080 -- uvx mcp-server-git --repository .
+    ///   turnbuckle bridge https://mcp.example.com/mcp --bearer-env MCP_TOKEN
+    ///   turnbuckle call "turnbuckle bridge http://127.0.0.1:8080/mcp" echo text=hello
+    #[command(verbatim_doc_comment)]
+    Bridge(Bridge),
 }
 
 #[derive(Args, Debug)]
@@ -100,6 +167,12 @@ pub(crate) struct Demo {
     /// Example: turnbuckle demo --fast
     #[arg(long)]
     pub(crate) fast: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Info {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
 }
 
 #[derive(Args, Debug)]
@@ -129,6 +202,69 @@ pub(crate) struct Call {
     /// Example: --json '{"a": 2, "b": 40}'
     #[arg(long, value_name = "OBJECT")]
     pub(crate) json: Option<Object>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Resources {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Read {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+
+    /// The URI of the resource; `turnbuckle resources TARGET` lists them.
+    ///
+    /// Example: demo://readme
+    pub(crate) uri: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Prompts {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Prompt {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+
+    /// The name of the prompt; `turnbuckle prompts TARGET` lists them.
+    ///
+    /// Example: review
+    pub(crate) name: String,
+
+    /// The prompt's arguments, each of them a text.
+    ///
+    /// Example: language=rust 'code=fn main() {}'
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) arguments: Vec<Pair>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Complete {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+
+    /// What has the argument: prompt:NAME, or a resource template.
+    ///
+    /// Example: prompt:review or 'demo://items/{id}'
+    #[arg(value_name = "prompt:NAME|TEMPLATE")]
+    pub(crate) reference: Reference,
+
+    /// The name of the argument.
+    ///
+    /// Example: language
+    pub(crate) argument: String,
+
+    /// What has been typed of it so far; nothing if it is left out.
+    ///
+    /// Example: ru
+    #[arg(default_value = "")]
+    pub(crate) typed: String,
 }
 
 #[derive(Args, Debug)]
@@ -182,51 +318,59 @@ pub(crate) struct Serve {
     pub(crate) public_hosts: Vec<String>,
 }
 
-/// What every command that talks to a server takes.
 #[derive(Args, Debug)]
-pub(crate) struct Connection {
-    /// The server: a command line that starts it, as one argument, or its http(s) URL.
+pub(crate) struct Bridge {
+    /// The server: its http(s) URL, or a command line that starts it, as one argument.
     ///
-    /// The command line is split into words as a shell would do it, but no shell runs it:
-    /// variables and wildcards stay as they are. Over HTTP revision 2026-07-28 is spoken.
-    ///
-    /// Example: "uvx mcp-server-git --repository ." or https://mcp.example.com/mcp
-    pub(crate) target: Target,
+    /// Example: https://mcp.example.com/mcp
+    #[arg(required_unless_present = "command")]
+    pub(crate) target: Option<Target>,
 
-    /// Give up after this long, all in all: starting the server, connecting, the call.
+    /// The command line that starts the server, word by word.
     ///
-    /// Without it a call may take as long as it takes. The server is told to stop, and
-    /// gets a moment to exit.
-    ///
-    /// Example: --timeout 5s (or 500ms, 1.5s, 2m, 1h)
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) timeout: Option<Duration>,
+    /// Example: turnbuckle bridge -- uvx mcp-server-git --repository .
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "target")]
+    pub(crate) command: Vec<String>,
 
-    /// Speak this revision of the protocol instead of the newest one in common.
+    /// Serve one client over standard input and output.
+    ///
+    /// Example: turnbuckle bridge --stdio -- my-server
+    #[arg(long, conflicts_with_all = ["http", "path", "public_hosts"])]
+    pub(crate) stdio: bool,
+
+    /// Serve over HTTP at this address; its URL is printed to stderr.
+    ///
+    /// Port 0 takes a free one; unix:PATH makes a Unix socket.
+    ///
+    /// Example: --http 127.0.0.1:8080
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<String>,
+
+    /// The path under which it is served over HTTP.
+    ///
+    /// Example: --path /git
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<String>,
+
+    /// A name by which clients on other machines reach this bridge; can be repeated.
+    ///
+    /// Example: --http 0.0.0.0:8080 --public-host mcp.example.com
+    #[arg(long = "public-host", value_name = "NAME")]
+    pub(crate) public_hosts: Vec<String>,
+
+    /// Speak this revision of the protocol with the server.
     ///
     /// Example: --revision 2025-11-25
     #[arg(long, value_parser = revision())]
     pub(crate) revision: Option<Revision>,
 
-    /// How to print: text for people, or json, on one line, for programs.
-    ///
-    /// Example: --output json
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: Format,
-
     /// Let the server see a variable of this environment, or set one for it; can be repeated.
-    ///
-    /// A server sees only HOME, LANG, PATH, USER and a few more like them, so that it does
-    /// not learn secrets that were meant for others.
     ///
     /// Example: --env GITHUB_TOKEN --env LOG_LEVEL=debug
     #[arg(long = "env", value_name = "NAME[=VALUE]")]
     pub(crate) environment: Vec<Variable>,
 
     /// Send this header with every request to a URL; can be repeated.
-    ///
-    /// It never follows a redirect to another origin. What is typed here can be seen by
-    /// others on this machine: for a secret there is --bearer-env.
     ///
     /// Example: --header 'X-Tenant: acme'
     #[arg(long = "header", value_name = "NAME: VALUE")]
@@ -240,94 +384,15 @@ pub(crate) struct Connection {
 
     /// Reach a URL through this Unix socket; its host is then only a name.
     ///
-    /// Example: turnbuckle tools http://localhost/mcp --unix-socket /run/mcp.sock
+    /// Example: turnbuckle bridge http://localhost/mcp --unix-socket /run/mcp.sock
     #[arg(long, value_name = "PATH")]
     pub(crate) unix_socket: Option<PathBuf>,
 
     /// Show what the server writes to its stderr, as it comes.
     ///
-    /// Without it only the last lines are shown, and only when the server fails.
-    ///
-    /// Example: turnbuckle tools "my-server" --verbose
+    /// Example: turnbuckle bridge --verbose -- my-server
     #[arg(long, short)]
     pub(crate) verbose: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// For people.
-    Text,
-    /// For programs: what the server sent, on one line.
-    Json,
-}
-
-/// A variable for the server's environment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Variable {
-    /// As it is here.
-    Passed(String),
-    Set(String, String),
-}
-
-impl FromStr for Variable {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Variable, String> {
-        let (name, variable) = match text.split_once('=') {
-            Some((name, value)) => (name, Variable::Set(name.to_owned(), value.to_owned())),
-            None => (text, Variable::Passed(text.to_owned())),
-        };
-        if name.is_empty() { Err("the name is missing".to_owned()) } else { Ok(variable) }
-    }
-}
-
-/// A header for requests. What it says may be a secret.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Header {
-    pub(crate) name: String,
-    pub(crate) value: String,
-}
-
-impl FromStr for Header {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Header, String> {
-        match text.split_once(':') {
-            Some((name, value)) if !name.trim().is_empty() => {
-                Ok(Header { name: name.trim().to_owned(), value: value.trim().to_owned() })
-            }
-            _ => Err("headers are written as 'Name: value'".to_owned()),
-        }
-    }
-}
-
-impl fmt::Debug for Header {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Header").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-fn revision() -> impl TypedValueParser<Value = Revision> {
-    PossibleValuesParser::new(Revision::ALL.map(Revision::as_str))
-        .try_map(|date| date.parse::<Revision>())
-}
-
-/// `5s`, `500ms`, `2m`, `1h`, `1.5s`.
-fn duration(text: &str) -> Result<Duration, String> {
-    const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let hint = || "give a number and a unit: 500ms, 5s, 2m or 1h".to_owned();
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = &text[digits.len()..];
-    let (_, seconds) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(hint)?;
-    if !digits.chars().all(|letter| letter.is_ascii_digit() || letter == '.') {
-        return Err(hint());
-    }
-    let count: f64 = digits.parse().map_err(|_| hint())?;
-    match Duration::try_from_secs_f64(count * seconds) {
-        Ok(Duration::ZERO) => Err("it must be longer than nothing".to_owned()),
-        Ok(duration) => Ok(duration),
-        Err(_) => Err("this is too long".to_owned()),
-    }
 }
 
 #[cfg(test)]
@@ -339,42 +404,6 @@ mod tests {
     #[test]
     fn the_command_line_fits_together() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn durations_have_a_number_and_a_unit() {
-        let table = [
-            ("500ms", Duration::from_millis(500)),
-            ("5s", Duration::from_secs(5)),
-            ("1.5s", Duration::from_millis(1500)),
-            ("2m", Duration::from_secs(120)),
-            ("1h", Duration::from_secs(3600)),
-        ];
-        for (text, expected) in table {
-            assert_eq!(duration(text), Ok(expected), "{text}");
-        }
-        for text in ["", "5", "s", "-5s", "5 s", "5x", "1e3s", "0s", "infs", "NaNs", "5.5.5s"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
-        assert!(duration(&format!("{}h", "9".repeat(40))).is_err());
-    }
-
-    #[test]
-    fn a_variable_is_passed_or_set() {
-        assert_eq!("A".parse(), Ok(Variable::Passed("A".into())));
-        assert_eq!("A=b=c".parse(), Ok(Variable::Set("A".into(), "b=c".into())));
-        assert!("=b".parse::<Variable>().is_err());
-        assert!("".parse::<Variable>().is_err());
-    }
-
-    #[test]
-    fn a_header_has_a_name_and_a_value_that_is_not_shown() {
-        let header: Header = "X-Key:  a: b ".parse().unwrap();
-        assert_eq!((&*header.name, &*header.value), ("X-Key", "a: b"));
-        assert_eq!(format!("{header:?}"), r#"Header { name: "X-Key", .. }"#);
-        for text in ["", "X-Key", ": b", " : b"] {
-            assert!(text.parse::<Header>().is_err(), "{text}");
-        }
     }
 
     #[test]
@@ -392,5 +421,20 @@ mod tests {
                 explained(argument.get_long_help().map(ToString::to_string), &what);
             }
         }
+    }
+
+    #[test]
+    fn every_example_of_a_command_can_be_typed() {
+        let mut count = 0;
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+            for example in help.lines().filter(|line| line.starts_with("  turnbuckle ")) {
+                let words = shell_words::split(example).unwrap();
+                let parsed = Cli::try_parse_from(words);
+                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+                count += 1;
+            }
+        }
+        assert!(count > 20, "{count}");
     }
 }

@@ -3,18 +3,23 @@
 
 use std::{
     collections::VecDeque,
+    path::PathBuf,
     process::Command,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use turnbuckle::{Client, ClientBuilder, ErrorKind, transport::child::Spawn};
+use turnbuckle::{
+    Client, ClientBuilder, ErrorKind, HttpConfig, ProcessConfig, ServerConfig, WireLog,
+    transport::child::Spawn,
+};
 
 use crate::{
     args::{Connection, Variable},
+    ask, config,
     exit::{Failure, LAST_LINES},
     progress::Line,
-    target::Target,
+    roots::roots,
 };
 
 /// How long a server has to leave when its input ends, and again after SIGTERM. Shorter
@@ -29,6 +34,23 @@ pub(crate) async fn connect(
     line: &Line,
     heard: Heard,
 ) -> Result<Client, Failure> {
+    let server = config::server(connection, line)?;
+    let builder = builder(connection, &server, line)?;
+    let way = Way::to(server, connection)?;
+    let is_url = matches!(way, Way::Url { .. });
+    way.connect(builder, line, heard).await.map_err(|error| match error.kind() {
+        // Nothing was sent: what was typed is no address, or no header.
+        ErrorKind::Refused if is_url => Failure::usage(error.to_string()),
+        _ => error.into(),
+    })
+}
+
+/// A client as the command line wants it.
+fn builder(
+    connection: &Connection,
+    server: &ServerConfig,
+    line: &Line,
+) -> Result<ClientBuilder, Failure> {
     // A server that does not know the first question leaves room for the second.
     let probe = connection.timeout.map_or(PROBE, |limit| PROBE.min(limit / 3));
     let mut builder =
@@ -36,41 +58,112 @@ pub(crate) async fn connect(
     if let Some(revision) = connection.revision {
         builder = builder.revision(revision);
     }
-    match &connection.target {
-        Target::Program { program, arguments } => {
-            let mut command = Command::new(program);
-            command.args(arguments);
-            Ok(builder.spawn(process(connection, command, line, heard)?).await?)
+    if !connection.roots.is_empty() {
+        builder = builder.roots(roots(&connection.roots)?);
+    }
+    if connection.wire {
+        builder = wire_log(builder, line);
+    }
+    if !connection.no_input && ask::is_possible() {
+        let desk = ask::Desk::new(&server.to_string(), line);
+        builder = builder.on_elicitation(move |question| desk.clone().answer(question));
+    }
+    Ok(builder)
+}
+
+/// Shows what travels.
+fn wire_log(builder: ClientBuilder, line: &Line) -> ClientBuilder {
+    let line = line.clone();
+    builder.wire_log(WireLog::new(move |message| line.say(&message.to_string())))
+}
+
+/// How a server is reached, as often as it takes.
+#[derive(Clone)]
+pub(crate) enum Way {
+    Process { process: ProcessConfig, environment: Vec<Variable>, noise: Noise },
+    Url { url: String, headers: Vec<(String, String)>, unix_socket: Option<PathBuf> },
+}
+
+/// What becomes of what a process writes to its stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Noise {
+    Shown,
+    Heard,
+}
+
+impl Way {
+    /// To what was typed, which is no name. Fails as [`Way::to`].
+    pub(crate) fn of(connection: &Connection) -> Result<Way, Failure> {
+        Way::to(connection.target.server(), connection)
+    }
+
+    /// Fails if something was given that is not for this kind of server.
+    fn to(server: ServerConfig, connection: &Connection) -> Result<Way, Failure> {
+        match server {
+            ServerConfig::Process(process) => {
+                not_for_processes(connection)?;
+                let environment = connection.environment.clone();
+                let noise = if connection.verbose { Noise::Shown } else { Noise::Heard };
+                Ok(Way::Process { process, environment, noise })
+            }
+            ServerConfig::Http(server) => Ok(Way::Url {
+                url: server.url().to_owned(),
+                headers: headers(&server, connection)?,
+                unix_socket: connection.unix_socket.clone(),
+            }),
+            other => Err(Failure::failed(format!("there is no way to reach {other}"))),
         }
-        Target::Http(url) => {
-            let connecting = requests(connection, builder)?.connect(url);
-            connecting.await.map_err(|error| match error.kind() {
-                // Nothing was sent: what was typed is no address, or no header.
-                ErrorKind::Refused => Failure::usage(error.to_string()),
-                _ => error.into(),
-            })
+    }
+
+    /// Connects. Dropping the future gives that up.
+    pub(crate) async fn connect(
+        self,
+        mut builder: ClientBuilder,
+        line: &Line,
+        heard: Heard,
+    ) -> turnbuckle::Result<Client> {
+        match self {
+            Way::Process { process, environment, noise } => {
+                let spawn = with_environment(process.command(), &environment);
+                let spawn = match noise {
+                    Noise::Shown => {
+                        let line = line.clone();
+                        spawn.on_stderr(move |text| line.say(&format!("server: {text}")))
+                    }
+                    Noise::Heard => spawn.on_stderr(move |text| heard.hear(text)),
+                };
+                builder.spawn(spawn).await
+            }
+            Way::Url { url, headers, unix_socket } => {
+                for (name, value) in headers {
+                    builder = builder.header(name, value);
+                }
+                if let Some(path) = unix_socket {
+                    builder = builder.unix_socket(path);
+                }
+                builder.connect(url).await
+            }
         }
     }
 }
 
-fn process(
-    connection: &Connection,
-    mut command: Command,
-    line: &Line,
-    heard: Heard,
-) -> Result<Spawn, Failure> {
+fn not_for_processes(connection: &Connection) -> Result<(), Failure> {
     let for_urls = [
         ("--header", !connection.headers.is_empty()),
         ("--bearer-env", connection.bearer_env.is_some()),
         ("--unix-socket", connection.unix_socket.is_some()),
     ];
-    if let Some((flag, _)) = for_urls.iter().find(|(_, given)| *given) {
-        return Err(Failure::usage(format!(
-            "{flag} is for a server at a URL, and the target is a command line"
-        )));
+    match for_urls.iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(Failure::usage(format!(
+            "{flag} is for a server at a URL, and this one is started by a command line"
+        ))),
+        None => Ok(()),
     }
+}
+
+fn with_environment(mut command: Command, environment: &[Variable]) -> Spawn {
     let mut passed = Vec::new();
-    for variable in &connection.environment {
+    for variable in environment {
         match variable {
             Variable::Set(name, value) => drop(command.env(name, value)),
             Variable::Passed(name) => passed.push(name),
@@ -80,34 +173,32 @@ fn process(
     for name in passed {
         spawn = spawn.allow_env(name);
     }
-    Ok(if connection.verbose {
-        let line = line.clone();
-        spawn.on_stderr(move |text| line.say(&format!("server: {text}")))
-    } else {
-        spawn.on_stderr(move |text| heard.hear(text))
-    })
+    spawn
 }
 
-fn requests(connection: &Connection, mut builder: ClientBuilder) -> Result<ClientBuilder, Failure> {
+/// The headers that go with every request: what was typed goes before what a file says.
+fn headers(server: &HttpConfig, connection: &Connection) -> Result<Vec<(String, String)>, Failure> {
     if !connection.environment.is_empty() {
         return Err(Failure::usage(
-            "--env is for a server that is started, and the target is a URL",
+            "--env is for a server that is started, and this one is at a URL",
         ));
     }
-    for header in &connection.headers {
-        builder = builder.header(&header.name, &header.value);
-    }
+    let given = connection.headers.iter();
+    let mut headers: Vec<_> =
+        given.map(|header| (header.name.clone(), header.value.clone())).collect();
     if let Some(name) = &connection.bearer_env {
         let token = std::env::var(name).ok().filter(|token| !token.trim().is_empty());
         let token = token.ok_or_else(|| {
             Failure::usage(format!("the variable {name} has no token in it (--bearer-env)"))
         })?;
-        builder = builder.header("authorization", format!("Bearer {}", token.trim()));
+        headers.push(("authorization".to_owned(), format!("Bearer {}", token.trim())));
     }
-    if let Some(path) = &connection.unix_socket {
-        builder = builder.unix_socket(path);
+    for (name, value) in server.headers() {
+        if !headers.iter().any(|(typed, _)| typed.eq_ignore_ascii_case(name)) {
+            headers.push((name.to_owned(), value.to_owned()));
+        }
     }
-    Ok(builder)
+    Ok(headers)
 }
 
 /// The last lines of a server's stderr, for the case that no connection to it is left to ask.

@@ -3,6 +3,9 @@
 
 use std::process::ExitCode;
 
+use serde_json::Value;
+use turnbuckle::{RpcError, types::code};
+
 use crate::output::{complain, one_line, printable};
 
 /// How many of a server's last lines are worth showing.
@@ -89,7 +92,10 @@ impl Failure {
 impl From<turnbuckle::Error> for Failure {
     fn from(error: turnbuckle::Error) -> Failure {
         let sentence = match error.as_rpc() {
-            Some(rpc) => format!("the server answered with an error: {rpc}"),
+            Some(rpc) => match lacking(rpc) {
+                Some(advice) => format!("{advice} ({})", rpc.message),
+                None => format!("the server answered with an error: {rpc}"),
+            },
             None => error.to_string(),
         };
         let failure = Failure::failed(sentence);
@@ -102,8 +108,29 @@ impl From<turnbuckle::Error> for Failure {
     }
 }
 
+/// What helps a server that needs what was not offered to it.
+fn lacking(error: &RpcError) -> Option<&'static str> {
+    if error.code != code::MISSING_CLIENT_CAPABILITY {
+        return None;
+    }
+    let data: Value = error.data.as_ref()?.decode().ok()?;
+    let required = data.get("requiredCapabilities")?;
+    let advice = [
+        (
+            "elicitation",
+            "the server wants to ask something, and nobody can be asked: that takes a terminal, and \
+             no --no-input",
+        ),
+        ("sampling", "the server wants to use a model, and this command has none"),
+        ("roots", "the server wants to know where it may work: say so with --root PATH"),
+    ];
+    advice.iter().find(|(name, _)| required.get(name).is_some()).map(|(_, advice)| *advice)
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -124,5 +151,24 @@ mod tests {
             failure.sentence(),
             "the server answered with an error: there is no tool named `x` (code -32602)"
         );
+    }
+
+    #[test]
+    fn a_server_that_lacks_something_is_helped() {
+        let sentence = |required: Value| {
+            let rpc = RpcError::new(code::MISSING_CLIENT_CAPABILITY, "no")
+                .with_data(&json!({"requiredCapabilities": required}));
+            Failure::from(turnbuckle::Error::from(rpc)).sentence().to_owned()
+        };
+        let table = [
+            (json!({"elicitation": {"form": {}}}), "--no-input"),
+            (json!({"sampling": {}}), "a model"),
+            (json!({"roots": {}}), "--root PATH"),
+            (json!({"other": {}}), "the server answered with an error: no"),
+        ];
+        for (required, expected) in table {
+            let sentence = sentence(required);
+            assert!(sentence.contains(expected), "{sentence}");
+        }
     }
 }

@@ -3,13 +3,17 @@
 //! Owns: the runtime and the way from a command to its exit status. Does not own: the commands.
 
 mod args;
+mod ask;
 mod commands;
+mod config;
 mod connect;
 mod demo_server;
 mod exit;
 mod interrupt;
 mod output;
 mod progress;
+mod reference;
+mod roots;
 mod schema;
 mod session;
 mod target;
@@ -48,9 +52,18 @@ fn main() -> ExitCode {
 async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Demo(arguments) => commands::demo::run(arguments).await,
+        Command::Info(arguments) => commands::info::run(arguments).await,
         Command::Tools(arguments) => commands::tools::run(arguments).await,
         Command::Call(arguments) => commands::call::run(arguments).await,
+        Command::Resources(arguments) => commands::resources::list(arguments).await,
+        Command::Read(arguments) => commands::resources::read(arguments).await,
+        Command::Prompts(arguments) => commands::prompts::list(arguments).await,
+        Command::Prompt(arguments) => commands::prompts::fill_in(arguments).await,
+        Command::Complete(arguments) => commands::complete::run(arguments).await,
         Command::Listen(arguments) => commands::listen::run(arguments).await,
+        Command::Bridge(arguments) => {
+            commands::bridge::run(arguments).await.inspect_err(Failure::report)
+        }
         Command::Serve(arguments) => {
             commands::serve::run(arguments).await.inspect_err(Failure::report)
         }

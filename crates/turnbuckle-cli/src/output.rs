@@ -96,7 +96,7 @@ pub(crate) fn one_line(text: &str) -> String {
     printable(&joined.collect::<Vec<_>>().join(" ")).into_owned()
 }
 
-fn block_text(block: &ContentBlock) -> String {
+pub(crate) fn block_text(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
         ContentBlock::Image(image) => {
@@ -113,13 +113,37 @@ fn block_text(block: &ContentBlock) -> String {
             ResourceContents::Text(contents) => {
                 format!("[resource: {}]\n{}", contents.uri, contents.text)
             }
-            ResourceContents::Blob(contents) => {
-                format!("[resource: {}, {}]", contents.uri, decoded_size(&contents.blob))
-            }
-            other => format!("[resource: {}]", other.uri()),
+            other => contents_size(other),
         },
         _ => "[content of a kind that this program does not know; see it with --output json]"
             .to_owned(),
+    }
+}
+
+/// What was read of a resource. One text is printed as it is; of several each has its heading.
+pub(crate) fn contents_text(contents: &[ResourceContents]) -> String {
+    match contents {
+        [ResourceContents::Text(one)] => one.text.clone(),
+        several => several
+            .iter()
+            .map(|contents| match contents {
+                ResourceContents::Text(contents) => {
+                    format!("[resource: {}]\n{}", contents.uri, contents.text)
+                }
+                other => contents_size(other),
+            })
+            .collect::<Vec<_>>()
+            .join("\n"),
+    }
+}
+
+fn contents_size(contents: &ResourceContents) -> String {
+    match contents {
+        ResourceContents::Blob(blob) => {
+            let kind = blob.mime_type.as_ref().map(|kind| format!("{kind}, ")).unwrap_or_default();
+            format!("[resource: {}, {kind}{}]", blob.uri, decoded_size(&blob.blob))
+        }
+        other => format!("[resource: {}]", other.uri()),
     }
 }
 
@@ -184,6 +208,19 @@ mod tests {
             ]
         );
         assert!(shown[5].contains("--output json"));
+    }
+
+    #[test]
+    fn what_is_read_is_printed_as_it_is_if_it_is_one_text() {
+        let text = || TextResourceContents::new("a:1", "one\n").into();
+        let blob = || BlobResourceContents::new("a:2", "AAAA").into();
+        assert_eq!(contents_text(&[text()]), "one\n");
+        assert_eq!(contents_text(&[blob()]), "[resource: a:2, 3 bytes]");
+        assert_eq!(
+            contents_text(&[text(), blob()]),
+            "[resource: a:1]\none\n\n[resource: a:2, 3 bytes]"
+        );
+        assert_eq!(contents_text(&[]), "");
     }
 
     #[test]

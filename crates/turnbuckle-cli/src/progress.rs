@@ -30,6 +30,27 @@ struct Drawn {
     /// What is on the terminal now; empty for nothing.
     text: String,
     last: Option<Progress>,
+    /// Something else is on the terminal, and nothing is drawn over it.
+    is_held: bool,
+}
+
+/// Keeps the line away for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Held(Line);
+
+impl Held {
+    /// Whether what the line gave way to is still the last thing on the terminal.
+    pub(crate) fn is_last(&self) -> bool {
+        self.0.lock().is_none_or(|drawn| drawn.is_held)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(mut drawn) = self.0.lock() {
+            drawn.is_held = false;
+        }
+    }
 }
 
 impl Line {
@@ -50,9 +71,20 @@ impl Line {
         drawn.last = Some(progress);
     }
 
+    /// Takes the line away until what is returned is dropped.
+    pub(crate) fn hold(&self) -> Held {
+        if let Some(mut drawn) = self.lock() {
+            drawn.draw(String::new());
+            drawn.is_held = true;
+        }
+        Held(self.clone())
+    }
+
     /// Writes a line of text to stderr, above the progress.
     pub(crate) fn say(&self, line: &str) {
         match self.lock() {
+            // Below what is there: it is not to be erased.
+            Some(drawn) if drawn.is_held => complain(&format!("\n{}", printable(line))),
             Some(mut drawn) => {
                 let below = std::mem::take(&mut drawn.text);
                 complain(&format!("{ERASE}{}", printable(line)));
@@ -64,9 +96,12 @@ impl Line {
         }
     }
 
-    /// Takes the line away.
+    /// Takes the line away. What it gave way to stays, and what follows begins below it.
     pub(crate) fn clear(&self) {
         if let Some(mut drawn) = self.lock() {
+            if std::mem::take(&mut drawn.is_held) {
+                complain("");
+            }
             drawn.draw(String::new());
             drawn.last = None;
         }
@@ -110,7 +145,7 @@ impl Line {
 
 impl Drawn {
     fn draw(&mut self, text: String) {
-        if self.text != text {
+        if !self.is_held && self.text != text {
             let mut stderr = std::io::stderr().lock();
             // A terminal that is gone needs no progress.
             let _ = write!(stderr, "{ERASE}{text}").and_then(|()| stderr.flush());

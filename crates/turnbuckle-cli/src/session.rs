@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use turnbuckle::{Client, transport::child::settle};
+use turnbuckle::{Call, Client, transport::child::settle};
 
 use crate::{
     args::Connection,
@@ -60,6 +60,31 @@ pub(crate) async fn with_client<T>(
         }
         () = close(client) => outcome,
     }
+}
+
+/// Makes a call and waits for its end, in the time that is left, with its progress on `line`.
+pub(crate) async fn finish<T: Send + 'static>(
+    call: Call<T>,
+    name: &str,
+    deadline: Deadline,
+    line: &Line,
+) -> Result<T, Failure> {
+    // Whoever waits at a terminal can see and stop it: only --timeout ends a call.
+    let mut call = call.no_timeouts();
+    if let Some(rest) = deadline.rest() {
+        call = call.timeout(rest);
+    }
+    if line.is_shown() {
+        let line = line.clone();
+        call = call.on_progress(move |progress| line.report(progress));
+    }
+    line.watch(name, call.into_future()).await.map_err(|error| {
+        if error.is_timeout() {
+            deadline.passed(&format!("`{name}` was cancelled: it did not finish"))
+        } else {
+            error.into()
+        }
+    })
 }
 
 /// When the whole command must be over.

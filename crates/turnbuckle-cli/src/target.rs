@@ -3,6 +3,8 @@
 
 use std::str::FromStr;
 
+use turnbuckle::{HttpConfig, ProcessConfig, ServerConfig};
+
 /// A server to talk to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -28,6 +30,29 @@ impl FromStr for Target {
                 Ok(Target::Program { program, arguments: words.collect() })
             }
             _ => Err("give a command line that starts a server, or its URL".to_owned()),
+        }
+    }
+}
+
+impl Target {
+    /// The one word that was given, if it can be a name: a path can't.
+    pub(crate) fn word(&self) -> Option<&str> {
+        match self {
+            Target::Program { program, arguments } if arguments.is_empty() => {
+                let is_path = program.contains(['/', std::path::MAIN_SEPARATOR]);
+                (!is_path).then_some(program)
+            }
+            _ => None,
+        }
+    }
+
+    /// How the server is reached.
+    pub(crate) fn server(&self) -> ServerConfig {
+        match self {
+            Target::Program { program, arguments } => {
+                ProcessConfig::new(program).args(arguments.clone()).into()
+            }
+            Target::Http(url) => HttpConfig::new(url).into(),
         }
     }
 }
@@ -69,6 +94,16 @@ mod tests {
             assert_eq!(url.parse(), Ok(Target::Http(url.to_owned())));
         }
         assert_eq!("httpd".parse(), Ok(program("httpd", &[])));
+    }
+
+    #[test]
+    fn a_single_word_can_be_a_name_and_a_path_can_not() {
+        let word = |text: &str| text.parse::<Target>().unwrap().word().map(str::to_owned);
+        assert_eq!(word("notes").as_deref(), Some("notes"));
+        assert_eq!(word("'my notes'").as_deref(), Some("my notes"));
+        for text in ["./notes", "/bin/notes", "notes --stdio", "http://localhost/mcp"] {
+            assert_eq!(word(text), None, "{text}");
+        }
     }
 
     #[test]

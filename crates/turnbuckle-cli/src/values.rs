@@ -65,6 +65,18 @@ pub(crate) fn arguments(
     Ok(arguments)
 }
 
+/// The arguments of a prompt, all of them texts.
+pub(crate) fn texts(pairs: &[Pair]) -> Result<Named<String>, ValueError> {
+    let mut texts = Named::new();
+    for Pair { key, value } in pairs {
+        if texts.value(key).is_some() {
+            return Err(ValueError::Twice { key: key.clone() });
+        }
+        texts.insert(key, value);
+    }
+    Ok(texts)
+}
+
 /// Why a `key=value` can't be an argument.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ValueError {
@@ -238,6 +250,16 @@ mod tests {
         assert_eq!(merged, Ok(json!({"count": 2, "text": "a", "free": []})));
         let twice = convert(&["count=1", "count=2"]);
         assert_eq!(twice, Err("the argument `count` is given twice".to_owned()));
+    }
+
+    #[test]
+    fn the_arguments_of_a_prompt_are_texts() {
+        let pairs = |pairs: &[&str]| pairs.iter().map(|pair| pair.parse().unwrap()).collect();
+        let both: Vec<Pair> = pairs(&["a=1", "b=x=y"]);
+        let json = serde_json::to_value(texts(&both).unwrap()).unwrap();
+        assert_eq!(json, json!({"a": "1", "b": "x=y"}));
+        let twice: Vec<Pair> = pairs(&["a=1", "a=1"]);
+        assert_eq!(texts(&twice).unwrap_err(), ValueError::Twice { key: "a".into() });
     }
 
     #[test]

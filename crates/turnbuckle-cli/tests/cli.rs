@@ -1,8 +1,11 @@
 //! The real binary against its own demo server, as a real child.
 #![cfg(unix)]
 
+mod bridge;
 mod http;
+mod questions;
 mod support;
+mod verbs;
 
 use serde_json::{Value, json};
 use support::{Gate, Run, Terminal, server, turnbuckle};
@@ -74,7 +77,20 @@ fn wrong_usage_exits_with_2() {
 fn without_arguments_there_is_help_and_a_failure() {
     let run = turnbuckle([""; 0]);
     assert_eq!((run.status, &*run.stdout), (2, ""));
-    for command in ["demo", "tools", "call", "listen", "serve"] {
+    for command in [
+        "demo",
+        "info",
+        "tools",
+        "call",
+        "resources",
+        "read",
+        "prompts",
+        "prompt",
+        "complete",
+        "listen",
+        "serve",
+        "bridge",
+    ] {
         assert!(run.stderr.contains(&format!("\n  {command} ")), "{}", run.stderr);
     }
     let run = turnbuckle(["call", "--help"]);

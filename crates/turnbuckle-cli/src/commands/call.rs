@@ -53,22 +53,7 @@ async fn call(
     let base = arguments.json.clone().unwrap_or_default();
     let values = values::arguments(&Schema::of(tool), base, &arguments.arguments)
         .map_err(|error| Failure::usage(error.to_string()))?;
-    // Whoever waits at a terminal can see and stop it: only --timeout ends a call.
-    let mut call = client.call_tool(&tool.name, &values).no_timeouts();
-    if let Some(rest) = deadline.rest() {
-        call = call.timeout(rest);
-    }
-    if line.is_shown() {
-        let line = line.clone();
-        call = call.on_progress(move |progress| line.report(progress));
-    }
-    line.watch(&tool.name, call.into_future()).await.map_err(|error| {
-        if error.is_timeout() {
-            deadline.passed(&format!("`{}` was cancelled: it did not finish", tool.name))
-        } else {
-            error.into()
-        }
-    })
+    session::finish(client.call_tool(&tool.name, &values), &tool.name, deadline, line).await
 }
 
 fn show(arguments: &Call, result: &CallToolResult) -> Result<(), Failure> {

@@ -4,7 +4,7 @@
 use std::io::IsTerminal;
 
 use tokio::sync::oneshot;
-use turnbuckle::{BoundHttp, ErrorKind, HttpReport, Server};
+use turnbuckle::{BoundHttp, ErrorKind, HttpReport, Server, ServingHttp};
 
 use crate::{
     args::Serve,
@@ -18,7 +18,10 @@ pub(crate) async fn run(arguments: Serve) -> Result<(), Failure> {
     let server = demo_server::server();
     let serving = async {
         match arguments.http {
-            Some(address) => over_http(&server, &address, &arguments.public_hosts).await,
+            Some(address) => {
+                let serving = server.serve_http(&*address);
+                over_http(serving, &address, &arguments.public_hosts).await
+            }
             None => over_stdio(&server).await,
         }
     };
@@ -39,10 +42,15 @@ async fn over_stdio(server: &Server) -> Result<(), Failure> {
     Ok(server.serve_stdio().await?)
 }
 
-async fn over_http(server: &Server, address: &str, public_hosts: &[String]) -> Result<(), Failure> {
+/// Serves until it is told to stop.
+pub(crate) async fn over_http(
+    serving: ServingHttp,
+    address: &str,
+    public_hosts: &[String],
+) -> Result<(), Failure> {
     let mut stop = Stop::listen()?;
     let (tell, told) = oneshot::channel();
-    let bound = bind(server, address, public_hosts, told).await?;
+    let bound = bind(serving, address, public_hosts, told).await?;
     complain(&format!("serving {} (Ctrl-C stops it)", bound.url()));
     let mut serving = bound.into_future();
     tokio::select! {
@@ -64,12 +72,12 @@ async fn over_http(server: &Server, address: &str, public_hosts: &[String]) -> R
 }
 
 async fn bind(
-    server: &Server,
+    serving: ServingHttp,
     address: &str,
     public_hosts: &[String],
     told: oneshot::Receiver<()>,
 ) -> Result<BoundHttp, Failure> {
-    let mut serving = server.serve_http(address).with_shutdown(async {
+    let mut serving = serving.with_shutdown(async {
         // An end without a word is an end too.
         let _ = told.await;
     });

@@ -5,6 +5,7 @@ use turnbuckle::{Client, types::Tool};
 
 use crate::{
     args::{Format, Tools},
+    commands::listing::{self, counted, heading, table},
     exit::Failure,
     output::{one_line, print, print_json},
     progress::Line,
@@ -20,7 +21,8 @@ pub(crate) async fn run(arguments: Tools) -> Result<(), Failure> {
         match format {
             Format::Json => print_json(&tools),
             Format::Text => {
-                print(&format!("{}\n{}", heading(client, tools.len()), listing(&tools)))
+                let heading = heading(client, &counted(tools.len(), "tool"));
+                print(&format!("{heading}{}", shown(&tools)))
             }
         }
     })
@@ -37,20 +39,7 @@ pub(crate) async fn list(
     deadline.limit("the server did not list its tools", listing).await
 }
 
-fn heading(client: &Client, count: usize) -> String {
-    let server = match client.server_info() {
-        Some(info) => format!("{} {}", one_line(&info.name), one_line(&info.version)),
-        None => "The server".to_owned(),
-    };
-    let tools = match count {
-        0 => "no tools".to_owned(),
-        1 => "1 tool".to_owned(),
-        _ => format!("{count} tools"),
-    };
-    format!("{server} offers {tools} (revision {}).", client.revision())
-}
-
-fn listing(tools: &[Tool]) -> String {
+fn shown(tools: &[Tool]) -> String {
     let mut text = String::new();
     for tool in tools {
         text.push('\n');
@@ -60,15 +49,9 @@ fn listing(tools: &[Tool]) -> String {
 }
 
 fn entry(tool: &Tool) -> String {
-    let mut text = one_line(&tool.name);
     let annotated = || tool.annotations.as_ref().and_then(|annotations| annotations.title.as_ref());
-    if let Some(title) = tool.title.as_ref().or_else(annotated) {
-        text.push_str(&format!(" - {}", one_line(title)));
-    }
-    text.push('\n');
-    for line in tool.description.iter().flat_map(|description| description.lines()) {
-        text.push_str(&format!("  {line}\n"));
-    }
+    let title = tool.title.as_ref().or_else(annotated);
+    let entry = listing::entry(&tool.name, title.map(String::as_str), tool.description.as_deref());
     let schema = Schema::of(tool);
     let rows: Vec<[String; 3]> = schema
         .arguments()
@@ -83,15 +66,7 @@ fn entry(tool: &Tool) -> String {
             [one_line(argument.name), type_name, description]
         })
         .collect();
-    let width =
-        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let (names, types) = (width(0), width(1).min(40));
-    for [name, type_name, description] in &rows {
-        let row = format!("    {name:names$}  {type_name:types$}  {description}");
-        text.push_str(row.trim_end());
-        text.push('\n');
-    }
-    text
+    entry + &table(&rows)
 }
 
 #[cfg(test)]
@@ -130,6 +105,6 @@ mod tests {
 
     #[test]
     fn a_tool_that_says_little_takes_one_line() {
-        assert_eq!(listing(&[Tool::new("x", json!({"type": "object"}))]), "\nx\n");
+        assert_eq!(shown(&[Tool::new("x", json!({"type": "object"}))]), "\nx\n");
     }
 }

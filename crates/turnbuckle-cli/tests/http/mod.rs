@@ -170,9 +170,15 @@ fn listening_works_on_a_child_process_too() {
     let run = turnbuckle(["listen", &server, "--resource", "demo://nothing"]);
     assert_eq!((run.status, &*run.stdout), (3, "granted: nothing\n"));
     assert_eq!(run.sentence(), "the server tells nothing of what was asked for");
-    let run = turnbuckle(["listen", &server, "--revision", "2025-11-25"]);
+    let run = turnbuckle(["listen", &server, "--revision", "2025-11-25", "--timeout", "2s"]);
+    assert_eq!(
+        (run.status, &*run.stdout, &*run.stderr),
+        (0, "granted: tools, prompts, resources\n", "")
+    );
+    let nothing = ["--revision", "2025-11-25", "--resource", "demo://nothing"];
+    let run = turnbuckle(["listen", &server].into_iter().chain(nothing));
     assert_eq!((run.status, &*run.stdout), (3, ""));
-    assert!(run.sentence().contains("2025-11-25"), "{}", run.stderr);
+    assert!(run.sentence().contains("there is no such resource"), "{}", run.stderr);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{Run, TOO_LONG, code, command, signal, turnbuckle};
 
-/// A `turnbuckle serve --http` at work; killed when it is dropped.
+/// A `turnbuckle` that serves over HTTP; killed when it is dropped.
 pub(crate) struct Served {
     child: Child,
     stderr: BufReader<ChildStderr>,
@@ -28,7 +28,12 @@ impl Served {
 
     /// Serves where these arguments say.
     pub(crate) fn at(arguments: &[&str]) -> Served {
-        let mut child = command(["serve", "--http"].iter().chain(arguments)).spawn().unwrap();
+        Served::by(&[&["serve", "--http"], arguments].concat())
+    }
+
+    /// What these arguments put on HTTP.
+    pub(crate) fn by(arguments: &[&str]) -> Served {
+        let mut child = command(arguments).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         stderr.read_line(&mut line).unwrap();

@@ -5,9 +5,9 @@ pub(crate) mod http;
 use std::{
     ffi::OsStr,
     fs::File,
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader, Read, Write},
     os::fd::OwnedFd,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc::{Receiver, sync_channel},
     thread,
@@ -52,6 +52,25 @@ pub(crate) fn with_environment(variables: &[(&str, &str)], arguments: Vec<&str>)
     let mut command = command(arguments);
     command.envs(variables.iter().copied());
     Running(command.spawn().unwrap()).wait()
+}
+
+/// Runs it in this folder.
+pub(crate) fn in_folder(folder: &Path, arguments: &[&str]) -> Run {
+    let mut command = command(arguments);
+    command.current_dir(folder);
+    Running(command.spawn().unwrap()).wait()
+}
+
+/// A new folder with these files.
+pub(crate) fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    for (file, text) in files {
+        let file = folder.join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    folder
 }
 
 /// Starts the binary.
@@ -150,7 +169,7 @@ impl Gate {
     }
 }
 
-/// A terminal to be the stderr of a run.
+/// A terminal to be the stderr of a run, and its stdin if somebody types.
 pub(crate) struct Terminal {
     ours: OwnedFd,
     theirs: File,
@@ -189,4 +208,48 @@ impl Terminal {
         let run = running.wait();
         (run, reader.join().unwrap())
     }
+    /// Runs the binary in this terminal: whenever the first of a pair is shown, the second is
+    /// typed. How it ended, what the terminal got.
+    pub(crate) fn converse<A: AsRef<OsStr>>(
+        self,
+        arguments: impl IntoIterator<Item = A>,
+        script: &[(&str, Typed)],
+    ) -> (Run, String) {
+        let mut command = command(arguments);
+        let theirs = self.theirs.try_clone().unwrap();
+        command.env("TERM", "xterm").stdin(Stdio::from(theirs)).stderr(Stdio::from(self.theirs));
+        let running = Running(command.spawn().unwrap());
+        drop(command);
+        let mut ours = File::from(self.ours);
+        let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+        let mut script = script.iter().peekable();
+        let mut answered = 0;
+        while let Ok(count @ 1..) = ours.read(&mut buffer) {
+            seen.extend_from_slice(&buffer[..count]);
+            let text = String::from_utf8_lossy(&seen[answered..]).into_owned();
+            if let Some((expected, typed)) = script.peek()
+                && text.contains(expected)
+            {
+                answered = seen.len();
+                script.next();
+                match typed {
+                    Typed::Line(line) => ours.write_all(format!("{line}\n").as_bytes()).unwrap(),
+                    Typed::End => ours.write_all(b"\x04").unwrap(),
+                    Typed::Interrupt => running.interrupt(),
+                }
+            }
+        }
+        let seen = String::from_utf8(seen).unwrap();
+        assert!(script.next().is_none(), "not everything was asked: {seen:?}");
+        (running.wait(), seen)
+    }
+}
+
+/// What is typed in a terminal.
+pub(crate) enum Typed {
+    Line(&'static str),
+    /// Ctrl-D.
+    End,
+    /// Ctrl-C.
+    Interrupt,
 }

@@ -1,0 +1,109 @@
+//! Owns `turnbuckle bridge`: which server stands behind it, and on which wire it is served.
+//! Does not own what crosses it.
+
+use std::time::Duration;
+
+use turnbuckle::{Bridge, transport::child::settle};
+
+use super::serve::over_http;
+use crate::{
+    args::{self, Connection, Format},
+    connect::{Heard, Way},
+    exit::Failure,
+    interrupt::Stop,
+    progress::Line,
+    target::Target,
+};
+
+/// A free port of this machine.
+const ANYWHERE: &str = "127.0.0.1:0";
+/// How long the end of the server is waited for.
+const LAST_WAIT: Duration = Duration::from_secs(5);
+
+pub(crate) async fn run(arguments: args::Bridge) -> Result<(), Failure> {
+    let args::Bridge { stdio, http, path, public_hosts, .. } = &arguments;
+    let connection = connection(&arguments)?;
+    let over_stdio = *stdio
+        || (http.is_none() && path.is_none() && matches!(connection.target, Target::Http(_)));
+    let heard = Heard::default();
+    let bridge = bridge(&connection, heard.clone())?;
+    let outcome = if over_stdio {
+        on_stdio(&bridge).await
+    } else {
+        let address = http.as_deref().unwrap_or(ANYWHERE);
+        on_http(&bridge, address, path.as_deref(), public_hosts).await
+    };
+    drop(bridge);
+    // A server that was started is ended by another thread, which the end of this process would end.
+    let _ = tokio::task::spawn_blocking(|| settle(LAST_WAIT)).await;
+    let shown = connection.verbose;
+    outcome.map_err(|failure| if shown { failure } else { failure.with_last_lines(&heard.lines()) })
+}
+
+fn bridge(connection: &Connection, heard: Heard) -> Result<Bridge, Failure> {
+    let way = Way::of(connection)?;
+    let revision = connection.revision;
+    let line = Line::on_stderr();
+    Ok(Bridge::new(move |mut builder| {
+        if let Some(revision) = revision {
+            builder = builder.revision(revision);
+        }
+        let (way, line, heard) = (way.clone(), line.clone(), heard.clone());
+        async move { way.connect(builder, &line, heard).await }
+    }))
+}
+
+async fn on_stdio(bridge: &Bridge) -> Result<(), Failure> {
+    let mut stop = Stop::listen()?;
+    tokio::select! {
+        ended = bridge.serve_stdio() => Ok(ended?),
+        // Whoever started this may end it so: the server is then seen off.
+        () = stop.asked() => Ok(()),
+    }
+}
+
+async fn on_http(
+    bridge: &Bridge,
+    address: &str,
+    path: Option<&str>,
+    public_hosts: &[String],
+) -> Result<(), Failure> {
+    let mut stop = Stop::listen()?;
+    let serving = tokio::select! {
+        serving = bridge.serve_http(address) => serving?,
+        () = stop.asked() => return Ok(()),
+    };
+    drop(stop);
+    let serving = match path {
+        Some(path) => serving.path(path),
+        None => serving,
+    };
+    over_http(serving, address, public_hosts).await
+}
+
+/// What is typed, as every command has it that talks to a server.
+fn connection(arguments: &args::Bridge) -> Result<Connection, Failure> {
+    let typed = match arguments.command.split_first() {
+        Some((program, rest)) => {
+            Some(Target::Program { program: program.clone(), arguments: rest.to_vec() })
+        }
+        None => arguments.target.clone(),
+    };
+    let target = typed.ok_or_else(|| Failure::usage("there is no server to build a bridge to"))?;
+    Ok(Connection {
+        target,
+        timeout: None,
+        revision: arguments.revision,
+        output: Format::Text,
+        environment: arguments.environment.clone(),
+        headers: arguments.headers.clone(),
+        bearer_env: arguments.bearer_env.clone(),
+        unix_socket: arguments.unix_socket.clone(),
+        verbose: arguments.verbose,
+        // Names and questions are for commands that people use themselves.
+        config: None,
+        no_input: true,
+        roots: Vec::new(),
+        wire: false,
+    })
+}

@@ -1,0 +1,190 @@
+//! The verbs of the command, against the demo server over both wires and in both eras, and the
+//! ways to say which server is meant.
+
+use serde_json::{Value, json};
+
+use crate::support::{self, Run, http::Served, server, turnbuckle};
+
+/// Runs a command with each way to reach the demo server.
+fn everywhere(command: &str, arguments: &[&str], check: impl Fn(Run, &str)) {
+    let served = Served::new();
+    for target in [&*server(), served.url()] {
+        for revision in ["2026-07-28", "2025-11-25"] {
+            let words = [command, target].into_iter().chain(arguments.iter().copied());
+            let run = turnbuckle(words.chain(["--revision", revision]));
+            assert_eq!((run.status, &*run.stderr), (0, ""), "{command} {target} {revision}");
+            check(run, revision);
+        }
+    }
+}
+
+fn json_of(run: &Run) -> Value {
+    assert_eq!(run.stdout.lines().count(), 1, "{}", run.stdout);
+    serde_json::from_str(&run.stdout).unwrap()
+}
+
+#[test]
+fn info_says_who_the_server_is() {
+    everywhere("info", &[], |run, revision| {
+        let lines: Vec<&str> = run.stdout.lines().collect();
+        assert!(lines[0].starts_with("turnbuckle-demo "), "{}", run.stdout);
+        assert!(lines[0].ends_with(" - Turnbuckle's demo server"), "{}", run.stdout);
+        assert_eq!(lines[1], format!("  revision      {revision}"));
+        assert!(lines[2].starts_with("  capabilities  "), "{}", run.stdout);
+        assert!(lines[2].contains("tools"), "{}", run.stdout);
+        assert!(run.stdout.contains("\n    Tools that show calls"), "{}", run.stdout);
+    });
+    everywhere("info", &["--output", "json"], |run, revision| {
+        let info = json_of(&run);
+        assert_eq!(info["protocolVersion"], revision);
+        assert_eq!(info["serverInfo"]["name"], "turnbuckle-demo");
+        assert!(info["capabilities"]["tools"].is_object(), "{info}");
+        assert!(info["instructions"].is_string(), "{info}");
+    });
+}
+
+#[test]
+fn resources_and_templates_are_listed() {
+    everywhere("resources", &[], |run, revision| {
+        let text = &run.stdout;
+        assert!(text.contains(&format!("(revision {revision})")), "{text}");
+        assert!(text.contains(" offers 5 resources and 1 template "), "{text}");
+        assert!(text.contains("\ndemo://readme - Read me\n  What the demo server is for.\n"));
+        assert!(text.contains("\ndemo://items/{id} - Item\n"), "{text}");
+    });
+    everywhere("resources", &["--output", "json"], |run, _| {
+        let listed = json_of(&run);
+        assert_eq!(listed["resources"].as_array().unwrap().len(), 5);
+        assert_eq!(listed["resourceTemplates"][0]["uriTemplate"], "demo://items/{id}");
+    });
+}
+
+#[test]
+fn a_resource_is_read() {
+    everywhere("read", &["demo://items/7"], |run, _| {
+        let item: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(item, json!({"id": 7, "name": "Item 7"}));
+    });
+    everywhere("read", &["demo://readme", "--output", "json"], |run, _| {
+        let result = json_of(&run);
+        assert_eq!(result["contents"][0]["uri"], "demo://readme");
+        assert!(result["contents"][0]["text"].as_str().unwrap().starts_with("# The demo server"));
+    });
+    let run = turnbuckle(["read", &server(), "demo://items/101"]);
+    assert_eq!((run.status, &*run.stdout), (3, ""));
+    assert!(run.sentence().starts_with("the server answered with an error: "), "{}", run.stderr);
+}
+
+#[test]
+fn prompts_are_listed_and_filled_in() {
+    everywhere("prompts", &[], |run, _| {
+        assert!(run.stdout.contains(" offers 1 prompt "), "{}", run.stdout);
+        assert!(run.stdout.contains("\nreview - Review\n"), "{}", run.stdout);
+        assert!(run.stdout.contains("\n    language  required  What"), "{}", run.stdout);
+    });
+    everywhere("prompts", &["--output", "json"], |run, _| {
+        assert_eq!(json_of(&run)[0]["name"], "review");
+    });
+    let filled = ["review", "language=rust", "code=fn main() {}"];
+    everywhere("prompt", &filled, |run, _| {
+        let start = "[user]\nReview this Rust code:\n\nfn main() {}\n\n[assistant]\n";
+        assert!(run.stdout.starts_with(start), "{}", run.stdout);
+    });
+    everywhere("prompt", &[&filled[..], &["--output", "json"]].concat(), |run, _| {
+        assert_eq!(json_of(&run)["messages"][1]["role"], "assistant");
+    });
+    let run = turnbuckle(["prompt", &server(), "review", "code=a", "code=b"]);
+    assert_eq!((run.status, run.sentence()), (2, "the argument `code` is given twice"));
+    assert_eq!(turnbuckle(["prompt", &server(), "no-such"]).status, 3);
+}
+
+#[test]
+fn arguments_are_completed() {
+    everywhere("complete", &["prompt:review", "language", "ru"], |run, _| {
+        assert_eq!(run.stdout, "ruby\nrust\n");
+    });
+    everywhere("complete", &["demo://items/{id}", "id", "9", "--output", "json"], |run, _| {
+        assert_eq!(json_of(&run)["completion"]["values"].as_array().unwrap().len(), 11);
+    });
+    let run = turnbuckle(["complete", &server(), "prompt:review", "language", "zz"]);
+    assert_eq!((run.status, &*run.stdout, &*run.stderr), (0, "", ""));
+    let run = turnbuckle(["complete", &server(), "review", "language"]);
+    assert_eq!(run.status, 2);
+    assert!(run.stderr.contains("a prompt is written as prompt:review"), "{}", run.stderr);
+}
+
+fn config(entry: &Value) -> String {
+    json!({"mcpServers": {"demo": entry, "broken": {}, "sh": {"command": "no-such-program"}}})
+        .to_string()
+}
+
+fn process() -> Value {
+    json!({"command": env!("CARGO_BIN_EXE_turnbuckle"), "args": ["serve"]})
+}
+
+#[test]
+fn a_server_is_named_as_in_an_mcp_json() {
+    let folder = support::folder("named", &[("some.json", &config(&process()))]);
+    let file = folder.join("some.json");
+    let run = |name: &str, more: &[&str]| {
+        let words = ["call", name, "--config", file.to_str().unwrap(), "echo", "text=hi"];
+        turnbuckle(words.iter().chain(more))
+    };
+    let named = run("demo", &[]);
+    assert_eq!((named.status, &*named.stdout, &*named.stderr), (0, "hi\n", ""));
+    let unknown = run("other", &[]);
+    assert_eq!(unknown.status, 2);
+    assert!(unknown.sentence().starts_with("there is no server `other` in "), "{}", unknown.stderr);
+    assert!(unknown.sentence().ends_with("it has `broken`, `demo`, `sh`"), "{}", unknown.stderr);
+    let broken = run("broken", &[]);
+    assert_eq!(broken.status, 2);
+    assert!(broken.sentence().contains("server `broken`: "), "{}", broken.stderr);
+    let line = run("demo --stdio", &[]);
+    assert_eq!(line.status, 2);
+    assert!(line.sentence().ends_with("the target is a command line"), "{}", line.stderr);
+    assert_eq!(run("demo", &["--header", "A: b"]).status, 2);
+}
+
+#[test]
+fn a_name_at_a_url_takes_its_headers_along() {
+    let served = Served::new();
+    let wire = support::http::Wire::to(&served);
+    let entry = json!({"url": wire.url(), "headers": {"X-Tenant": "acme", "X-Who": "file"}});
+    let folder = support::folder("named-url", &[("mcp.json", &config(&entry))]);
+    let arguments = ["info", "demo", "--config", "mcp.json", "--header", "x-who: typed"];
+    let run = support::in_folder(&folder, &arguments);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(wire.count("x-tenant: acme\r\n") > 0);
+    assert_eq!(wire.count("x-who: typed\r\n"), wire.count("x-tenant: acme\r\n"));
+    assert_eq!(wire.count("x-who: file\r\n"), 0);
+}
+
+#[test]
+fn a_name_is_looked_up_in_the_files_of_the_folder_and_goes_before_a_program() {
+    for file in ["mcp.json", ".mcp.json", ".vscode/mcp.json"] {
+        let name = format!("looked-up-{}", file.replace(['/', '.'], "-"));
+        let folder = support::folder(&name, &[(file, &config(&process()))]);
+        let run = support::in_folder(&folder, &["call", "demo", "echo", "text=hi"]);
+        assert_eq!((run.status, &*run.stdout), (0, "hi\n"), "{}", run.stderr);
+        assert!(run.stderr.starts_with("note: `demo` is "), "{}", run.stderr);
+        assert!(run.stderr.ends_with(&format!("as {file} says\n")), "{}", run.stderr);
+        let run = support::in_folder(&folder, &["info", "sh"]);
+        assert_eq!(run.status, 3);
+        assert!(run.stderr.contains("`no-such-program` was not found"), "{}", run.stderr);
+        let run = support::in_folder(&folder, &["info", "no-such-name"]);
+        assert_eq!((run.status, run.sentence()), (3, "`no-such-name` was not found in PATH"));
+    }
+}
+
+#[test]
+fn the_messages_are_shown_on_request() {
+    for revision in ["2026-07-28", "2025-11-25"] {
+        let run = turnbuckle(["read", &server(), "demo://clock", "--wire", "--revision", revision]);
+        assert_eq!((run.status, run.stdout.lines().count()), (0, 1), "{}", run.stderr);
+        let lines: Vec<&str> = run.stderr.lines().collect();
+        let sent = |line: &&&str| line.starts_with("-> ") && line.contains("resources/read");
+        let received = |line: &&&str| line.starts_with("<- ") && line.contains("demo://clock");
+        assert_eq!(lines.iter().filter(sent).count(), 1, "{}", run.stderr);
+        assert_eq!(lines.iter().filter(received).count(), 1, "{}", run.stderr);
+    }
+}
