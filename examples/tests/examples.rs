@@ -25,6 +25,34 @@ fn client_and_server() {
 }
 
 #[test]
+fn group() {
+    let (server, plain) = (env!("CARGO_BIN_EXE_server"), env!("CARGO_BIN_EXE_plain_server"));
+    let text = json!({"mcpServers": {
+        "calc": {"command": server},
+        "more": {"command": server},
+        "greeter": {"command": plain},
+        "keyed": {"command": plain, "env": {"KEY": "${TURNBUCKLE_EXAMPLE_UNSET}"}},
+        "off": {"command": plain, "disabled": true},
+    }});
+    let path = std::env::temp_dir().join(format!("turnbuckle-mcp-{}.json", std::process::id()));
+    std::fs::write(&path, text.to_string()).expect("it can be written");
+    let shown = run(env!("CARGO_BIN_EXE_group"), &[path.to_str().expect("text")]);
+    std::fs::remove_file(&path).expect("it was written");
+    for expected in [
+        "calc: ready\n",
+        "`env.KEY`: the environment variable `TURNBUCKLE_EXAMPLE_UNSET` is not set\n",
+        "off: Stopped\n",
+        "- calc_add is add of calc\n",
+        "- more_add is add of more\n",
+        "- greet is greet of greeter\n",
+        "1 + 2 = 3\n",
+        "stopped: 3\n",
+    ] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+}
+
+#[test]
 fn progress() {
     let shown = run(env!("CARGO_BIN_EXE_progress"), &[]);
     let expected = "1 of 3: file 1\n2 of 3: file 2\n3 of 3: file 3\ncopied 3 files\n";
