@@ -264,7 +264,7 @@ impl tracing::field::Visit for Fields<'_> {
 #[tokio::test(start_paused = true)]
 async fn law10_payloads_are_logged_at_trace_only_and_a_panic_in_the_log_alone() {
     let log = Log::default();
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let _listening = crate::heard::heard_by(log.clone());
     virtually(async {
         for wire in [Wire::Memory, Wire::Direct] {
             for era in [Era::Legacy, Era::Modern] {

@@ -59,6 +59,8 @@ mod d_client;
 mod d_server;
 mod e_server;
 mod faults;
+#[path = "../../../crates/turnbuckle/tests/common/heard.rs"]
+mod heard;
 mod http_answers;
 mod http_negotiate;
 mod http_sends;

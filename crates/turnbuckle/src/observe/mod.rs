@@ -2,6 +2,9 @@
 //! Does not own the requests: nothing here changes an answer.
 
 mod ended;
+#[cfg(test)]
+#[path = "../../tests/common/heard.rs"]
+pub(crate) mod heard;
 mod metrics;
 mod span;
 mod watch;

@@ -6,6 +6,8 @@
 mod calls;
 #[path = "../common/fields.rs"]
 mod fields;
+#[path = "../common/heard.rs"]
+mod heard;
 mod joined;
 mod questions;
 mod support;

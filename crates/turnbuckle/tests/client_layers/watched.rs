@@ -24,6 +24,7 @@ use turnbuckle::{Client, Ctx, Finished, Metrics, RpcError, Server, Started, Trac
 
 use crate::{
     fields::Fields,
+    heard::heard_by,
     support::{Doing, echoing, holding},
     ways::{Log, MODERN, WAYS, Wire, connect, eventually},
 };
@@ -124,7 +125,7 @@ async fn every_call_has_a_span_without_what_it_says() {
     for way in WAYS {
         let spans = Spans::default();
         let subscriber = tracing_subscriber::registry().with(spans.clone());
-        let _subscribed = tracing::subscriber::set_default(subscriber);
+        let _subscribed = heard_by(subscriber);
         let client = connect(Client::builder(), &echoing(), way).await;
         let call = client.call_tool("echo", json!({"text": "7h1515453cr37"}));
         call.meta("traceparent", json!(PARENT)).request_id("mine").await.unwrap();
@@ -187,7 +188,7 @@ async fn a_call_carries_the_trace_that_it_is_made_in() {
 async fn the_source_is_asked_inside_the_span_of_its_call() {
     let spans = Spans::default();
     let subscriber = tracing_subscriber::registry().with(spans.clone());
-    let _subscribed = tracing::subscriber::set_default(subscriber);
+    let _subscribed = heard_by(subscriber);
     let log = Log::default();
     let asked = log.clone();
     let builder = Client::builder().trace_context(move || {

@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 use tracing_subscriber::layer::SubscriberExt as _;
 use turnbuckle::{Client, Ctx, ForwardLogs, Server, blocking_tool, tool, types::Meta};
 
-use crate::support::{LEGACY, Log, MODERN, Wire, connect_as};
+use crate::{
+    heard::heard_by,
+    support::{LEGACY, Log, MODERN, Wire, connect_as},
+};
 
 async fn works() -> &'static str {
     tracing::debug!(target: "shop", "detail");
@@ -35,7 +38,7 @@ const SAID: [&str; 2] =
 #[tokio::test]
 async fn a_client_is_told_what_it_asked_for_and_before_the_answer() {
     let subscriber = tracing_subscriber::registry().with(ForwardLogs::new());
-    let _subscribed = tracing::subscriber::set_default(subscriber);
+    let _subscribed = heard_by(subscriber);
     let server = Server::new("test", "1")
         .tool(tool("works", works))
         .tool(tool("cooperative", works).cooperative(std::time::Duration::from_secs(1)))
@@ -66,7 +69,7 @@ fn a_sync_handler_is_heard_as_well() {
     let threads = dispatch.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let _subscribed = tracing::dispatcher::set_default(&dispatch);
+        let _subscribed = heard_by(dispatch);
         let works = move || {
             tracing::dispatcher::with_default(&threads, || {
                 tracing::warn!(target: "shop", left = 2, "low");

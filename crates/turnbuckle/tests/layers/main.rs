@@ -6,6 +6,8 @@
 mod bypass;
 #[path = "../common/fields.rs"]
 mod fields;
+#[path = "../common/heard.rs"]
+mod heard;
 mod logs;
 mod nested;
 mod offers;

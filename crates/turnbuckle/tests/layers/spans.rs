@@ -22,6 +22,7 @@ use turnbuckle::{
 
 use crate::{
     fields::Fields,
+    heard::heard_by,
     support::{LEGACY, Log, MODERN, Wire, connect, connect_as},
 };
 
@@ -81,7 +82,7 @@ async fn speaks() -> &'static str {
 fn subscribed() -> (Spans, tracing::subscriber::DefaultGuard) {
     let spans = Spans::default();
     let subscriber = tracing_subscriber::registry().with(spans.clone());
-    (spans, tracing::subscriber::set_default(subscriber))
+    (spans, heard_by(subscriber))
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use tracing_subscriber::{
 use turnbuckle_types::Meta;
 
 use super::*;
+use crate::observe::heard::heard_by;
 
 /// Keeps every field that spans and events have.
 #[derive(Clone, Default)]
@@ -47,7 +48,9 @@ impl<S: Subscriber> Layer<S> for Kept {
 
 fn fields(work: impl FnOnce()) -> BTreeMap<String, String> {
     let kept = Kept::default();
-    tracing::subscriber::with_default(tracing_subscriber::registry().with(kept.clone()), work);
+    let heard = heard_by(tracing_subscriber::registry().with(kept.clone()));
+    work();
+    drop(heard);
     let mut fields = kept.0.lock().unwrap();
     std::mem::take(&mut *fields)
 }
@@ -162,16 +165,19 @@ fn arguments_are_logged_at_the_lowest_level_and_cut_short() {
     let filter = tracing_subscriber::filter::LevelFilter::DEBUG;
     let kept = Kept::default();
     let subscriber = tracing_subscriber::registry().with(kept.clone().with_filter(filter));
-    tracing::subscriber::with_default(subscriber, || payload("tools/call", Some(&long)));
+    let heard = heard_by(subscriber);
+    payload("tools/call", Some(&long));
+    drop(heard);
     assert!(kept.0.lock().unwrap().is_empty());
 }
 
 #[test]
 fn nobody_wants_spans_unless_someone_does() {
     for side in [Side::Client, Side::Server] {
-        let nobody = tracing::subscriber::NoSubscriber::new();
-        assert!(!tracing::subscriber::with_default(nobody, || wanted(side)));
-        let subscriber = tracing_subscriber::registry();
-        assert!(tracing::subscriber::with_default(subscriber, || wanted(side)));
+        let heard = heard_by(tracing::subscriber::NoSubscriber::new());
+        assert!(!wanted(side));
+        drop(heard);
+        let _heard = heard_by(tracing_subscriber::registry());
+        assert!(wanted(side));
     }
 }

@@ -9,7 +9,10 @@ use tracing::Instrument as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::*;
-use crate::server::observe::relay::{Entered, relayed};
+use crate::{
+    observe::heard::heard_by,
+    server::observe::relay::{Entered, relayed},
+};
 
 /// What a client was told, as `level logger data`.
 #[derive(Clone, Default)]
@@ -30,7 +33,7 @@ impl Told {
 fn subscribed() -> (ForwardLogs, tracing::subscriber::DefaultGuard) {
     let forward = ForwardLogs::new();
     let subscriber = tracing_subscriber::registry().with(forward.clone());
-    (forward, tracing::subscriber::set_default(subscriber))
+    (forward, heard_by(subscriber))
 }
 
 async fn told<T>(least: LogLevel, work: impl Future<Output = T>) -> Vec<String> {
