@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::task::AbortHandle;
+use tokio::{sync::oneshot, task::AbortHandle};
 use turnbuckle_types::{RequestId, RpcError, jsonrpc};
 
 use super::{Session, Shot, Wire, lock, receive::From, send};
@@ -123,13 +123,23 @@ pub(super) fn request(wire: &Arc<Wire>, from: From<'_>, request: jsonrpc::Reques
         }
         Reply::Later(handler) => {
             let question = Question { session: session.clone(), id: id.clone(), serial, posting };
+            // It begins when its place in the table is taken. Else, on another thread, it could have
+            // left the table already and be posting its answer when it is looked for here.
+            let (begin, begins) = oneshot::channel();
+            let wire = wire.clone();
+            let answered = async move {
+                if begins.await.is_ok() {
+                    run(wire, question, handler).await;
+                }
+            };
             // Under no lock: where the runtime is shutting down, this drops the handler.
-            let task = tokio::spawn(run(wire.clone(), question, handler)).abort_handle();
-            match lock(&asked.open).table.running(&id, serial) {
-                Some(place) => *place = Some(task),
-                // It has ended, or a close that came between found no task to stop.
-                None => task.abort(),
+            let task = tokio::spawn(answered).abort_handle();
+            if let Some(place) = lock(&asked.open).table.running(&id, serial) {
+                *place = Some(task);
+                // Nobody is there if the runtime is shutting down.
+                let _ = begin.send(());
             }
+            // Else a close or a cancellation came between, and dropping `begin` ends the task.
         }
     }
 }

@@ -79,7 +79,12 @@ async fn anew(wire: &Arc<Wire>, generation: u64) -> Result<()> {
         return Err(error);
     }
     listen::open(wire).await;
-    wire.serve.renewed();
+    let restored = wire.serve.renewed();
+    tokio::select! {
+        biased;
+        () = legacy.closing() => {}
+        () = restored => {}
+    }
     Ok(())
 }
 
