@@ -134,6 +134,14 @@ impl End {
                 notes.stop(Stopped::Cancelled);
             }
         }
+        if &*note.method == "notifications/progress"
+            && let (Some(id), Some(back)) = (note.subject(), self.back.get())
+        {
+            let asked = back.0.table().sent(&id).cloned();
+            if let Some(notes) = asked {
+                notes.push(note.clone());
+            }
+        }
         self.serve.note(note);
     }
 }

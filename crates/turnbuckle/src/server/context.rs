@@ -12,13 +12,14 @@ use std::{
 use serde::Serialize;
 use tokio::sync::Notify;
 use turnbuckle_types::{
-    ClientCapabilities, Implementation, LogLevel, Meta, Method, Raw, RequestId, Revision,
+    ClientCapabilities, Implementation, LogLevel, Meta, Method, Progress, Raw, RequestId, Revision,
 };
 
 use super::{
     app::App,
     ask::Round,
     extract::States,
+    hear::{self, OnProgress},
     layer::{Question, Questions},
     legacy::Opened,
     observe::Carry,
@@ -271,7 +272,28 @@ impl Ctx {
     /// # let _ = server;
     /// ```
     pub async fn request(&self, method: &str, params: impl Serialize) -> Result<Raw> {
-        let params = Raw::new(&params).map_err(|error| {
+        self.put_through(method, Raw::new(&params), None).await
+    }
+
+    /// The same as [`request`](Ctx::request), and `on_progress` is told how far the client says that
+    /// it is: in order, and before the answer. A client need not say anything. Dropping the future
+    /// cancels the question on the client.
+    pub async fn request_with_progress(
+        &self,
+        method: &str,
+        params: impl Serialize,
+        on_progress: impl FnMut(Progress) + Send + 'static,
+    ) -> Result<Raw> {
+        self.put_through(method, Raw::new(&params), Some(Box::new(on_progress))).await
+    }
+
+    async fn put_through(
+        &self,
+        method: &str,
+        params: serde_json::Result<Raw>,
+        on_progress: Option<OnProgress>,
+    ) -> Result<Raw> {
+        let params = params.map_err(|error| {
             Error::new(ErrorKind::Codec, format!("the value can't be encoded: {error}"))
         })?;
         let params = self
@@ -280,12 +302,14 @@ impl Ctx {
         let trace = self.trace();
         let params = if trace.is_empty() { params } else { trace.carried_in(params) };
         let Some(questions) = self.questions() else {
-            return self.put(method.to_owned(), &params).await;
+            return self.put(method.to_owned(), &params, on_progress).await;
         };
         let question = Question::new(self.clone(), method.to_owned(), params);
-        let put = |question: Question| -> BoxFuture<'static, _> {
+        let put = move |question: Question| -> BoxFuture<'static, _> {
             let (ctx, method) = (question.ctx().clone(), question.method().to_owned());
-            Box::pin(async move { Ok(ctx.put(method, &question.into_params()).await?) })
+            Box::pin(
+                async move { Ok(ctx.put(method, &question.into_params(), on_progress).await?) },
+            )
         };
         questions.run(question, put).await.map_err(|error| match error.downcast() {
             Ok(error) => *error,
@@ -300,7 +324,16 @@ impl Ctx {
     }
 
     /// Puts a question to the client, now that nothing stands before it.
-    async fn put(&self, method: String, params: &Raw) -> Result<Raw> {
+    async fn put(
+        &self,
+        method: String,
+        params: &Raw,
+        on_progress: Option<OnProgress>,
+    ) -> Result<Raw> {
+        if let Some(on_progress) = on_progress {
+            return hear::answer(self.0.replies.ask(hear::asking(method, params)), on_progress)
+                .await;
+        }
         let params =
             if *params == Raw::null() { String::new() } else { params.as_str().to_owned() };
         self.0.replies.ask(Outgoing::new(method, params)).done().await

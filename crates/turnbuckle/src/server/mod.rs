@@ -23,6 +23,7 @@ mod extract;
 )]
 pub(crate) mod forward;
 mod handler;
+mod hear;
 #[cfg(feature = "http")]
 mod http;
 mod kernel;

@@ -104,6 +104,20 @@ impl Notes {
         Poll::Ready(())
     }
 
+    /// Leaves what the peer says of a question before it answers. One too many is dropped.
+    pub(super) fn push(&self, note: Note) {
+        let mut inner = self.lock();
+        if inner.stopped.is_some() || inner.queue.len() >= self.limit {
+            return;
+        }
+        inner.queue.push_back(note);
+        let exchange = inner.exchange.take();
+        drop(inner);
+        if let Some(exchange) = exchange {
+            exchange.wake();
+        }
+    }
+
     /// Ready when the exchange has taken everything, or the handler is stopped.
     pub(in crate::dispatch) fn poll_clear(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.lock();

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use turnbuckle_types::{Raw, RequestId};
 
 use super::{
@@ -16,11 +16,14 @@ use super::{
 };
 use crate::{
     dispatch::{
-        Abandon, Event, Exchange, Outgoing, Replying, duplex::write_cancel, exchange::Drive,
+        Abandon, Event, Exchange, Note, Outgoing, Replying, duplex::write_cancel, exchange::Drive,
         table::Serial,
     },
     error::{Closed, Error, Executed},
 };
+
+/// How much of what a client says of a question may wait until the handler hears it.
+const HEARD: usize = 64;
 
 /// The way from the handler of one request to its client. It may outlive the request, and keeps
 /// nothing of the session alive.
@@ -87,6 +90,7 @@ enum Stage {
         serial: Serial,
         abandon: Abandon,
         answer: oneshot::Receiver<Result<Raw, Error>>,
+        notes: Option<mpsc::Receiver<Note>>,
     },
     Done,
 }
@@ -106,14 +110,16 @@ impl Asking {
         let Stage::New(request) = &self.stage else { return Poll::Ready(Ok(())) };
         ready!(self.stream.poll_room(context));
         let (asker, answer) = oneshot::channel();
-        let (id, serial) = self.desk.ask(Question { asker, stream: self.stream.clone() })?;
+        let (sender, notes) = request.token_at.map(|_| mpsc::channel(HEARD)).unzip();
+        let question = Question { asker, notes: sender, stream: self.stream.clone() };
+        let (id, serial) = self.desk.ask(question)?;
         let mut text = Vec::new();
         request.write(&id, &mut text);
         if self.stream.ask(self.owner, &id, serial, text).is_err() {
             self.desk.abandon(&id, serial);
             return Poll::Ready(Err(closed(Executed::No)));
         }
-        self.stage = Stage::Sent { id, serial, abandon: request.abandon, answer };
+        self.stage = Stage::Sent { id, serial, abandon: request.abandon, answer, notes };
         Poll::Ready(Ok(()))
     }
 
@@ -131,9 +137,14 @@ impl Drive for Asking {
         if let Err(error) = ready!(self.enter(context)) {
             return self.done(Err(error));
         }
-        let Stage::Sent { answer, .. } = &mut self.stage else {
+        let Stage::Sent { answer, notes, .. } = &mut self.stage else {
             return self.done(Err(Error::refused("this question has already ended")));
         };
+        if let Some(notes) = notes
+            && let Poll::Ready(Some(note)) = notes.poll_recv(context)
+        {
+            return Poll::Ready(Event::Note(note));
+        }
         let end =
             ready!(Pin::new(answer).poll(context)).unwrap_or_else(|_| Err(closed(Executed::Maybe)));
         self.done(end)

@@ -3,7 +3,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::{sync::oneshot, task::AbortHandle};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::AbortHandle,
+};
 use turnbuckle_types::{Raw, RequestId, RpcError, jsonrpc::Response};
 
 use super::{
@@ -12,7 +15,7 @@ use super::{
 };
 use crate::{
     dispatch::{
-        outcome_to_result,
+        Note, outcome_to_result,
         table::{Serial, Table},
     },
     error::{Error, ErrorKind, Executed},
@@ -35,6 +38,8 @@ struct State {
 pub(super) struct Question {
     /// Where the answer goes.
     pub(super) asker: oneshot::Sender<Result<Raw, Error>>,
+    /// Where goes what is said of it before, if anyone wants to hear that.
+    pub(super) notes: Option<mpsc::Sender<Note>>,
     /// Where it was asked.
     pub(super) stream: Arc<Stream>,
 }
@@ -151,6 +156,15 @@ impl Desk {
     /// Takes a question back. `false`: it has ended already.
     pub(super) fn abandon(&self, id: &RequestId, serial: Serial) -> bool {
         self.with(|state| state.table.abandon(id, serial)).is_some()
+    }
+
+    /// What the client says of a question before it answers. It is dropped where nobody waits for it
+    /// and where it comes faster than it is heard.
+    pub(super) fn note(&self, id: &RequestId, note: Note) {
+        let notes = self.with(|state| state.table.sent(id).and_then(|asked| asked.notes.clone()));
+        if notes.is_none_or(|notes| notes.try_send(note).is_err()) {
+            tracing::debug!(%id, "progress that nobody waits for is dropped");
+        }
     }
 
     /// What the client answers. An answer that nobody waits for is dropped.

@@ -289,8 +289,14 @@ impl Visit {
     fn apply(&self, notification: Notification) -> Option<JoinHandle<()>> {
         let Notification { method, params } = notification;
         let note = Note { method, params };
-        let is_cancel = Rpc::from_name(&note.method) == Some(Rpc::Cancelled);
-        let stopped = is_cancel.then(|| self.cancel(&note)).flatten();
+        let stopped = match (Rpc::from_name(&note.method), note.subject()) {
+            (Some(Rpc::Cancelled), _) => self.cancel(&note),
+            (Some(Rpc::Progress), Some(id)) => {
+                self.entry.desk.note(&id, note.clone());
+                None
+            }
+            _ => None,
+        };
         self.opened.session.note(note);
         stopped
     }
