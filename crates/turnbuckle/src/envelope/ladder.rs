@@ -33,6 +33,15 @@ pub(crate) fn ladder(
     }
     if declared.is_some() {
         mirror::agrees(headers, mirror::VERSION, declared.as_deref())?;
+    } else if let Some(version) = header
+        && version.parse::<Revision>().is_err()
+        && headers.find(mirror::METHOD) == Found::Absent
+    {
+        // Nothing about it is modern but a version that nobody knows: that is what is wrong with it,
+        // and clients of other makes look for these words.
+        let mut error = unsupported(version, served);
+        error.message = format!("Unsupported protocol version: {}", error.message).into();
+        return Err(error);
     }
     mirror::agrees(headers, mirror::METHOD, Some(method))?;
     if let Some(member) = Method::from_name(method).and_then(|method| method.row().mirrored) {
@@ -158,6 +167,7 @@ mod tests {
         }
     }
 
+    // req: hosting:http:modern:envelope-missing-key-status-400
     #[test]
     fn the_first_thing_that_is_wrong_is_the_answer() {
         let v999 = (mirror::VERSION, "v999.0.0");
@@ -195,6 +205,8 @@ mod tests {
             // Then the version.
             (sound("v999.0.0"), &[v999, CALL, A], code::UNSUPPORTED_VERSION),
             (r#"{"name":"a"}"#.into(), &[v999, CALL, A], code::UNSUPPORTED_VERSION),
+            (r#"{"name":"a"}"#.into(), &[v999], code::UNSUPPORTED_VERSION),
+            (sound("v999.0.0"), &[v999], code::HEADER_MISMATCH),
             (
                 r#"{"name":"a"}"#.into(),
                 &[(mirror::VERSION, "2025-11-25")],

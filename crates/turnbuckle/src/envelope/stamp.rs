@@ -122,6 +122,7 @@ mod tests {
         assert_eq!(progress, Stamped { params: r#"{"_meta":{}}"#.into(), token_at: Some(10) });
     }
 
+    // req: lifecycle:stateless:caller-meta-preserved
     #[test]
     fn the_callers_own_meta_survives_except_what_the_protocol_writes() {
         let mut own = Meta::new();

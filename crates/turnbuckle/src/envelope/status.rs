@@ -24,6 +24,8 @@ pub(crate) fn status(code: i64) -> u16 {
 mod tests {
     use super::*;
 
+    // req: hosting:http:modern:handler-error-status-via-table
+    // req: hosting:http:modern:envelope-missing-key-status-400
     #[test]
     fn each_code_of_the_protocol_has_its_status() {
         for code in [-32700, -32600, -32602, -32020, -32021, -32022] {
