@@ -5,7 +5,7 @@ use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use serde::Deserialize;
 use turnbuckle_types::{
-    Era, LogLevel, Method, Raw, ResultType, RpcError,
+    LogLevel, Method, Raw, ResultType, RpcError,
     jsonrpc::{Params, Text},
 };
 
@@ -15,11 +15,11 @@ use super::{
     link::Link,
     parking::Parking,
     router::Entered,
-    translate::{self, Sender, Written},
+    translate::{self, Asking, Failed, Sender, Sides, Written},
 };
 use crate::{
     Ctx,
-    client::{Asked, Forwarded, ROUNDS, again, asked},
+    client::{Asked, Forwarded, QUESTIONS, ROUNDS, again, asked},
     dispatch::{Event, Exchange, Note, Outcome, Outgoing},
     envelope::question::written_at,
     error::Error,
@@ -63,7 +63,8 @@ impl Running {
             log_level: ctx.log_level(),
             token: ctx.token(),
         };
-        let written = translate::params(params, sender, link.revision());
+        let sides = link.sides(ctx.revision());
+        let written = sides.params(params, sender);
         let known = Method::from_name(method);
         let purpose = match known {
             Some(Method::Listen) => {
@@ -73,7 +74,7 @@ impl Running {
             Some(method) if method.row().may_ask => Purpose::AskingCall,
             _ => Purpose::Call,
         };
-        let entered = link.router.enter(Some(ctx.clone()), purpose);
+        let entered = link.router.enter(Some(ctx.clone()), sides, purpose);
         let exchange = send(link, &entered, method, &written.text, written.token_at);
         Running {
             link: link.clone(),
@@ -116,7 +117,11 @@ impl Running {
                                 return Ok(outcome);
                             }
                         }
-                        Err(error) => self.again_with_headers(error).await?,
+                        Err(error) => {
+                            if let Some(asked) = self.failed(error).await? {
+                                return Ok(asked);
+                            }
+                        }
                     }
                 }
             }
@@ -171,7 +176,7 @@ impl Running {
 
     /// What the client is answered; `None` if the server was asked once more instead.
     async fn finished(&mut self, near: &Ctx, result: Raw) -> Result<Option<Raw>, RpcError> {
-        let (from, to) = (self.link.revision(), near.revision());
+        let sides = self.sides();
         if self.known == Some(Method::ListTools) {
             self.link.client.learn_tools(&result);
         }
@@ -180,13 +185,17 @@ impl Running {
             return Ok(Some(super::text::raw(translate::subscription(result.as_str(), id))));
         }
         let may_ask = self.known.is_some_and(|method| method.row().may_ask);
-        if may_ask && from.era() == Era::Modern && to.era() == Era::Legacy && is_asking(&result) {
+        if may_ask && sides.asking() == Asking::Put && is_asking(&result) {
             let asked = asked(&self.method, &result).map_err(failed)?;
             let Some(asked) = asked else { return Ok(Some(result)) };
             self.answer(near, asked).await?;
             return Ok(None);
         }
-        Ok(Some(translate::result(self.known, result, from, to)))
+        Ok(Some(sides.result(self.known, result)))
+    }
+
+    fn sides(&self) -> Sides {
+        self.entered.flight.sides
     }
 
     /// Puts what a modern server asks to a client of the legacy era, then makes the request again.
@@ -198,6 +207,11 @@ impl Running {
             )));
         }
         let Asked { questions, state } = asked;
+        if questions.as_ref().is_some_and(|questions| questions.len() > QUESTIONS) {
+            return Err(RpcError::internal(format!(
+                "the server asks more than {QUESTIONS} questions at once"
+            )));
+        }
         let answers = match questions {
             Some(questions) => {
                 let put = questions.into_iter().map(|question| {
@@ -216,24 +230,40 @@ impl Running {
         };
         let text = again(&self.written.text, answers.as_deref(), state.as_ref());
         // 2026-07-28 basic/patterns/mrtr §Client Requirements: a request of its own.
-        self.entered = self.link.router.enter(Some(near.clone()), Purpose::AskingCall);
+        let sides = self.sides();
+        self.entered = self.link.router.enter(Some(near.clone()), sides, Purpose::AskingCall);
         let token_at = self.written.token_at;
         self.exchange = send(&self.link, &self.entered, &self.method, &text, token_at);
         Ok(())
     }
 
+    /// What the client is told of a failure, or asked because of it; `None` if the server was asked
+    /// once more instead.
+    async fn failed(&mut self, error: Error) -> Result<Option<Raw>, RpcError> {
+        if self.headers == Headers::Assumed && self.link.client.lacks_headers(self.known, &error) {
+            self.again_with_headers().await?;
+            return Ok(None);
+        }
+        let Some(rpc) = error.as_rpc() else { return Err(failed(error)) };
+        let request = Failed {
+            method: self.known,
+            params: self.params.text(),
+            capabilities: &self.entered.flight.capabilities,
+        };
+        match self.sides().error(request, rpc.clone()) {
+            translate::Told::Error(error) => Err(error),
+            translate::Told::Asks(asked) => Ok(Some(asked)),
+        }
+    }
+
     /// 2026-07-28 transports/streamable-http §Client Behavior: a tool may have changed since it was
     /// listed, or was never listed here.
-    async fn again_with_headers(&mut self, error: Error) -> Result<(), RpcError> {
-        let lacks = self.link.client.lacks_headers(self.known, &error);
-        if !lacks || self.headers == Headers::LookedUp {
-            return Err(failed(error));
-        }
+    async fn again_with_headers(&mut self) -> Result<(), RpcError> {
         self.headers = Headers::LookedUp;
         self.link.client.tools().all().await.map_err(failed)?;
         let Written { text, token_at } = &self.written;
-        let near = self.entered.flight.near();
-        self.entered = self.link.router.enter(near, Purpose::AskingCall);
+        let (near, sides) = (self.entered.flight.near(), self.sides());
+        self.entered = self.link.router.enter(near, sides, Purpose::AskingCall);
         self.exchange = send(&self.link, &self.entered, &self.method, text, *token_at);
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError, RwLock, Weak},
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard, Weak},
     time::Duration,
 };
 
@@ -11,23 +11,26 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::Instant,
 };
-use turnbuckle_types::{Era, Initialize, Raw, Revision, RpcError};
+use turnbuckle_types::{Raw, Revision, RpcError};
 
 use super::{
     Settings, failed,
-    line::NearLine,
-    link::{Link, Plan},
+    held::Held,
+    link::{Guest, Link, Plan},
     parking::Parking,
-    translate::Facts,
+    router::Clients,
+    translate::{Facts, Sharing},
 };
 use crate::{
-    error::Closed,
+    error::{Closed, Error, Result},
     server::forward::{Forward, Line, Near},
 };
 
 /// A server that ends again and again is started no more often than this.
 const STARTS: usize = 5;
 const WITHIN: Duration = Duration::from_secs(60);
+/// How much may wait for connections of sessions to be made.
+const UNSENT: usize = 64;
 /// How long those who wait for a server that has ended may take to tell their clients.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
@@ -35,6 +38,8 @@ const LAST_WORDS: Duration = Duration::from_millis(250);
 pub(super) struct Far {
     me: Weak<Far>,
     settings: Settings,
+    /// Who is on the other side of the bridge.
+    pub(super) clients: Clients,
     /// For all requests that stand for themselves.
     shared: RwLock<Option<Arc<Link>>>,
     /// Held while the shared connection is made.
@@ -46,14 +51,17 @@ pub(super) struct Far {
     facts: RwLock<Option<Facts>>,
     starts: Mutex<VecDeque<Instant>>,
     pub(super) parking: Arc<Parking>,
+    /// Places for what is done for sessions once they have a connection.
+    pub(super) unsent: Arc<Semaphore>,
     lost: watch::Sender<Option<Closed>>,
 }
 
 impl Far {
-    pub(super) fn new(settings: Settings) -> Arc<Far> {
+    pub(super) fn new(settings: Settings, clients: Clients) -> Arc<Far> {
         let parking = Parking::new(settings.waiting_calls, settings.answer_within);
         Arc::new_cyclic(|me| Far {
             me: me.clone(),
+            clients,
             shared: RwLock::default(),
             making: tokio::sync::Mutex::default(),
             places: Arc::new(Semaphore::new(settings.connections)),
@@ -62,9 +70,19 @@ impl Far {
             facts: RwLock::default(),
             starts: Mutex::default(),
             parking: Arc::new(parking),
+            unsent: Arc::new(Semaphore::new(UNSENT)),
             lost: watch::Sender::new(None),
             settings,
         })
+    }
+
+    /// Connects, so that a server that can't be reached is known before anyone is served. Dropping
+    /// the future gives that up.
+    pub(super) async fn begin(&self) -> Result<()> {
+        let _making = self.making.lock().await;
+        let link = self.open(None, None).await?;
+        *self.place_of_all() = Some(link);
+        Ok(())
     }
 
     /// The connection that all share; it is made if there is none. Dropping the future gives that
@@ -77,50 +95,87 @@ impl Far {
         if let Some(link) = self.known() {
             return Ok(link);
         }
-        let link = self.open(None, None).await?;
-        *self.shared.write().unwrap_or_else(PoisonError::into_inner) = Some(link.clone());
+        let link = self.start(None, None).await?;
+        *self.place_of_all() = Some(link.clone());
         Ok(link)
     }
 
     /// The connection that all share, if there is one.
     pub(super) fn known(&self) -> Option<Arc<Link>> {
-        let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner).clone();
-        shared.filter(|link| !link.is_gone())
+        self.last().filter(|link| !link.is_gone())
     }
 
-    /// A connection for one client of the legacy era. A server of the modern era tells its clients
-    /// apart by their requests, and needs but one for all.
-    pub(super) async fn own(&self, client: &Initialize) -> Result<Arc<Link>, RpcError> {
-        let modern = |link: &Arc<Link>| link.era() == Era::Modern;
-        let before = self.shared.read().unwrap_or_else(PoisonError::into_inner).clone();
+    /// The connection that all share, or did last.
+    fn last(&self) -> Option<Arc<Link>> {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn place_of_all(&self) -> RwLockWriteGuard<'_, Option<Arc<Link>>> {
+        self.shared.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection for a client that has shaken hands: its own, if the server tells its clients
+    /// apart by their connections. Dropping the future gives up making it.
+    pub(super) async fn own(&self, guest: Guest<'_>) -> Result<Arc<Link>, RpcError> {
+        let is_shared = |link: &Arc<Link>| link.sides(guest.revision).sharing() == Sharing::Shared;
+        let last = self.last();
         // Also if it has ended meanwhile: what is made anew is for all again.
-        if before.as_ref().is_some_and(modern) {
+        if last.as_ref().is_some_and(is_shared) {
             return self.shared().await;
         }
+        drop(last);
+        self.make_room().await;
         let place = self.place()?;
-        let link = self.open(Some(client), Some(place)).await?;
-        if modern(&link) {
-            let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
-            match &*shared {
-                Some(known) if !known.is_gone() => return Ok(known.clone()),
-                _ => *shared = Some(link.clone()),
-            }
+        let link = self.start(Some(guest), Some(place)).await?;
+        if !is_shared(&link) {
+            return Ok(link);
         }
-        Ok(link)
+        // One that introduced itself as one of many clients is not for the others.
+        if self.clients == Clients::Any {
+            drop(link);
+            return self.shared().await;
+        }
+        let mut shared = self.place_of_all();
+        match &*shared {
+            Some(known) if !known.is_gone() => Ok(known.clone()),
+            _ => Ok(shared.insert(link).clone()),
+        }
+    }
+
+    /// Ends the connection that was made before the only client was known: it gets its own, and no
+    /// server has to run twice for it.
+    async fn make_room(&self) {
+        if self.clients == Clients::Any {
+            return;
+        }
+        let spare = {
+            let mut shared = self.place_of_all();
+            shared.take_if(|link| link.router.is_quiet()).map(|link| link.client.clone())
+        };
+        if let Some(spare) = spare {
+            spare.close().await;
+        }
+    }
+
+    async fn start(
+        &self,
+        guest: Option<Guest<'_>>,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Result<Arc<Link>, RpcError> {
+        self.may_start()?;
+        self.open(guest, place).await.map_err(failed)
     }
 
     async fn open(
         &self,
-        client: Option<&Initialize>,
+        guest: Option<Guest<'_>>,
         place: Option<OwnedSemaphorePermit>,
-    ) -> Result<Arc<Link>, RpcError> {
-        self.may_start()?;
+    ) -> Result<Arc<Link>, Error> {
         let Settings { dial, limits, .. } = &self.settings;
-        let opened = Link::open(Plan { dial, limits, client, place }).await;
-        let link = opened.map_err(|error| {
-            self.started();
-            failed(error)
-        })?;
+        let clients = if guest.is_some() { Clients::One } else { self.clients };
+        let client = guest.map(|guest| guest.client);
+        let opened = Link::open(Plan { dial, limits, client, clients, place }).await;
+        let link = opened.inspect_err(|_| self.started())?;
         *self.facts.write().unwrap_or_else(PoisonError::into_inner) = Some(link.facts.clone());
         self.observe(&link);
         Ok(link)
@@ -199,7 +254,7 @@ impl Far {
 
 impl Forward for Far {
     fn line(&self, near: Near) -> Arc<dyn Line> {
-        NearLine::open(self.me.clone(), near)
+        Arc::new(Held::open(self.me.clone(), near))
     }
 
     fn initialize(&self, revision: Revision) -> Result<Raw, RpcError> {

@@ -8,8 +8,9 @@ use std::{
 };
 
 use tokio::sync::oneshot;
-use turnbuckle_types::{ClientCapabilities, Era, LogLevel, Raw, RequestId, jsonrpc::Text};
+use turnbuckle_types::{ClientCapabilities, LogLevel, Raw, RequestId, jsonrpc::Text};
 
+use super::translate::Sides;
 use crate::{
     Ctx,
     dispatch::{Note, Outcome},
@@ -19,13 +20,28 @@ use crate::{
 pub(super) struct Flight {
     /// By which the server knows it. Later ones have higher numbers.
     pub(super) number: u64,
-    /// Nobody for what the bridge listens to itself.
-    near: Mutex<Option<Ctx>>,
+    pub(super) sides: Sides,
+    near: Mutex<Waiting>,
     /// What its client can be asked.
     pub(super) capabilities: ClientCapabilities,
     pub(super) purpose: Purpose,
     inbox: Mutex<Inbox>,
     most: usize,
+}
+
+/// Who waits for it.
+struct Waiting {
+    /// Nobody for what the bridge listens to itself.
+    client: Option<Ctx>,
+    stage: Stage,
+}
+
+/// Whether its client waits for it at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    Running,
+    /// Its client was asked something, and has to come back.
+    Parked,
 }
 
 /// What a request is for.
@@ -68,24 +84,43 @@ struct Inbox {
 }
 
 impl Flight {
-    pub(super) fn new(number: u64, near: Option<Ctx>, purpose: Purpose, most: usize) -> Flight {
+    pub(super) fn new(
+        number: u64,
+        near: Option<Ctx>,
+        sides: Sides,
+        purpose: Purpose,
+        most: usize,
+    ) -> Flight {
         let capabilities = near.as_ref().map(Ctx::client_capabilities).unwrap_or_default();
-        let (near, inbox) = (Mutex::new(near), Mutex::default());
-        Flight { number, near, capabilities, purpose, inbox, most }
+        let near = Mutex::new(Waiting { client: near, stage: Stage::Running });
+        Flight { number, sides, near, capabilities, purpose, inbox: Mutex::default(), most }
     }
 
     pub(super) fn id(&self) -> RequestId {
         RequestId::from(self.number)
     }
 
-    /// The request of the client that waits for it now.
+    /// The request of the client that waits for it now, or did last.
     pub(super) fn near(&self) -> Option<Ctx> {
-        self.near.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.waiting().client.clone()
+    }
+
+    pub(super) fn stage(&self) -> Stage {
+        self.waiting().stage
+    }
+
+    /// Its client is asked, and has to come back with another request.
+    pub(super) fn parked(&self) {
+        self.waiting().stage = Stage::Parked;
     }
 
     /// Its client has come back with another request.
     pub(super) fn resumed(&self, near: Ctx) {
-        *self.near.lock().unwrap_or_else(PoisonError::into_inner) = Some(near);
+        *self.waiting() = Waiting { client: Some(near), stage: Stage::Running };
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.near.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_call(&self) -> bool {
@@ -99,20 +134,17 @@ impl Flight {
 
     /// Whether its client is told messages of this severity.
     pub(super) fn hears(&self, level: Option<LogLevel>) -> bool {
-        let Some(near) = self.near() else { return false };
-        match (near.revision().era(), near.log_level(), level) {
-            // The server was told by the client itself.
-            (Era::Legacy, _, _) => true,
-            (Era::Modern, Some(least), Some(level)) => level >= least,
-            (Era::Modern, Some(_), None) => true,
-            (Era::Modern, None, _) => false,
-        }
+        self.near().is_some_and(|near| self.sides.hears(near.log_level(), level))
     }
 
-    /// Whether both are certainly of one client: on a wire that is its own.
-    pub(super) fn is_same_client(&self, other: &Flight) -> bool {
-        let is_own = |flight: &Flight| flight.near().is_some_and(|near| near.is_local());
-        is_own(self) && is_own(other)
+    /// Whether both are certainly of one caller: on a wire that is its own, or by one principal.
+    /// Over HTTP nothing else tells callers apart.
+    pub(super) fn is_same_caller(&self, other: &Flight) -> bool {
+        let caller = |flight: &Flight| {
+            let who = flight.near()?.principal::<()>()?;
+            Some(who.name().to_owned())
+        };
+        caller(self).is_some_and(|name| caller(other) == Some(name))
     }
 
     /// Keeps what its client is to be told. Past the limit what is oldest gives way.

@@ -1,5 +1,6 @@
 //! Owns one client's side of a bridge: which connection to the server its requests go by, and which
-//! of them the bridge answers itself. Does not own the way of a request.
+//! of them the bridge answers itself. Does not own the way of a request, nor what lives as long as
+//! the client's own connection: `held` does.
 
 use std::{
     collections::BTreeSet,
@@ -7,29 +8,37 @@ use std::{
 };
 
 use serde::Deserialize;
+use serde_json::json;
 use tokio::sync::mpsc;
-use turnbuckle_types::{EmptyResult, Era, Initialize, Method, Raw, Revision, RpcError, SetLevel};
-
-use super::{call::Running, far::Far, link::Link, listen, relay::Relay, router::Aside};
-use crate::{
-    dispatch::{BoxFuture, Exchange, Note, Outcome, Outgoing, Peer},
-    envelope::params::decode,
-    error::Error,
-    server::forward::{Line, Memory, Near, Visitor},
+use turnbuckle_types::{
+    EmptyResult, Initialize, LogLevel, Method, Raw, Revision, RpcError, SetLevel,
 };
 
-/// How many notifications may wait for a client that does not read.
-const WAITING: usize = 1024;
+use super::{
+    call::Running,
+    far::Far,
+    link::{Guest, Link},
+    listen::{self, MOST},
+    relay::{Relay, Telling},
+    router::Aside,
+    translate::{self, Changes, Course},
+};
+use crate::{
+    dispatch::{Exchange, Note, Outcome, Outgoing, Peer},
+    envelope::params::decode,
+    error::Error,
+    server::forward::{Memory, Near, Visitor},
+};
 
 /// One client's side.
 pub(super) struct NearLine {
     me: Weak<NearLine>,
-    far: Weak<Far>,
+    pub(super) far: Weak<Far>,
     kind: Kind,
     /// The way to a client outside its requests.
-    aside: OnceLock<(Peer, mpsc::Sender<Note>)>,
+    pub(super) aside: OnceLock<(Peer, mpsc::Sender<Note>)>,
     /// What was agreed on in a handshake.
-    opened: OnceLock<(Revision, Initialize)>,
+    pub(super) opened: OnceLock<(Revision, Initialize)>,
     /// The connection that requests after a handshake went by last.
     link: Mutex<Option<Arc<Link>>>,
     /// Held while one's own connection is made.
@@ -75,36 +84,38 @@ impl NearLine {
         })
     }
 
-    async fn answer(self: Arc<Self>, visitor: Visitor) -> Outcome {
+    pub(super) async fn answer(self: Arc<Self>, visitor: Visitor) -> Outcome {
         let far = self.far.upgrade().ok_or_else(closed)?;
         let near = visitor.ctx.revision();
         let known = Method::from_name(&visitor.method);
-        if known.is_some_and(|method| is_foreign(method, near.era())) {
+        if known.is_some_and(|method| translate::is_foreign(method, near)) {
             return Err(RpcError::method_not_found(&visitor.method));
         }
         let link = match visitor.ctx.handshake() {
-            Some(client) => self.legacy(&far, client).await?,
+            Some(client) => self.legacy(&far, Guest { revision: near, client }).await?,
             None => self.modern(&far).await?,
         };
-        match (known, near.era(), link.era()) {
-            (Some(Method::Discover), Era::Modern, _) => Ok(link.facts.discover(near)),
+        match link.sides(near).course(known) {
+            Course::Described => Ok(link.facts.discover(near)),
             // Every request of this client is told its level from now on.
-            (Some(Method::SetLevel), _, Era::Modern) => Ok(empty(near)),
-            (Some(Method::Subscribe), _, Era::Modern) => {
+            Course::Noted => {
+                self.remember(&visitor);
+                Ok(empty(near))
+            }
+            Course::Watched => {
                 self.relay(&link)?.watch(uri(&visitor)?).await?;
                 self.remember(&visitor);
                 Ok(empty(near))
             }
-            (Some(Method::Unsubscribe), _, Era::Modern) => {
+            Course::Unwatched => {
                 self.relay(&link)?.leave(&uri(&visitor)?);
                 self.remember(&visitor);
                 Ok(empty(near))
             }
-            (Some(Method::Listen), Era::Modern, Era::Legacy) => {
-                listen::on_legacy(link, visitor).await
-            }
-            (_, Era::Modern, Era::Legacy) => forward_back(&far, link, visitor).await,
-            _ => {
+            Course::Streamed => listen::on_legacy(link, visitor).await,
+            Course::Parkable => forward_back(&far, link, visitor).await,
+            Course::Forwarded => {
+                self.may_remember(&visitor)?;
                 let running = Running::new(&link, &visitor);
                 let outcome = running.run(&visitor.ctx, &far.parking).await;
                 if known.is_some_and(is_setting) && outcome.is_ok() {
@@ -125,16 +136,15 @@ impl NearLine {
     }
 
     /// The connection for requests of a client that has shaken hands.
-    async fn legacy(&self, far: &Far, client: &Initialize) -> Result<Arc<Link>, RpcError> {
+    pub(super) async fn legacy(&self, far: &Far, guest: Guest<'_>) -> Result<Arc<Link>, RpcError> {
         let link = match &self.kind {
-            Kind::Own => self.own(far, client).await?,
+            Kind::Own => self.own(far, guest).await?,
             #[cfg(feature = "http")]
             Kind::Many => return far.shared().await,
             #[cfg(feature = "http")]
             Kind::Session(key, seat) => {
-                seat.get_or_init(|| far.seat(*key))
-                    .link(far, client, || self.memory().clone())
-                    .await?
+                let seat = seat.get_or_init(|| far.seat(*key));
+                seat.link(far, guest, || self.memory().clone()).await?
             }
         };
         self.settle(&link);
@@ -143,7 +153,7 @@ impl NearLine {
 
     /// On a wire that is one client's own the server is not started anew: it would know nothing of
     /// what the client has told it.
-    async fn own(&self, far: &Far, client: &Initialize) -> Result<Arc<Link>, RpcError> {
+    async fn own(&self, far: &Far, guest: Guest<'_>) -> Result<Arc<Link>, RpcError> {
         let known = || {
             let link = self.place().clone()?;
             Some(if link.is_gone() { Err(closed()) } else { Ok(link) })
@@ -155,7 +165,7 @@ impl NearLine {
         if let Some(known) = known() {
             return known;
         }
-        let link = far.own(client).await?;
+        let link = far.own(guest).await?;
         self.settle(&link);
         Ok(link)
     }
@@ -167,6 +177,36 @@ impl NearLine {
             link.router.attach(self.me.clone() as Weak<dyn Aside>);
             *place = Some(link.clone());
         }
+    }
+
+    /// The connection by which this client's requests go, if there is one at this moment. Never
+    /// that of others, where the client has its own.
+    pub(super) fn known(&self) -> Option<Arc<Link>> {
+        let far = self.far.upgrade()?;
+        let settled = self.place().clone().filter(|link| !link.is_gone());
+        match &self.kind {
+            Kind::Own if self.opened.get().is_some() => settled,
+            Kind::Own => far.known(),
+            #[cfg(feature = "http")]
+            Kind::Many => far.known(),
+            #[cfg(feature = "http")]
+            Kind::Session(key, seat) => seat.get_or_init(|| far.seat(*key)).known(),
+        }
+    }
+
+    /// Whether what this client says can wait for a connection to be made.
+    pub(super) fn can_wait(&self) -> bool {
+        !matches!(self.kind, Kind::Own)
+    }
+
+    /// A session is told how much it may have remembered; every other server says so itself.
+    fn may_remember(&self, visitor: &Visitor) -> Result<(), RpcError> {
+        if Method::from_name(&visitor.method) != Some(Method::Subscribe) {
+            return Ok(());
+        }
+        let memory = self.memory();
+        let is_known = uri(visitor).is_ok_and(|uri| memory.subscriptions.contains(&uri));
+        if is_known || memory.subscriptions.len() < MOST { Ok(()) } else { Err(too_many()) }
     }
 
     /// Notes what the server was told, in case that has to be told again.
@@ -182,84 +222,48 @@ impl NearLine {
         }
     }
 
+    pub(super) fn subscriptions(&self) -> BTreeSet<String> {
+        self.memory().subscriptions.clone()
+    }
+
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a modern server tells of changes, for a client that can't listen itself.
     fn relay(&self, link: &Arc<Link>) -> Result<&Relay, RpcError> {
-        let (_, client) = self.opened.get().ok_or_else(closed)?;
-        let aside = self.me.clone() as Weak<dyn Aside>;
-        let uris = self.memory().subscriptions.clone();
-        Ok(self.relay.get_or_init(|| Relay::start(link.clone(), client.clone(), aside, uris)))
+        let (near, client) = self.opened.get().ok_or_else(closed)?;
+        let uris = self.subscriptions();
+        Ok(self.relay.get_or_init(|| {
+            let telling = Telling {
+                far: self.far.clone(),
+                link: link.clone(),
+                near: *near,
+                client: client.clone(),
+                aside: self.me.clone() as Weak<dyn Aside>,
+            };
+            Relay::start(telling, uris)
+        }))
     }
 
-    /// Begins to tell the client of changes. It must not wait.
-    fn begin_telling(&self) {
-        let (Some(line), Some(far)) = (self.me.upgrade(), self.far.upgrade()) else { return };
-        tokio::spawn(async move {
-            let Some((_, client)) = line.opened.get() else { return };
-            match line.legacy(&far, client).await {
-                Ok(link) if link.era() == Era::Modern => drop(line.relay(&link)),
-                Ok(_) => {}
-                Err(error) => tracing::debug!(%error, "nothing can be told of changes"),
+    /// Begins to tell the client of changes, where it is not the server that does. Dropping the
+    /// future gives up connecting.
+    pub(super) async fn begin_telling(self: Arc<Self>) {
+        let (Some((revision, client)), Some(far)) = (self.opened.get(), self.far.upgrade()) else {
+            return;
+        };
+        let guest = Guest { revision: *revision, client };
+        match self.legacy(&far, guest).await {
+            Ok(link) if link.sides(*revision).changes() == Changes::Relayed => {
+                drop(self.relay(&link));
             }
-        });
-    }
-
-    fn place(&self) -> MutexGuard<'_, Option<Arc<Link>>> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Line for NearLine {
-    fn initialize(&self, revision: Revision, client: Initialize) -> BoxFuture<'static, Outcome> {
-        let _ = self.opened.set((revision, client));
-        let line = self.me.upgrade();
-        Box::pin(async move {
-            let line = line.ok_or_else(closed)?;
-            let far = line.far.upgrade().ok_or_else(closed)?;
-            let (revision, client) = line.opened.get().ok_or_else(closed)?;
-            let link = line.legacy(&far, client).await?;
-            Ok(link.facts.initialize(*revision))
-        })
-    }
-
-    fn request(&self, visitor: Visitor) -> BoxFuture<'static, Outcome> {
-        match self.me.upgrade() {
-            Some(line) => Box::pin(line.answer(visitor)),
-            None => Box::pin(std::future::ready(Err(closed()))),
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "nothing can be told of changes"),
         }
     }
 
-    fn note(&self, note: Note) {
-        let known = Method::from_name(&note.method);
-        match known {
-            // What a cancellation does has been done: the request was dropped.
-            Some(Method::Cancelled) => return,
-            Some(Method::Initialized) => return self.begin_telling(),
-            _ => {}
-        }
-        let link = self.place().clone().or_else(|| self.far.upgrade()?.known());
-        let Some(link) = link else { return };
-        if known.is_none_or(|method| method.sent_by_client(link.revision())) {
-            link.note(note);
-        }
-    }
-
-    fn connected(&self, peer: Peer) {
-        self.aside.get_or_init(|| {
-            let (sender, waiting) = mpsc::channel(WAITING);
-            tokio::spawn(tell(peer.clone(), waiting));
-            (peer, sender)
-        });
-        // A session was opened before; elsewhere the handshake is still to come.
-        if self.opened.get().is_some() {
-            self.begin_telling();
-        }
-    }
-
-    fn ended(&self) {
+    /// The client has ended its session for good.
+    pub(super) fn ended(&self) {
         *self.place() = None;
         #[cfg(feature = "http")]
         if let (Kind::Session(key, _), Some(far)) = (&self.kind, self.far.upgrade()) {
@@ -267,8 +271,8 @@ impl Line for NearLine {
         }
     }
 
-    fn subscriptions(&self) -> BTreeSet<String> {
-        self.memory().subscriptions.clone()
+    fn place(&self) -> MutexGuard<'_, Option<Arc<Link>>> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -287,30 +291,40 @@ impl Aside for NearLine {
     }
 
     fn ask(&self, request: Outgoing) -> Exchange {
+        // Only in a result can a modern client be asked.
+        if self.opened.get().is_none() {
+            return Exchange::failed(Error::refused("the client has no call in flight"));
+        }
         match self.aside.get().and_then(|(peer, _)| peer.transport()) {
             Some(transport) => transport.open(request),
             None => Exchange::failed(Error::refused("the client has no stream to be asked on")),
         }
     }
-}
 
-/// Sends a client what waits for it, for as long as it is there.
-async fn tell(peer: Peer, mut waiting: mpsc::Receiver<Note>) {
-    while let Some(note) = waiting.recv().await {
-        let Some(transport) = peer.transport() else { return };
-        transport.notify(note).await;
+    fn log(&self, level: LogLevel, message: &str) {
+        let least = self.memory().level;
+        if least.is_none_or(|least| level >= least) {
+            let params = json!({"level": level, "logger": "bridge", "data": message});
+            self.tell(Note::new(Method::LogMessage.as_str(), Some(Raw::from(params))));
+        }
     }
 }
 
 /// A request of a modern client to a legacy server, which may ask something meanwhile.
 async fn forward_back(far: &Far, link: Arc<Link>, visitor: Visitor) -> Outcome {
-    let retry = visitor.params.retry.as_ref().filter(|retry| retry.request_state.is_some());
+    let retry = visitor.params.retry.as_deref();
     let running = match retry {
-        Some(retry) => match far.parking.resume(retry, &visitor)? {
-            Ok(running) => running,
-            Err(asked) => return Ok(asked),
-        },
-        None => {
+        Some(retry) if retry.request_state.is_some() => {
+            match far.parking.resume(retry, &visitor)? {
+                Ok(running) => running,
+                Err(asked) => return Ok(asked),
+            }
+        }
+        _ => {
+            let answers = retry.and_then(|retry| retry.input_responses.as_ref());
+            if let Some(refused) = answers.and_then(|all| translate::refused(all.as_str())) {
+                return Err(refused);
+            }
             if let Some(level) = visitor.ctx.log_level() {
                 link.want_logs(level).await;
             }
@@ -318,12 +332,6 @@ async fn forward_back(far: &Far, link: Arc<Link>, visitor: Visitor) -> Outcome {
         }
     };
     running.run(&visitor.ctx, &far.parking).await
-}
-
-/// Whether only the other era has it.
-fn is_foreign(method: Method, era: Era) -> bool {
-    let mut own = Revision::ALL.into_iter().filter(|revision| revision.era() == era);
-    method.row().client.is_some_and(|span| !own.any(|revision| span.contains(revision)))
 }
 
 /// Whether a server has to be told it again.
@@ -343,6 +351,10 @@ fn empty(revision: Revision) -> Raw {
     Raw::at(&EmptyResult::new(), revision)
 }
 
-fn closed() -> RpcError {
+pub(super) fn too_many() -> RpcError {
+    RpcError::internal(format!("too many subscriptions on this connection: the limit is {MOST}"))
+}
+
+pub(super) fn closed() -> RpcError {
     RpcError::internal("the server behind this bridge has ended")
 }

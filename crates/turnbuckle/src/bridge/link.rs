@@ -1,31 +1,31 @@
 //! Owns one connection to the server behind a bridge, and what is told to it once for all clients
 //! that share it: log level, subscriptions. Does not own the requests that it carries.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc},
+    task::AbortHandle,
+};
 use turnbuckle_types::{
-    ClientCapabilities, ElicitationCapability, Era, Implementation, Initialize, LogLevel, Method,
-    Raw, Revision, RootsCapability, RpcError, SamplingCapability,
+    ClientCapabilities, ElicitationCapability, Implementation, Initialize, LogLevel, Method, Raw,
+    Revision, RootsCapability, RpcError, SamplingCapability,
 };
 
 use super::{
     Dial, failed,
     router::{Clients, Router},
-    translate::Facts,
+    translate::{Facts, Sides},
 };
 use crate::{
     Client, Limits, Reconnect,
-    client::Hear,
+    client::{Hear, Watched},
     dispatch::Note,
     error::{Error, Result},
 };
 
-/// How many notifications, and ends of subscriptions, may wait to be sent.
+/// How many notifications may wait to be sent.
 const WAITING: usize = 1024;
 
 /// A connection to the server.
@@ -33,10 +33,10 @@ pub(super) struct Link {
     pub(super) client: Client,
     pub(super) router: Arc<Router>,
     pub(super) facts: Facts,
-    jobs: mpsc::Sender<Job>,
+    notes: mpsc::Sender<Note>,
+    /// What sends them.
+    sending: AbortHandle,
     shared: tokio::sync::Mutex<Shared>,
-    /// How many streams want to hear of a resource.
-    watched: Mutex<HashMap<String, usize>>,
     /// Its place among all connections.
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -47,25 +47,28 @@ struct Shared {
     level: Option<LogLevel>,
 }
 
-enum Job {
-    Note(Note),
-    Unsubscribe(String),
+/// A client that has shaken hands.
+#[derive(Clone, Copy)]
+pub(super) struct Guest<'a> {
+    pub(super) revision: Revision,
+    pub(super) client: &'a Initialize,
 }
 
 /// How a connection is made.
 pub(super) struct Plan<'a> {
     pub(super) dial: &'a Dial,
     pub(super) limits: &'a Limits,
-    /// Whose it will be; nobody's in particular if it is shared.
+    /// Who introduces itself; the bridge if it is shared.
     pub(super) client: Option<&'a Initialize>,
+    /// Whose requests it will carry.
+    pub(super) clients: Clients,
     pub(super) place: Option<OwnedSemaphorePermit>,
 }
 
 impl Link {
     /// Connects. Dropping the future gives that up.
     pub(super) async fn open(plan: Plan<'_>) -> Result<Arc<Link>> {
-        let clients = if plan.client.is_some() { Clients::One } else { Clients::Any };
-        let router = Arc::new(Router::new(clients, plan.limits.queued_notifications));
+        let router = Arc::new(Router::new(plan.clients, plan.limits.queued_notifications));
         let (asked, hears) = (router.clone(), router.clone());
         let builder = Client::builder()
             .capabilities(plan.client.map_or_else(everything, |client| client.capabilities.clone()))
@@ -81,25 +84,22 @@ impl Link {
         }));
         let client = (plan.dial)(builder).await?;
         let facts = facts(&client).await?;
-        let (jobs, waiting) = mpsc::channel(WAITING);
-        tokio::spawn(work(client.clone_weakly(), waiting));
+        let (notes, waiting) = mpsc::channel(WAITING);
+        let sending = tokio::spawn(send(client.clone_weakly(), waiting)).abort_handle();
         Ok(Arc::new(Link {
             client,
             router,
             facts,
-            jobs,
+            notes,
+            sending,
             shared: tokio::sync::Mutex::default(),
-            watched: Mutex::default(),
             _place: plan.place,
         }))
     }
 
-    pub(super) fn revision(&self) -> Revision {
-        self.client.revision()
-    }
-
-    pub(super) fn era(&self) -> Era {
-        self.revision().era()
+    /// Both sides, for a client that speaks this revision.
+    pub(super) fn sides(&self, near: Revision) -> Sides {
+        Sides { near, far: self.facts.revision }
     }
 
     /// Whether it has ended.
@@ -109,7 +109,7 @@ impl Link {
 
     /// Sends a notification when its turn comes. It must not wait.
     pub(super) fn note(&self, note: Note) {
-        if self.jobs.try_send(Job::Note(note)).is_err() {
+        if self.notes.try_send(note).is_err() {
             tracing::warn!("the server does not read: a notification of a client is dropped");
         }
     }
@@ -130,78 +130,46 @@ impl Link {
         }
     }
 
-    /// Has the server tell of a resource, unless it does already.
-    pub(super) async fn watch(self: &Arc<Self>, uri: &str) -> Result<Watching, RpcError> {
-        // Entered first, so that dropping this future leaves nothing behind.
-        let watching = Watching { link: self.clone(), uri: uri.to_owned() };
-        let count = {
-            let mut watched = self.watched();
-            let count = watched.entry(uri.to_owned()).or_default();
-            *count += 1;
-            *count
-        };
-        if count == 1 {
-            let asked = self.client.request(Method::Subscribe.as_str(), json!({"uri": uri})).await;
-            asked.map_err(failed)?;
-        }
-        Ok(watching)
-    }
-
-    fn watched(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Has the server tell of a resource, for as long as what is returned lives. Dropping the
+    /// future leaves nothing behind.
+    pub(super) async fn watch(&self, uri: &str) -> Result<Watched, RpcError> {
+        let watched = self.client.watched(uri);
+        watched.answered().await.map_err(failed)?;
+        Ok(watched)
     }
 }
 
-/// A resource that someone wants to hear of, for as long as this lives.
-pub(super) struct Watching {
-    link: Arc<Link>,
-    uri: String,
-}
-
-impl Drop for Watching {
+impl Drop for Link {
     fn drop(&mut self) {
-        let mut watched = self.link.watched();
-        let Some(count) = watched.get_mut(&self.uri) else { return };
-        *count -= 1;
-        if *count > 0 {
-            return;
-        }
-        watched.remove(&self.uri);
-        drop(watched);
-        let _ = self.link.jobs.try_send(Job::Unsubscribe(std::mem::take(&mut self.uri)));
+        // It may wait for a server that does not read, and would keep the connection for it.
+        self.sending.abort();
     }
 }
 
 /// Sends what waits, one after another, for as long as the connection is in use.
-async fn work(client: crate::client::WeakClient, mut waiting: mpsc::Receiver<Job>) {
-    while let Some(job) = waiting.recv().await {
+async fn send(client: crate::client::WeakClient, mut waiting: mpsc::Receiver<Note>) {
+    while let Some(note) = waiting.recv().await {
         let Some(client) = client.upgrade() else { return };
-        match job {
-            Job::Note(note) => client.forward_note(note).await,
-            Job::Unsubscribe(uri) => {
-                let request = client.request(Method::Unsubscribe.as_str(), json!({"uri": uri}));
-                if let Err(error) = request.await {
-                    tracing::debug!(%error, "a subscription could not be ended");
-                }
-            }
-        }
+        client.forward_note(note).await;
     }
 }
 
 /// What the server says about itself.
 async fn facts(client: &Client) -> Result<Facts> {
+    let revision = client.revision();
     if let (Some(info), Some(capabilities)) = (client.server_info(), client.server_capabilities()) {
         let (info, capabilities) = (info.clone(), capabilities.clone());
         let instructions = client.instructions();
-        return Ok(Facts { info, capabilities, instructions });
+        return Ok(Facts { revision, info, capabilities, instructions });
     }
     // A revision that was pinned has skipped the question.
-    if client.revision().era() == Era::Legacy {
+    if !Method::Discover.sent_by_client(revision) {
         return Err(Error::protocol("the server did not say what it is"));
     }
     let found = client.discover().await?;
     let info = found.meta.server_info().ok().flatten();
     Ok(Facts {
+        revision,
         info: info.unwrap_or_else(|| Implementation::new("unknown", "0")),
         capabilities: found.capabilities,
         instructions: found.instructions,

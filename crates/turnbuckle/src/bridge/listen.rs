@@ -10,10 +10,12 @@ use turnbuckle_types::{
 use super::{
     call::{behind, farewell, say},
     flight::{Purpose, Told, Topics},
-    link::{Link, Watching},
+    link::Link,
     translate,
 };
-use crate::{dispatch::Outcome, envelope::params::decode, server::forward::Visitor};
+use crate::{
+    client::Watched, dispatch::Outcome, envelope::params::decode, server::forward::Visitor,
+};
 
 /// How many resources one client may name.
 pub(super) const MOST: usize = 1000;
@@ -30,12 +32,13 @@ pub(super) async fn on_legacy(link: Arc<Link>, visitor: Visitor) -> Outcome {
         uris: uris.iter().cloned().collect(),
     };
     // Entered first: nothing that happens from now on is missed.
-    let entered = link.router.enter(Some(ctx.clone()), Purpose::Stream(topics));
+    let sides = link.sides(ctx.revision());
+    let entered = link.router.enter(Some(ctx.clone()), sides, Purpose::Stream(topics));
     let mut ended = link.router.ended();
-    let mut watched: Vec<(String, Watching)> = Vec::new();
+    let mut watched: Vec<(String, Watched)> = Vec::new();
     for uri in uris {
         match link.watch(&uri).await {
-            Ok(watching) => watched.push((uri, watching)),
+            Ok(claim) => watched.push((uri, claim)),
             Err(error) => tracing::debug!(%error, "a resource can't be subscribed to"),
         }
     }

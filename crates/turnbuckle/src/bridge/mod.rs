@@ -6,6 +6,7 @@
 mod call;
 mod far;
 mod flight;
+mod held;
 mod line;
 mod link;
 mod listen;
@@ -31,6 +32,7 @@ use crate::{
 #[cfg(feature = "http")]
 use crate::{HttpAddress, HttpService, ServingHttp};
 use far::Far;
+use router::Clients;
 
 /// Makes a connection to the server.
 type Dial = Arc<dyn Fn(ClientBuilder) -> BoxFuture<'static, Result<Client>> + Send + Sync>;
@@ -156,21 +158,32 @@ impl Bridge {
         self
     }
 
-    /// Serves one client over the standard streams, until it closes them. It is an error if the
-    /// server ends first; requests that wait for it are answered before that. Dropping the future
-    /// ends both connections.
+    /// Serves one client over the standard streams, until it closes them. It connects to the server
+    /// first, and fails at once if that can't be reached. It is an error, too, if the server ends
+    /// before the client does; requests that wait for it are answered before that. Dropping the
+    /// future ends both connections.
+    ///
+    /// The first connection is given up again if both sides turn out to be of the legacy era: the
+    /// server is then to know who its client is, and is started for it.
     pub async fn serve_stdio(&self) -> Result<()> {
-        self.serve_with(Server::serve_stdio).await
+        let far = Far::new(self.0.clone(), Clients::One);
+        far.begin().await?;
+        self.serve_with(far, Server::serve_stdio).await
     }
 
-    /// Serves one client over any byte stream, as [`serve_stdio`](Bridge::serve_stdio) does.
-    /// Dropping the future ends both connections.
+    /// Serves one client over any byte stream, as [`serve_stdio`](Bridge::serve_stdio) does, but
+    /// connects to the server when the client says something: a server that can't be reached is an
+    /// error of that request. Dropping the future ends both connections.
     pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + 'static) -> Result<()> {
-        self.serve_with(|server| server.serve(stream)).await
+        let far = Far::new(self.0.clone(), Clients::One);
+        self.serve_with(far, |server| server.serve(stream)).await
     }
 
-    async fn serve_with(&self, serve: impl FnOnce(&Server) -> Serving) -> Result<()> {
-        let far = Far::new(self.0.clone());
+    async fn serve_with(
+        &self,
+        far: Arc<Far>,
+        serve: impl FnOnce(&Server) -> Serving,
+    ) -> Result<()> {
         let mut lost = far.lost();
         let mut signal = lost.clone();
         let server = self.server(far);
@@ -205,10 +218,8 @@ impl Bridge {
 
     #[cfg(feature = "http")]
     async fn connected(&self) -> Result<Server> {
-        let far = Far::new(self.0.clone());
-        far.shared()
-            .await
-            .map_err(|error| Error::new(crate::ErrorKind::Connect, error.message.into_owned()))?;
+        let far = Far::new(self.0.clone(), Clients::Any);
+        far.begin().await?;
         Ok(self.server(far))
     }
 

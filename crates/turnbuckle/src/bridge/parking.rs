@@ -82,6 +82,7 @@ impl Parking {
             )));
         }
         let expiry = self.expire(state.clone());
+        running.entered.flight.parked();
         places.insert(state, Parked { running, open, binding, expiry });
         Ok(asked)
     }

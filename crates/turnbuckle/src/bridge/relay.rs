@@ -1,40 +1,42 @@
 //! Owns what a client of the legacy era is told of changes of a modern server: one stream of the
-//! bridge's own, made anew when something else is wanted. Does not own streams of clients.
+//! bridge's own, made anew when something else is wanted or when it was lost. Does not own streams of
+//! clients.
+
+mod stream;
 
 use std::{
     collections::BTreeSet,
-    future::poll_fn,
+    hash::{BuildHasher as _, RandomState},
     sync::{Arc, Weak},
-    task::Poll,
     time::Duration,
 };
 
 use serde::Deserialize;
+use serde_json::json;
 use tokio::{sync::watch, task::AbortHandle, time::Instant};
 use turnbuckle_types::{
-    Acknowledged, Initialize, Listen, Meta, Method, Raw, Revision, RpcError, ServerCapabilities,
-    SubscriptionFilter, jsonrpc::Params,
+    Acknowledged, Initialize, Listen, LogLevel, Meta, Method, Raw, Revision, RpcError,
+    ServerCapabilities, SubscriptionFilter, jsonrpc::Params,
 };
 
 use super::{
     call::is,
     failed,
-    flight::{Purpose, Told, Topics},
+    far::Far,
+    flight::{Purpose, Topics},
+    line::{closed, too_many},
     link::Link,
     listen::{MOST, lists},
-    router::{Aside, Entered},
+    router::{Aside, Clients},
     text,
-    translate::{self, Sender},
+    translate::{self, Changes, Sender},
 };
 use crate::{
-    client::Forwarded,
-    dispatch::{Event, Exchange, Note},
+    Reconnect,
+    client::{Forwarded, lies_in},
+    dispatch::Note,
 };
-
-/// How long a stream that was lost is left alone.
-const PAUSE: Duration = Duration::from_secs(1);
-/// How long a stream that was replaced is still listened to.
-const LINGER: Duration = Duration::from_millis(250);
+use stream::{End, Leaving, Side, Step, Stream, step};
 
 /// What a modern server tells of changes, for a client of the legacy era: one stream, made anew
 /// when the client subscribes to something. Dropping it ends the stream.
@@ -61,57 +63,60 @@ impl Wanted {
             return true;
         }
         let updated = serde_json::from_str::<Updated>(note.params.text());
-        updated.is_ok_and(|Updated { uri }| {
-            self.uris.iter().any(|wanted| uri.starts_with(wanted.as_str()))
-        })
+        updated.is_ok_and(|Updated { uri }| self.uris.iter().any(|wanted| lies_in(&uri, wanted)))
     }
 }
 
 #[derive(Default)]
 struct Granted {
     round: u64,
-    uris: Vec<String>,
+    filter: SubscriptionFilter,
     refusal: Option<RpcError>,
+}
+
+impl Granted {
+    fn has(&self, uri: &String) -> bool {
+        self.filter.resource_subscriptions.as_ref().is_some_and(|uris| uris.contains(uri))
+    }
 }
 
 impl Relay {
     /// Begins with these resources.
-    pub(super) fn start(
-        link: Arc<Link>,
-        client: Initialize,
-        aside: Weak<dyn Aside>,
-        uris: BTreeSet<String>,
-    ) -> Relay {
+    pub(super) fn start(telling: Telling, uris: BTreeSet<String>) -> Relay {
         let (wanted, wants) = watch::channel(Wanted { round: 0, uris });
         let (grants, granted) = watch::channel(Granted::default());
-        let telling = Telling { link, client, aside };
         let task = tokio::spawn(telling.run(wants, grants)).abort_handle();
         Relay { wanted, granted, task }
     }
 
-    /// Tells the client of a resource from now on. Returns when the server has agreed.
+    /// Tells the client of a resource from now on. Returns when the server has agreed. Dropping the
+    /// future before that takes the wish back.
     pub(super) async fn watch(&self, uri: String) -> Result<(), RpcError> {
         let mut round = 0;
-        let mut full = false;
-        self.wanted.send_if_modified(|wanted| {
-            full = wanted.uris.len() >= MOST && !wanted.uris.contains(&uri);
-            if !full {
-                wanted.uris.insert(uri.clone());
-                wanted.round += 1;
+        let mut is_new = false;
+        let is_taken = self.wanted.send_if_modified(|wanted| {
+            is_new = !wanted.uris.contains(&uri);
+            if is_new && wanted.uris.len() >= MOST {
+                return false;
             }
+            wanted.uris.insert(uri.clone());
+            wanted.round += 1;
             round = wanted.round;
-            !full
+            true
         });
-        if full {
-            let message = format!("too many subscriptions on this connection: the limit is {MOST}");
-            return Err(RpcError::internal(message));
+        if !is_taken {
+            return Err(too_many());
         }
+        let wish = Wish { relay: self, uri: &uri, is_kept: !is_new };
         let mut granted = self.granted.clone();
         let reached = granted.wait_for(|granted| granted.round >= round).await;
         let refusal = match reached {
-            Ok(granted) if granted.uris.contains(&uri) => return Ok(()),
+            Ok(granted) if granted.has(&uri) => {
+                wish.keep();
+                return Ok(());
+            }
             Ok(granted) => granted.refusal.clone(),
-            Err(_) => Some(RpcError::internal("the server behind this bridge has ended")),
+            Err(_) => Some(closed()),
         };
         self.leave(&uri);
         Err(refusal.unwrap_or_else(|| {
@@ -135,61 +140,156 @@ impl Drop for Relay {
     }
 }
 
-struct Telling {
-    link: Arc<Link>,
-    client: Initialize,
-    aside: Weak<dyn Aside>,
+/// A resource that the server has not agreed to tell of. Dropping it takes the wish back.
+struct Wish<'a> {
+    relay: &'a Relay,
+    uri: &'a str,
+    is_kept: bool,
 }
 
-/// A stream of the bridge's own.
-struct Stream {
-    entered: Entered,
-    exchange: Exchange,
+impl Wish<'_> {
+    fn keep(mut self) {
+        self.is_kept = true;
+    }
 }
 
-enum Step {
-    Told(Note),
-    Ended(Result<(), RpcError>),
+impl Drop for Wish<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.relay.leave(self.uri);
+        }
+    }
+}
+
+/// Whom to tell, and of what.
+pub(super) struct Telling {
+    pub(super) far: Weak<Far>,
+    pub(super) link: Arc<Link>,
+    /// What the client speaks.
+    pub(super) near: Revision,
+    pub(super) client: Initialize,
+    pub(super) aside: Weak<dyn Aside>,
+}
+
+/// Why a stream is not told of any more.
+enum Turn {
+    /// Something else is wanted.
+    Changed,
+    Ended(End),
+    /// Nobody wants anything.
+    Over,
 }
 
 impl Telling {
-    async fn run(self, mut wants: watch::Receiver<Wanted>, grants: watch::Sender<Granted>) {
+    async fn run(mut self, mut wants: watch::Receiver<Wanted>, grants: watch::Sender<Granted>) {
         let mut current: Option<Stream> = None;
+        let mut budget = Budget::new(Reconnect::new());
+        let mut lost = false;
         loop {
             let wanted = wants.borrow_and_update().clone();
-            let (next, granted) = self.replace(&mut current, &wanted).await;
-            grants.send_replace(granted);
-            let mut leaving = Leaving::new(std::mem::replace(&mut current, next));
-            loop {
-                tokio::select! {
-                    biased;
-                    changed = wants.changed() => match changed {
-                        Ok(()) => break,
-                        Err(_) => return,
-                    },
-                    step = step(&mut current) => match step {
-                        Step::Told(note) => {
-                            if leaving.is_news(&note, Side::Current) {
-                                self.tell(&note, &wanted);
-                            }
+            let had_one = current.is_some();
+            let opened = tokio::select! {
+                biased;
+                opened = self.replace(&mut current, &wanted) => opened,
+                changed = wants.changed() => match changed {
+                    Ok(()) => continue,
+                    Err(_) => return,
+                },
+            };
+            let since = Instant::now();
+            let turn = match opened {
+                Ok((next, filter)) => {
+                    let granted = Granted { round: wanted.round, filter, refusal: None };
+                    if std::mem::take(&mut lost) {
+                        self.tell_missed(&granted.filter);
+                    }
+                    grants.send_replace(granted);
+                    let leaving = Leaving::new(std::mem::replace(&mut current, next));
+                    self.listen(&mut current, leaving, &wanted, &mut wants).await
+                }
+                Err(end) => {
+                    let refusal = Some(refusal(&end));
+                    let round = wanted.round;
+                    grants.send_replace(Granted { round, refusal, ..Granted::default() });
+                    match current {
+                        // What was told of before still is.
+                        Some(_) => {
+                            let leaving = Leaving::new(None);
+                            self.listen(&mut current, leaving, &wanted, &mut wants).await
                         }
-                        Step::Ended(_) => {
-                            current = None;
-                            if self.link.is_gone() {
-                                return;
-                            }
-                            tokio::time::sleep(PAUSE).await;
-                            break;
+                        None => Turn::Ended(end),
+                    }
+                }
+            };
+            let end = match turn {
+                Turn::Changed => continue,
+                Turn::Over => return,
+                Turn::Ended(end) => end,
+            };
+            // One that was refused to begin with is no loss.
+            lost |= had_one || current.take().is_some();
+            current = None;
+            let pause = budget.pause(since.elapsed()).filter(|_| lost && end.is_passing());
+            if pause.is_none() && lost {
+                self.tell_lost(&end);
+            }
+            if wait(pause, &mut wants).await.is_err() {
+                return;
+            }
+            if pause.is_none() {
+                budget = Budget::new(Reconnect::new());
+            }
+            if self.link.is_gone() && !self.renew().await {
+                return;
+            }
+        }
+    }
+
+    /// Tells what a stream says, and the one before, until something else is wanted.
+    async fn listen(
+        &self,
+        current: &mut Option<Stream>,
+        mut leaving: Leaving,
+        wanted: &Wanted,
+        wants: &mut watch::Receiver<Wanted>,
+    ) -> Turn {
+        loop {
+            tokio::select! {
+                biased;
+                changed = wants.changed() => {
+                    return if changed.is_ok() { Turn::Changed } else { Turn::Over };
+                }
+                step = step(current) => match step {
+                    Step::Told(note) => {
+                        if leaving.is_news(&note, Side::Current) {
+                            self.tell(&note, wanted);
                         }
-                    },
-                    note = leaving.next() => {
-                        if leaving.is_news(&note, Side::Leaving) {
-                            self.tell(&note, &wanted);
-                        }
+                    }
+                    Step::Ended(end) => return Turn::Ended(end),
+                },
+                note = leaving.next() => {
+                    if leaving.is_news(&note, Side::Leaving) {
+                        self.tell(&note, wanted);
                     }
                 }
             }
         }
+    }
+
+    /// Goes on with the connection that follows one that has ended; `false` if there is none to be
+    /// had in this way.
+    async fn renew(&mut self) -> bool {
+        let Some(far) = self.far.upgrade() else { return false };
+        // What is one client's own ends with its server.
+        if far.clients == Clients::One {
+            return false;
+        }
+        match far.shared().await {
+            Ok(link) => self.link = link,
+            // The attempt that follows fails, and is paid for.
+            Err(error) => tracing::debug!(%error, "nothing can be told of changes"),
+        }
+        self.link.sides(self.near).changes() == Changes::Relayed
     }
 
     /// Opens the next stream while the one before is still told of.
@@ -197,7 +297,7 @@ impl Telling {
         &self,
         current: &mut Option<Stream>,
         wanted: &Wanted,
-    ) -> (Option<Stream>, Granted) {
+    ) -> Result<(Option<Stream>, SubscriptionFilter), End> {
         let mut opening = std::pin::pin!(self.open(wanted));
         loop {
             tokio::select! {
@@ -223,39 +323,59 @@ impl Telling {
         aside.tell(Note::new(note.method.clone(), params));
     }
 
-    /// Opens a stream for what is wanted, and returns when the server has acknowledged it.
-    async fn open(&self, wanted: &Wanted) -> (Option<Stream>, Granted) {
-        let round = wanted.round;
+    /// Nobody heard what happened between two streams: anything may have changed.
+    fn tell_missed(&self, granted: &SubscriptionFilter) {
+        let Some(aside) = self.aside.upgrade() else { return };
+        for (method, _) in lists(granted, &self.link.facts.capabilities) {
+            aside.tell(Note::new(method.as_str(), None));
+        }
+        for uri in granted.resource_subscriptions.iter().flatten() {
+            let params = Raw::from(json!({ "uri": uri }));
+            aside.tell(Note::new(Method::ResourceUpdated.as_str(), Some(params)));
+        }
+    }
+
+    /// The protocol of that era has no other words for it.
+    fn tell_lost(&self, end: &End) {
+        tracing::warn!(%end, "a client is not told of changes any more");
+        let Some(aside) = self.aside.upgrade() else { return };
+        aside.log(
+            LogLevel::Error,
+            &format!(
+                "changes are not told any more: {end}; `resources/subscribe` tries it again, and \
+                 everything may have changed meanwhile"
+            ),
+        );
+    }
+
+    /// Opens a stream for what is wanted, and returns when the server has acknowledged it, with
+    /// what it will tell of. There is none if nothing is wanted that the server tells of.
+    async fn open(&self, wanted: &Wanted) -> Result<(Option<Stream>, SubscriptionFilter), End> {
         let filter = filter(&self.link.facts.capabilities, wanted);
         if filter == SubscriptionFilter::new() {
-            return (None, Granted { round, ..Granted::default() });
+            return Ok((None, filter));
         }
-        let params = Raw::at(&Listen::new(filter), Revision::LATEST);
+        let params = Raw::at(&Listen::new(filter), self.link.facts.revision);
         let mut stream = self.send(&Params::of(params).unwrap_or_default());
         loop {
             match stream.step().await {
                 Step::Told(note) if is(&note, Method::Acknowledged) => {
                     let granted = serde_json::from_str::<Acknowledged>(note.params.text());
-                    let uris =
-                        granted.ok().and_then(|all| all.notifications.resource_subscriptions);
-                    let uris = uris.unwrap_or_default();
-                    return (Some(stream), Granted { round, uris, refusal: None });
+                    let granted = granted.map(|granted| granted.notifications);
+                    return Ok((Some(stream), granted.unwrap_or_default()));
                 }
                 Step::Told(_) => {}
-                Step::Ended(ended) => {
-                    let refusal = ended.err();
-                    return (None, Granted { round, refusal, ..Granted::default() });
-                }
+                Step::Ended(end) => return Err(end),
             }
         }
     }
 
     fn send(&self, params: &Params) -> Stream {
-        let meta = Meta::new();
+        let (meta, sides) = (Meta::new(), self.link.sides(self.near));
         let handshake = Some(&self.client);
         let sender = Sender { meta: &meta, handshake, log_level: None, token: None };
-        let written = translate::params(params, sender, self.link.revision());
-        let entered = self.link.router.enter(None, Purpose::Stream(Topics::default()));
+        let written = sides.params(params, sender);
+        let entered = self.link.router.enter(None, sides, Purpose::Stream(Topics::default()));
         let exchange = self.link.client.forward(Forwarded {
             id: entered.flight.id(),
             method: Method::Listen.as_str().into(),
@@ -266,85 +386,50 @@ impl Telling {
     }
 }
 
-impl Stream {
-    async fn step(&mut self) -> Step {
-        let Stream { entered, exchange } = self;
-        poll_fn(|context| {
-            loop {
-                if let Poll::Ready(told) = entered.flight.poll_told(context) {
-                    match told {
-                        Told::Note(note) => return Poll::Ready(Step::Told(note)),
-                        Told::Asked(_) => continue,
-                    }
-                }
-                let Poll::Ready(event) = exchange.poll_event(context) else { return Poll::Pending };
-                match event {
-                    Event::Note(note) if is(&note, Method::Cancelled) => {
-                        exchange.silence();
-                        return Poll::Ready(Step::Ended(Ok(())));
-                    }
-                    Event::Note(_) => {}
-                    Event::Done(result) => {
-                        return Poll::Ready(Step::Ended(result.map(drop).map_err(failed)));
-                    }
-                }
-            }
-        })
-        .await
-    }
+/// How often a stream that was lost is opened again, as a client's own stream would be.
+struct Budget {
+    policy: Reconnect,
+    spent: u32,
 }
 
-/// What a stream says next; never anything if there is none.
-async fn step(stream: &mut Option<Stream>) -> Step {
-    match stream {
-        Some(stream) => stream.step().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// A stream that was replaced. What the server said on it before it knew of the next one may still
-/// be on its way; what it says on both is told once.
-struct Leaving {
-    stream: Option<Stream>,
-    until: Instant,
-    /// What was heard on one side and not yet on the other.
-    unmatched: Vec<(Side, String)>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Current,
-    Leaving,
-}
-
-impl Leaving {
-    fn new(stream: Option<Stream>) -> Leaving {
-        Leaving { stream, until: Instant::now() + LINGER, unmatched: Vec::new() }
+impl Budget {
+    fn new(policy: Reconnect) -> Budget {
+        Budget { policy, spent: 0 }
     }
 
-    /// What is still said on it. Pending for ever once it is over. Dropping the future loses nothing.
-    async fn next(&mut self) -> Note {
-        let told = tokio::time::timeout_at(self.until, step(&mut self.stream)).await;
-        if let Ok(Step::Told(note)) = told {
-            return note;
+    /// The pause before the next attempt, after a stream that lasted for so long; `None` once the
+    /// budget is spent.
+    fn pause(&mut self, lasted: Duration) -> Option<Duration> {
+        if lasted >= self.policy.healthy_after {
+            self.spent = 0;
         }
-        self.stream = None;
-        std::future::pending().await
+        if self.spent >= self.policy.attempts {
+            return None;
+        }
+        self.spent += 1;
+        let chance = RandomState::new().hash_one(self.spent);
+        Some(self.policy.pause(self.spent, chance))
     }
+}
 
-    fn is_news(&mut self, note: &Note, side: Side) -> bool {
-        if self.stream.is_none() {
-            return true;
-        }
-        let what =
-            [&note.method, " ", &*translate::subscription(note.params.text(), None)].concat();
-        let other = |(heard, known): &(Side, String)| *heard != side && *known == what;
-        if let Some(at) = self.unmatched.iter().position(other) {
-            self.unmatched.swap_remove(at);
-            return false;
-        }
-        self.unmatched.push((side, what));
-        true
+/// Waits for this long, or until something else is wanted; fails if nobody wants anything any more.
+async fn wait(
+    pause: Option<Duration>,
+    wants: &mut watch::Receiver<Wanted>,
+) -> Result<(), watch::error::RecvError> {
+    match pause {
+        Some(pause) => match tokio::time::timeout(pause, wants.changed()).await {
+            Ok(changed) => changed,
+            Err(_) => Ok(()),
+        },
+        None => wants.changed().await,
+    }
+}
+
+fn refusal(end: &End) -> RpcError {
+    match end {
+        End::Failed(error) => failed(error.again()),
+        End::Farewell => RpcError::internal(format!("changes are not told: {end}")),
     }
 }
 

@@ -8,17 +8,15 @@ use std::{
 
 use serde::Deserialize;
 use tokio::sync::{Notify, oneshot, watch};
-use turnbuckle_types::{
-    Era, LogLevel, Method, Raw, RequestId, Revision, RpcError, jsonrpc::Params,
-};
+use turnbuckle_types::{LogLevel, Method, Raw, RequestId, RpcError, jsonrpc::Params};
 
 use super::{
     flight::{Flight, Purpose, Question, Told, Topics},
-    translate,
+    translate::{self, Asking, Sides},
 };
 use crate::{
     Ctx, ServerRequest,
-    client::Hear,
+    client::{Hear, lies_in},
     dispatch::{BoxFuture, Exchange, Note, Outcome, Outgoing},
     envelope::question::lacking,
     error::Closed,
@@ -30,6 +28,8 @@ pub(super) trait Aside: Send + Sync + 'static {
     fn tell(&self, note: Note);
     /// Asks the client.
     fn ask(&self, request: Outgoing) -> Exchange;
+    /// Tells the client something about the bridge itself, if it wants to hear such things.
+    fn log(&self, level: LogLevel, message: &str);
 }
 
 /// What one far connection says, and to whom.
@@ -69,11 +69,16 @@ impl Router {
     }
 
     /// Enters a request; it leaves when what is returned is dropped.
-    pub(super) fn enter(self: &Arc<Self>, near: Option<Ctx>, purpose: Purpose) -> Entered {
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        near: Option<Ctx>,
+        sides: Sides,
+        purpose: Purpose,
+    ) -> Entered {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
-        let flight = Arc::new(Flight::new(number, near, purpose, self.most));
+        let flight = Arc::new(Flight::new(number, near, sides, purpose, self.most));
         state.flights.insert(number, flight.clone());
         Entered { router: self.clone(), flight }
     }
@@ -90,12 +95,17 @@ impl Router {
         self.ended.subscribe()
     }
 
+    /// Whether no request runs.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.lock().flights.is_empty()
+    }
+
     /// Resolves when no request runs.
     pub(super) async fn quiet(&self) {
         loop {
             let mut idle = std::pin::pin!(self.idle.notified());
             idle.as_mut().enable();
-            if self.lock().flights.is_empty() {
+            if self.is_quiet() {
                 return;
             }
             idle.await;
@@ -118,9 +128,9 @@ impl Router {
             };
             return answer(aside.ask(outgoing()));
         };
-        match near.revision().era() {
-            Era::Legacy => answer(near.replies().ask(outgoing())),
-            Era::Modern => {
+        match flight.sides.asking() {
+            Asking::Live | Asking::Put => answer(near.replies().ask(outgoing())),
+            Asking::Parked | Asking::Carried => {
                 let (answer, answered) = oneshot::channel();
                 flight.tell(Told::Asked(Question { method, params, answer }));
                 Box::pin(async move {
@@ -132,6 +142,11 @@ impl Router {
     }
 
     /// The request that a question belongs to; `None` if none runs that it could belong to.
+    ///
+    /// Where nothing names it, it is the oldest call in flight whose client can answer, rather one
+    /// that its client waits for than one that was asked already. That is a guess which does no
+    /// harm among calls of one caller, who is asked in any case. Among calls of several callers it
+    /// would put one's question to another: nobody is asked then, not even if only one could answer.
     fn asked(
         &self,
         method: &str,
@@ -139,44 +154,49 @@ impl Router {
         within: Option<&RequestId>,
     ) -> Result<Option<(Arc<Flight>, Ctx)>, RpcError> {
         let known = Method::from_name(method);
-        let answers = |flight: &Flight, near: &Ctx| {
-            let lacks = known
-                .and_then(|known| lacking(known, params, &flight.capabilities, Revision::LATEST));
-            match near.revision().era() {
-                Era::Legacy => flight.is_call(),
-                Era::Modern => flight.may_ask() && known.is_some() && lacks.is_none(),
+        let can_answer = |flight: &Flight| {
+            let revision = flight.sides.near;
+            let lacks =
+                known.and_then(|known| lacking(known, params, &flight.capabilities, revision));
+            match flight.sides.asking() {
+                // A connection of its own was told what its client can do, and the client itself
+                // refuses the rest.
+                Asking::Live | Asking::Put => {
+                    flight.is_call() && (self.clients == Clients::One || lacks.is_none())
+                }
+                Asking::Parked | Asking::Carried => {
+                    flight.may_ask() && known.is_some() && lacks.is_none()
+                }
             }
         };
         let state = self.lock();
         if let Some(flight) = within.and_then(number).and_then(|number| state.flights.get(&number))
         {
-            let near = flight.near().filter(|near| answers(flight, near));
+            let near = flight.near().filter(|_| can_answer(flight));
             return match near {
                 Some(near) => Ok(Some((flight.clone(), near))),
                 None => Err(undeclared(method)),
             };
         }
-        let candidates: Vec<_> = state
-            .flights
-            .values()
-            .rev()
-            .filter_map(|flight| Some((flight.clone(), flight.near()?)))
-            .collect();
+        let flights = state.flights.values().filter(|flight| flight.is_call());
+        let calls: Vec<_> =
+            flights.filter_map(|flight| Some((flight.clone(), flight.near()?))).collect();
         drop(state);
-        let Some(newest) = candidates.iter().find(|(flight, near)| answers(flight, near)) else {
-            return if candidates.is_empty() { Ok(None) } else { Err(undeclared(method)) };
+        let able = calls.iter().filter(|(flight, _)| can_answer(flight));
+        let Some(chosen) =
+            able.min_by_key(|(flight, _)| (flight.stage(), !flight.may_ask(), flight.number))
+        else {
+            return if calls.is_empty() { Ok(None) } else { Err(undeclared(method)) };
         };
-        // Also of those that could not answer: it may be about their business.
         let is_others = |(flight, _): &(Arc<Flight>, Ctx)| {
-            let is_newest = Arc::ptr_eq(flight, &newest.0);
-            flight.may_ask() && !is_newest && !flight.is_same_client(&newest.0)
+            flight.may_ask() && !Arc::ptr_eq(flight, &chosen.0) && !flight.is_same_caller(&chosen.0)
         };
-        if self.clients == Clients::Any && candidates.iter().any(is_others) {
+        if self.clients == Clients::Any && calls.iter().any(is_others) {
             return Err(RpcError::internal(
-                "several clients have calls in flight, and nothing tells whose this question is",
+                "several callers have calls in flight, and nothing tells whose this question is",
             ));
         }
-        Ok(Some(newest.clone()))
+        Ok(Some(chosen.clone()))
     }
 
     /// A notification that came on no stream of a request.
@@ -233,7 +253,7 @@ impl Router {
 
     fn is_one_clients(&self, flights: &[&Arc<Flight>]) -> bool {
         let Some((first, others)) = flights.split_first() else { return true };
-        self.clients == Clients::One || others.iter().all(|other| other.is_same_client(first))
+        self.clients == Clients::One || others.iter().all(|other| other.is_same_caller(first))
     }
 
     fn sole_aside(&self) -> Option<Arc<dyn Aside>> {
@@ -311,9 +331,7 @@ fn wants(purpose: &Purpose, note: &Note) -> bool {
         return false;
     }
     let updated = serde_json::from_str::<Updated>(note.params.text());
-    // A server may name a part of what was subscribed to.
-    updated
-        .is_ok_and(|Updated { uri }| uris.iter().any(|watched| uri.starts_with(watched.as_str())))
+    updated.is_ok_and(|Updated { uri }| uris.iter().any(|watched| lies_in(&uri, watched)))
 }
 
 fn level(params: &Params) -> Option<LogLevel> {

@@ -3,18 +3,19 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 
 use serde_json::json;
-use tokio::time::Instant;
-use turnbuckle_types::{Era, Initialize, Method, Raw, RpcError};
+use tokio::{task::AbortHandle, time::Instant};
+use turnbuckle_types::{Method, Raw, RpcError};
 
-use super::{far::Far, link::Link};
+use super::{
+    far::Far,
+    link::{Guest, Link},
+    translate::Sharing,
+};
 use crate::{SessionId, server::forward::Memory};
 
 /// The places of all sessions.
@@ -23,19 +24,18 @@ pub(super) struct Seats {
     all: Mutex<HashMap<SessionId, Arc<Seat>>>,
     /// How long one may go unused.
     idle: Duration,
-    is_swept: AtomicBool,
+    sweeping: OnceLock<AbortHandle>,
 }
 
 impl Seats {
     pub(super) fn new(idle: Duration) -> Seats {
-        Seats { all: Mutex::default(), idle, is_swept: AtomicBool::new(false) }
+        Seats { all: Mutex::default(), idle, sweeping: OnceLock::new() }
     }
 
     /// The place of a session, for as long as what is returned is held and a while longer.
     pub(super) fn seat(self: &Arc<Self>, key: SessionId) -> Arc<Seat> {
-        if !self.is_swept.swap(true, Ordering::AcqRel) {
-            tokio::spawn(sweep(Arc::downgrade(self), self.idle));
-        }
+        self.sweeping
+            .get_or_init(|| tokio::spawn(sweep(Arc::downgrade(self), self.idle)).abort_handle());
         self.lock().entry(key).or_default().clone()
     }
 
@@ -64,6 +64,14 @@ impl Seats {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Seat>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Seats {
+    fn drop(&mut self) {
+        if let Some(sweeping) = self.sweeping.get() {
+            sweeping.abort();
+        }
     }
 }
 
@@ -96,28 +104,39 @@ impl Seat {
     pub(super) async fn link(
         &self,
         far: &Far,
-        client: &Initialize,
+        guest: Guest<'_>,
         memory: impl FnOnce() -> Memory,
     ) -> Result<Arc<Link>, RpcError> {
-        {
-            let mut state = self.lock();
-            if state.left {
-                return Err(RpcError::internal("this session has ended"));
-            }
-            state.used = Some(Instant::now());
-        }
+        self.use_now()?;
         let mut place = self.link.lock().await;
         if let Some(link) = place.as_ref().filter(|link| !link.is_gone()) {
             return Ok(link.clone());
         }
         // A connection that is lost gives its place to the next.
         *place = None;
-        let link = far.own(client).await?;
-        if link.era() == Era::Legacy {
+        let link = far.own(guest).await?;
+        if link.sides(guest.revision).sharing() == Sharing::Own {
             remind(&link, memory()).await;
         }
+        // It may have ended meanwhile.
+        self.use_now()?;
         *place = Some(link.clone());
         Ok(link)
+    }
+
+    /// The session's connection, if there is one at this moment.
+    pub(super) fn known(&self) -> Option<Arc<Link>> {
+        self.use_now().ok()?;
+        self.link.try_lock().ok()?.clone().filter(|link| !link.is_gone())
+    }
+
+    fn use_now(&self) -> Result<(), RpcError> {
+        let mut state = self.lock();
+        if state.left {
+            return Err(RpcError::internal("this session has ended"));
+        }
+        state.used = Some(Instant::now());
+        Ok(())
     }
 
     /// When it was used last.

@@ -1,17 +1,27 @@
 //! Owns what a message becomes on the other side of the bridge: the `_meta` of a hop, results of the
 //! other era, names of requests that only one side knows. Does not own who sends it. Pure.
 
+mod errors;
+mod sides;
+
+use std::borrow::Cow;
+
 use turnbuckle_types::{
     CallToolResult, DiscoverResult, Era, Implementation, Initialize, InitializeResult, LogLevel,
     Meta, Method, Raw, Request, RequestId, Revision, ServerCapabilities, StructuredOutput,
     jsonrpc::Params, methods,
 };
 
+pub(super) use errors::{Failed, Told, refused};
+pub(super) use sides::{Asking, Changes, Course, Sharing, Sides, is_foreign};
+
 use super::text;
 
 /// What the server behind the bridge said about itself.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
+    /// What is spoken with it.
+    pub(super) revision: Revision,
     pub(super) info: Implementation,
     pub(super) capabilities: ServerCapabilities,
     pub(super) instructions: Option<String>,
@@ -20,7 +30,12 @@ pub(super) struct Facts {
 impl Facts {
     /// The answer to `initialize`, in the revision that was agreed on with the client.
     pub(super) fn initialize(&self, revision: Revision) -> Raw {
-        let (capabilities, info) = (self.capabilities.clone(), self.info.clone());
+        let (mut capabilities, info) = (self.capabilities.clone(), self.info.clone());
+        let sides = Sides { near: revision, far: self.revision };
+        if sides.changes() == Changes::Relayed {
+            // The bridge itself has something to say if it can't hear of changes any more.
+            capabilities.logging.get_or_insert_with(Raw::empty_object);
+        }
         let mut result = InitializeResult::new(revision.as_str(), capabilities, info);
         result.instructions.clone_from(&self.instructions);
         Raw::at(&result, revision)
@@ -55,67 +70,80 @@ pub(super) struct Written {
     pub(super) token_at: Option<usize>,
 }
 
-/// Params as the server gets them: only those entries of `_meta` are replaced that belong to a hop.
-pub(super) fn params(params: &Params, sender: Sender<'_>, far: Revision) -> Written {
-    let mut meta = sender.meta.clone();
-    let mut changed = meta.remove(Meta::PROGRESS_TOKEN).is_some();
-    match far.era() {
-        Era::Legacy => {
-            let own = [
-                Meta::PROTOCOL_VERSION,
-                Meta::CLIENT_INFO,
-                Meta::CLIENT_CAPABILITIES,
-                Meta::LOG_LEVEL,
-            ];
-            for key in own {
-                changed |= meta.remove(key).is_some();
-            }
-        }
-        Era::Modern => {
-            if let Some(client) = sender.handshake {
-                meta.set_protocol_version(far.as_str());
-                meta.set_client_info(&client.client_info);
-                meta.set_client_capabilities(&client.capabilities);
-                if let Some(level) = sender.log_level {
-                    meta.set_log_level(level);
+impl Sides {
+    /// Params as the server gets them: only those entries of `_meta` are replaced that belong to a hop.
+    pub(super) fn params(self, params: &Params, sender: Sender<'_>) -> Written {
+        let far = self.far;
+        let mut meta = sender.meta.clone();
+        let mut changed = meta.remove(Meta::PROGRESS_TOKEN).is_some();
+        match far.era() {
+            Era::Legacy => {
+                let own = [
+                    Meta::PROTOCOL_VERSION,
+                    Meta::CLIENT_INFO,
+                    Meta::CLIENT_CAPABILITIES,
+                    Meta::LOG_LEVEL,
+                ];
+                for key in own {
+                    changed |= meta.remove(key).is_some();
                 }
-                changed = true;
-            } else if meta.protocol_version().ok().flatten().as_deref() != Some(far.as_str()) {
-                meta.set_protocol_version(far.as_str());
-                changed = true;
+            }
+            Era::Modern => {
+                if let Some(client) = sender.handshake {
+                    meta.set_protocol_version(far.as_str());
+                    meta.set_client_info(&client.client_info);
+                    meta.set_client_capabilities(&client.capabilities);
+                    if let Some(level) = sender.log_level {
+                        meta.set_log_level(level);
+                    }
+                    changed = true;
+                } else if meta.protocol_version().ok().flatten().as_deref() != Some(far.as_str()) {
+                    meta.set_protocol_version(far.as_str());
+                    changed = true;
+                }
             }
         }
-    }
-    let whole = params.raw.as_ref().map_or("", Raw::as_str);
-    let wants_token = sender.token.is_some();
-    if !changed && !wants_token {
-        return Written { text: whole.to_owned(), token_at: None };
-    }
-    let written = serde_json::to_string(&meta).unwrap_or_else(|_| "{}".to_owned());
-    let object = if whole.is_empty() { "{}" } else { whole };
-    let old = params.meta.as_ref().map(Raw::as_str);
-    let in_place = old.and_then(|old| Some((text::place(object, old)?, old.len())));
-    let (text, meta_at) = match in_place {
-        Some((at, length)) => ([&object[..at], &written, &object[at + length..]].concat(), at),
-        None => {
-            let text = text::with(object, "_meta", &written);
-            let at = text::member(&text, "_meta").and_then(|found| text::place(&text, found));
-            let at = at.unwrap_or_default();
-            (text, at)
+        let whole = params.raw.as_ref().map_or("", Raw::as_str);
+        // One that is made again after its client was asked: a legacy server has no such members.
+        let whole = match self.eras() {
+            (Era::Modern, Era::Legacy) if params.retry.is_some() => {
+                text::without(whole, &["inputResponses", "requestState"])
+            }
+            _ => Cow::Borrowed(whole),
+        };
+        let wants_token = sender.token.is_some();
+        if !changed && !wants_token {
+            return Written { text: whole.into_owned(), token_at: None };
         }
-    };
-    Written { token_at: wants_token.then_some(meta_at + 1), text }
-}
+        let written = serde_json::to_string(&meta).unwrap_or_else(|_| "{}".to_owned());
+        let object = if whole.is_empty() { "{}" } else { &*whole };
+        let old = match &whole {
+            Cow::Borrowed(_) => params.meta.as_ref().map(Raw::as_str),
+            Cow::Owned(_) => text::member(object, "_meta"),
+        };
+        let in_place = old.and_then(|old| Some((text::place(object, old)?, old.len())));
+        let (text, meta_at) = match in_place {
+            Some((at, length)) => ([&object[..at], &written, &object[at + length..]].concat(), at),
+            None => {
+                let text = text::with(object, "_meta", &written);
+                let at = text::member(&text, "_meta").and_then(|found| text::place(&text, found));
+                let at = at.unwrap_or_default();
+                (text, at)
+            }
+        };
+        Written { token_at: wants_token.then_some(meta_at + 1), text }
+    }
 
-/// A result as the client gets it. Within an era it stays what it is.
-pub(super) fn result(method: Option<Method>, result: Raw, far: Revision, near: Revision) -> Raw {
-    match (far.era(), near.era()) {
-        (Era::Legacy, Era::Modern) => match method {
-            Some(method) => completed(method, result),
-            None => result,
-        },
-        (Era::Modern, Era::Legacy) => at_legacy(method, result, near),
-        _ => result,
+    /// A result as the client gets it. Within an era it stays what it is.
+    pub(super) fn result(self, method: Option<Method>, result: Raw) -> Raw {
+        match self.eras() {
+            (Era::Modern, Era::Legacy) => match method {
+                Some(method) => completed(method, result),
+                None => result,
+            },
+            (Era::Legacy, Era::Modern) => at_legacy(method, result, self.near),
+            _ => result,
+        }
     }
 }
 

@@ -215,3 +215,143 @@ async fn what_only_the_other_era_has_is_not_there() {
     let (answer, _) = near.next("").await;
     assert_eq!(answer["error"]["code"], -32_601);
 }
+
+fn listen(id: &str, uri: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":"{id}","method":"subscriptions/listen","params":{{"notifications":{{"resourceSubscriptions":["{uri}"]}},{META}}}}}"#
+    )
+}
+
+fn cancel(id: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":"{id}"}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn who_listens_anew_never_overtakes_who_has_just_left() {
+    let Between { mut near, far: mut dialed, .. } = between(Revision::V2025_11_25);
+    near.say(&listen("s1", "a:1")).await;
+    let mut far = dialed.recv().await.unwrap();
+    far.opened(json!({"resources": {"subscribe": true}})).await;
+    let (asked, _) = far.next("resources/subscribe").await;
+    // Two listen for what the server then refuses: neither is told that it will hear of it.
+    near.say(&listen("s2", "a:1")).await;
+    far.say(&format!(
+        r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32002,"message":"no"}}}}"#,
+        asked["id"]
+    ))
+    .await;
+    let (told, _) = near.next("notifications/subscriptions/acknowledged").await;
+    assert_eq!(told["params"]["notifications"], json!({}));
+    let (told, told_line) = near.next("notifications/subscriptions/acknowledged").await;
+    assert_eq!(told["params"]["notifications"], json!({}), "{told_line}");
+    near.say(&cancel("s1")).await;
+    near.say(&cancel("s2")).await;
+
+    near.say(&listen("s3", "b:1")).await;
+    let (asked, _) = far.next("resources/subscribe").await;
+    far.answer(&asked, "{}").await;
+    near.next("notifications/subscriptions/acknowledged").await;
+    near.say(&cancel("s3")).await;
+    let (leaving, _) = far.next("resources/unsubscribe").await;
+    near.say(&listen("s4", "b:1")).await;
+    far.answer(&leaving, "{}").await;
+    let (asked, _) = far.next("resources/subscribe").await;
+    far.answer(&asked, "{}").await;
+    let (told, _) = near.next("notifications/subscriptions/acknowledged").await;
+    let granted = json!({"resourceSubscriptions": ["b:1"]});
+    assert_eq!(told["params"]["notifications"], granted);
+}
+
+#[tokio::test]
+async fn a_resource_is_no_part_of_another_whose_name_it_begins_with() {
+    let Between { mut near, far: mut dialed, .. } = between(Revision::V2025_11_25);
+    near.say(&listen("s1", "a:1")).await;
+    let mut far = dialed.recv().await.unwrap();
+    far.opened(json!({"resources": {"subscribe": true}})).await;
+    for (id, next) in [("s1", Some("s2")), ("s2", None)] {
+        let (asked, _) = far.next("resources/subscribe").await;
+        far.answer(&asked, "{}").await;
+        near.next("notifications/subscriptions/acknowledged").await;
+        if let Some(next) = next {
+            assert_eq!(id, "s1");
+            near.say(&listen(next, "a:10")).await;
+        }
+    }
+    for (uri, hears) in [("a:10", "s2"), ("a:10/x", "s2"), ("a:1/x", "s1")] {
+        far.say(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"{uri}"}}}}"#
+        ))
+        .await;
+        let (told, _) = near.next("notifications/resources/updated").await;
+        assert_eq!(told["params"]["uri"], uri);
+        let key = "io.modelcontextprotocol/subscriptionId";
+        assert_eq!(told["params"]["_meta"][key], hears, "{uri}");
+    }
+}
+
+#[tokio::test]
+async fn a_modern_client_that_has_no_call_in_flight_is_not_asked() {
+    let Between { mut near, far: mut dialed, .. } = between(Revision::V2025_11_25);
+    let call = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a",{META}}}}}"#
+    );
+    near.say(&call).await;
+    let mut far = dialed.recv().await.unwrap();
+    far.opened(json!({"tools": {}})).await;
+    let (asked, _) = far.next("tools/call").await;
+    far.answer(&asked, "{}").await;
+    near.next("").await;
+    far.say(r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}"#).await;
+    let (answer, line) = far.next("").await;
+    assert!(answer["id"] == "q" && answer["error"].is_object(), "{line}");
+    near.say(&call).await;
+    far.next("tools/call").await;
+}
+
+/// A page that has to be visited first is an error in one era, and a question in the other.
+#[tokio::test]
+async fn pages_to_visit_are_asked_for_in_the_way_of_the_clients_era() {
+    let Between { mut near, far: mut dialed, .. } = between(Revision::V2025_11_25);
+    let able = META.replace(r#"{"acme":1.50}"#, r#"{"url":{}}"#);
+    let call = |id: u32, meta: &str, more: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"a",{more}{meta}}}}}"#
+        )
+    };
+    let required = |asked: &Value| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32042,"message":"visit","data":{{"elicitations":[{{"mode":"url","elicitationId":"e","url":"https://x.example/","message":"Log in."}}]}}}}}}"#,
+            asked["id"]
+        )
+    };
+    near.say(&call(1, &able, "")).await;
+    let mut far = dialed.recv().await.unwrap();
+    far.opened(json!({"tools": {}})).await;
+    let (asked, _) = far.next("tools/call").await;
+    far.say(&required(&asked)).await;
+    let (answer, line) = near.next("").await;
+    assert_eq!(answer["result"]["resultType"], "input_required", "{line}");
+    assert_eq!(answer["result"].get("requestState"), None);
+    let page = &answer["result"]["inputRequests"]["1"];
+    assert_eq!(page["method"], "elicitation/create");
+    assert_eq!(page["params"]["url"], "https://x.example/");
+    let declined = r#""inputResponses":{"1":{"action":"decline"}},"#;
+    near.say(&call(2, &able, declined)).await;
+    let (answer, _) = near.next("").await;
+    assert!(answer["error"]["message"].as_str().unwrap().contains("not accepted"), "{answer}");
+    near.say(&call(3, &able, r#""inputResponses":{"1":{"action":"accept"}},"#)).await;
+    let (asked, line) = far.next("tools/call").await;
+    assert!(!line.contains("inputResponses"), "{line}");
+    far.answer(&asked, r#"{"content":[]}"#).await;
+    near.next("").await;
+    // A client that can't show pages is told what it lacks.
+    near.say(&call(4, META, "")).await;
+    let (asked, _) = far.next("tools/call").await;
+    far.say(&required(&asked)).await;
+    let (answer, _) = near.next("").await;
+    assert_eq!(answer["error"]["code"], -32_021, "{answer}");
+    let lacks = json!({"requiredCapabilities": {"elicitation": {"url": {}}}});
+    assert_eq!(answer["error"]["data"], lacks);
+}

@@ -8,7 +8,7 @@ use std::{
 use serde_json::json;
 use turnbuckle::{Client, types::LogLevel};
 
-use crate::support::{Fixture, LEGACY, Wire, through, ways};
+use crate::support::{Fixture, LEGACY, through, ways};
 
 // req: flow:proxy:forward-tools-resources
 #[tokio::test]
@@ -159,6 +159,7 @@ async fn dropping_a_call_drops_its_handler_on_the_server() {
     }
 }
 
+/// On a stream by its end, over HTTP by that of the requests, in a session by its DELETE.
 #[tokio::test]
 async fn a_client_that_leaves_takes_its_calls_along() {
     for way in ways() {
@@ -167,9 +168,21 @@ async fn a_client_that_leaves_takes_its_calls_along() {
         let call = tokio::spawn(client.call_tool("hang", ()).into_future());
         fixture.wait("started").await;
         client.close().await;
-        drop(call);
-        if way.near != (Wire::Http, LEGACY) {
-            fixture.wait("dropped").await;
-        }
+        fixture.wait("dropped").await;
+        assert!(call.await.unwrap().is_err(), "{way:?}");
+    }
+}
+
+// req: resources:read:unknown-uri
+#[tokio::test]
+async fn a_resource_that_is_not_there_has_the_code_of_the_clients_era() {
+    for way in ways() {
+        let client = through(way, &Fixture::default(), Client::builder()).await;
+        let error = client.read_resource("note://9").await.unwrap_err();
+        let rpc = error.as_rpc().unwrap_or_else(|| panic!("{way:?}: {error}"));
+        let code = if way.near.1 == LEGACY { -32_002 } else { -32_602 };
+        assert_eq!(rpc.code, code, "{way:?}");
+        let data: serde_json::Value = rpc.data.as_ref().unwrap().decode().unwrap();
+        assert_eq!(data["uri"], "note://9", "{way:?}");
     }
 }

@@ -5,7 +5,7 @@ use turnbuckle::{Client, Revision};
 
 use crate::{
     script::{legacy, scripted},
-    support::{MODERN, serve_http},
+    support::{Fixture, LEGACY, MODERN, Wire, bridge, connect, serve_http},
 };
 
 #[tokio::test]
@@ -55,4 +55,72 @@ async fn over_http_the_server_is_started_again_up_to_a_limit() {
     }
     let error = client.request("acme/long", ()).await.unwrap_err();
     assert!(error.to_string().contains("not started again"), "{error}");
+}
+
+/// How many tasks there are once there are no more than so many, or everything that can has run and
+/// seconds of paused time have passed.
+async fn settled(most: usize) -> usize {
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    for _ in 0..500 {
+        if tasks() <= most {
+            break;
+        }
+        // All others run before this does again.
+        tokio::time::advance(std::time::Duration::from_millis(10)).await;
+    }
+    tasks()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_task_ends_with_the_connection_that_it_runs_for() {
+    for near in [MODERN, LEGACY] {
+        for far in [MODERN, LEGACY] {
+            let before = settled(0).await;
+            let bridge = bridge(&Fixture::default().server(), (Wire::Stream, far)).await;
+            let client = connect(Client::builder(), &bridge, (Wire::Stream, near)).await;
+            client.call_tool("echo", ()).await.unwrap();
+            if near == LEGACY {
+                let watched = json!({"uri": "note://1"});
+                client.request("resources/subscribe", watched).await.unwrap();
+            }
+            client.close().await;
+            assert_eq!(settled(before).await, before, "{near} {far}");
+        }
+    }
+}
+
+/// Nothing waits for a server that neither reads nor answers once its client is gone.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_read_keeps_nothing_alive() {
+    let before = settled(0).await;
+    let (mut near, far, rest) = legacy(json!({}), json!({})).await;
+    let news = format!(
+        r#"{{"jsonrpc":"2.0","method":"acme/news","params":{{"n":"{}"}}}}"#,
+        "x".repeat(10_000)
+    );
+    for _ in 0..50 {
+        near.say(&news).await;
+    }
+    drop(near);
+    let _ = rest.serving.await.unwrap();
+    assert_eq!(settled(before).await, before);
+    drop(far);
+}
+
+/// A client that leaves while its server is being started does not wait for it.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_being_made_is_given_up_with_its_client() {
+    let before = settled(0).await;
+    let (bridge, mut dialed) = scripted(LEGACY);
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let serving = tokio::spawn(async move { bridge.serve(theirs).await });
+    let mut near = crate::script::Script::over(ours);
+    near.open(json!({})).await;
+    let mut far = dialed.recv().await.unwrap();
+    far.next("initialize").await;
+    near.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    drop(near);
+    let _ = serving.await.unwrap();
+    assert_eq!(far.line().await, "", "the server's connection has ended");
+    assert_eq!(settled(before).await, before);
 }

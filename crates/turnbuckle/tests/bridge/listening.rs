@@ -4,7 +4,10 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use turnbuckle::{Client, Happened, Watch};
 
-use crate::support::{Fixture, LEGACY, MODERN, bridge, connect, ways};
+use crate::{
+    script::{Between, Script, between},
+    support::{Fixture, LEGACY, MODERN, bridge, connect, ways},
+};
 
 #[tokio::test]
 async fn a_modern_client_listens_to_servers_of_both_eras() {
@@ -60,4 +63,118 @@ async fn a_legacy_client_hears_of_changes_of_servers_of_both_eras() {
         let refused = client.request("resources/subscribe", json!({"uri": "note://9"})).await;
         assert!(refused.unwrap_err().as_rpc().is_some(), "{way:?}");
     }
+}
+
+/// Is a modern server that tells of changes.
+async fn discovered(far: &mut Script) {
+    let (asked, _) = far.next("server/discover").await;
+    let result = json!({"supportedVersions": ["2026-07-28"], "resultType": "complete", "ttlMs": 0,
+        "cacheScope": "private", "capabilities": {
+            "tools": {"listChanged": true}, "resources": {"subscribe": true}}});
+    far.answer(&asked, &result.to_string()).await;
+}
+
+/// Agrees to what the next stream asks for.
+async fn agree(far: &mut Script) -> serde_json::Value {
+    let (asked, _) = far.next("subscriptions/listen").await;
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+        "params": {"notifications": asked["params"]["notifications"],
+            "_meta": {"io.modelcontextprotocol/subscriptionId": asked["id"]}}});
+    far.say(&note.to_string()).await;
+    asked
+}
+
+const FAREWELL: &str = r#"{"resultType":"complete"}"#;
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ends_again_and_again_is_given_up_and_the_client_is_told() {
+    let Between { mut near, far: mut dialed, .. } = between(MODERN);
+    near.open(json!({})).await;
+    let mut far = dialed.recv().await.unwrap();
+    discovered(&mut far).await;
+    let opened = near.initialized().await;
+    assert_eq!(
+        opened["result"]["capabilities"]["logging"],
+        json!({}),
+        "the bridge may have to say it"
+    );
+    let begun = tokio::time::Instant::now();
+    for attempt in 0..=5 {
+        let asked = agree(&mut far).await;
+        if attempt > 0 {
+            // Nobody heard what happened in between.
+            near.next("notifications/tools/list_changed").await;
+        }
+        far.answer(&asked, FAREWELL).await;
+    }
+    let (told, line) = near.next("notifications/message").await;
+    assert_eq!(told["params"]["level"], "error");
+    assert!(line.contains("the server ended the stream"), "{line}");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(8), "{:?}", begun.elapsed());
+    // Nothing is tried any more by itself; a wish of the client is.
+    tokio::time::advance(std::time::Duration::from_secs(3600)).await;
+    near.say(r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a:1"}}"#)
+        .await;
+    let asked = agree(&mut far).await;
+    assert_eq!(asked["params"]["notifications"]["resourceSubscriptions"], json!(["a:1"]));
+    near.next("notifications/tools/list_changed").await;
+    near.next("notifications/resources/updated").await;
+    let (answer, line) = near.next("").await;
+    assert!(answer["id"] == 1 && answer["result"].is_object(), "{line}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_has_lasted_has_the_whole_budget_again() {
+    let Between { mut near, far: mut dialed, .. } = between(MODERN);
+    near.open(json!({})).await;
+    let mut far = dialed.recv().await.unwrap();
+    discovered(&mut far).await;
+    near.initialized().await;
+    for attempt in 0..20 {
+        let asked = agree(&mut far).await;
+        if attempt > 0 {
+            near.next("notifications/tools/list_changed").await;
+        }
+        far.say(r#"{"jsonrpc":"2.0","method":"acme/news"}"#).await;
+        near.next("acme/news").await;
+        tokio::time::advance(std::time::Duration::from_secs(61)).await;
+        far.answer(&asked, FAREWELL).await;
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_refused_or_cancelled_costs_no_other() {
+    let Between { mut near, far: mut dialed, .. } = between(MODERN);
+    near.open(json!({})).await;
+    let mut far = dialed.recv().await.unwrap();
+    discovered(&mut far).await;
+    near.initialized().await;
+    let first = agree(&mut far).await;
+    near.say(r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a:1"}}"#)
+        .await;
+    let (asked, _) = far.next("subscriptions/listen").await;
+    let refusal = r#"{"code":-32602,"message":"no such thing","data":{"uri":"a:1"}}"#;
+    far.say(&format!(r#"{{"jsonrpc":"2.0","id":{},"error":{refusal}}}"#, asked["id"])).await;
+    let (answer, line) = near.next("").await;
+    assert!(answer["error"]["message"].as_str().unwrap().contains("no such thing"), "{line}");
+    // The wish is taken back, and a stream without it is asked for; the one before is heard.
+    let (second, _) = far.next("subscriptions/listen").await;
+    assert_eq!(second["params"]["notifications"], json!({"toolsListChanged": true}));
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed",
+        "params": {"_meta": {"io.modelcontextprotocol/subscriptionId": first["id"]}}});
+    far.say(&changed.to_string()).await;
+    near.next("notifications/tools/list_changed").await;
+    // Nor does one stay that its client has cancelled.
+    near.say(r#"{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:2"}}"#)
+        .await;
+    let (cancelled, _) = far.next("notifications/cancelled").await;
+    assert_eq!(cancelled["params"]["requestId"], second["id"]);
+    let (third, _) = far.next("subscriptions/listen").await;
+    assert_eq!(third["params"]["notifications"]["resourceSubscriptions"], json!(["a:2"]));
+    near.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#)
+        .await;
+    let (cancelled, _) = far.next("notifications/cancelled").await;
+    assert_eq!(cancelled["params"]["requestId"], third["id"]);
+    let (fourth, _) = far.next("subscriptions/listen").await;
+    assert_eq!(fourth["params"]["notifications"], json!({"toolsListChanged": true}));
 }

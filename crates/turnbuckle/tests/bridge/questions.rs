@@ -122,13 +122,16 @@ async fn a_call_that_nobody_comes_back_for_is_cancelled_in_time() {
         let fixture = Fixture::default();
         let server = fixture.server().tool(turnbuckle::tool("patient", patient));
         let bridge = bridge(&server, (wire, LEGACY)).await;
-        let bridge = bridge.answer_within(Duration::from_millis(50));
+        let bridge = bridge.answer_within(Duration::from_secs(3600));
         let client = connect(declaring(), &bridge, (Wire::Stream, MODERN)).await;
         let asked = client.request("tools/call", json!({"name": "patient"})).await.unwrap();
         let asked: serde_json::Value = asked.decode().unwrap();
         assert_eq!(asked["resultType"], "input_required");
         assert_eq!(asked["inputRequests"]["1"]["method"], "elicitation/create");
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(3601)).await;
         fixture.wait("patient dropped").await;
+        tokio::time::resume();
         let state = &asked["requestState"];
         let late = json!({"name": "patient", "requestState": state, "inputResponses": {}});
         let error = client.request("tools/call", late).await.unwrap_err();
@@ -188,6 +191,70 @@ async fn nobody_is_asked_what_may_be_about_another_clients_call() {
     fixture.wait("dropped").await;
     let greeted = client.call_tool("greet", ()).await.unwrap();
     assert_eq!(greeted.to_text(), "Hello, Ada and Grace!");
+}
+
+/// Lets requests in under the name that they give.
+async fn doorman(
+    mut request: axum::extract::Request,
+    next: axum::middleware::Next,
+) -> axum::response::Response {
+    let name = request.headers()["x-user"].to_str().unwrap().to_owned();
+    turnbuckle::Principal::new(name).attach(request.extensions_mut());
+    next.run(request).await
+}
+
+const QUESTION: &str = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}"#;
+
+/// Over stdio nothing tells which of several calls a question belongs to. Among those of one caller
+/// the oldest is taken: the same person is asked.
+#[tokio::test]
+async fn of_one_callers_calls_the_oldest_is_asked_and_nobody_in_anothers_stead() {
+    let (bridge, mut dialed) = crate::script::scripted(LEGACY);
+    let mounting = tokio::spawn(async move { bridge.into_http().await.unwrap() });
+    let mut far = dialed.recv().await.unwrap();
+    far.opened(json!({"tools": {}})).await;
+    let app = axum::Router::new()
+        .nest_service("/mcp", mounting.await.unwrap())
+        .layer(axum::middleware::from_fn(doorman));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(axum::serve(listener, app).into_future());
+    let user = async |builder: ClientBuilder, name: &str| {
+        let builder = builder.revision(MODERN).no_proxy().header("x-user", name);
+        builder.connect(&url).await.unwrap()
+    };
+    let (ada, eve) = (user(declaring(), "ada").await, user(Client::builder(), "eve").await);
+    let call = |client: &Client, name: &str| {
+        let (client, params) = (client.clone(), json!({ "name": name }));
+        tokio::spawn(async move { client.request("tools/call", params).await })
+    };
+    let oldest = call(&ada, "oldest");
+    far.next("tools/call").await;
+    let newest = call(&ada, "newest");
+    far.next("tools/call").await;
+    far.say(QUESTION).await;
+    let asked: serde_json::Value = oldest.await.unwrap().unwrap().decode().unwrap();
+    assert_eq!(asked["resultType"], "input_required");
+    // The one that was asked waits for its client: what is asked now is the other's.
+    far.say(&QUESTION.replace("\"q\"", "\"r\"")).await;
+    let other: serde_json::Value = newest.await.unwrap().unwrap().decode().unwrap();
+    assert_eq!(other["resultType"], "input_required");
+    let ours = json!({"name": "oldest", "requestState": asked["requestState"],
+        "inputResponses": {"1": {"action": "decline"}}});
+    let again = tokio::spawn(async move { ada.request("tools/call", ours).await });
+    let (answer, line) = far.next("").await;
+    assert_eq!(
+        (&answer["id"], &answer["result"]["action"]),
+        (&json!("q"), &json!("decline")),
+        "{line}"
+    );
+    // Another caller's call: it may be about that, although nobody could be asked for it.
+    let _others = call(&eve, "others");
+    far.next("tools/call").await;
+    far.say(&QUESTION.replace("\"q\"", "\"s\"")).await;
+    let (answer, line) = far.next("").await;
+    assert!(answer["id"] == "s" && line.contains("several callers"), "{line}");
+    again.abort();
 }
 
 #[tokio::test]

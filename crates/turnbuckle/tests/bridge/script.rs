@@ -13,6 +13,10 @@ use turnbuckle::{Bridge, Revision};
 pub(crate) struct Script(BufReader<DuplexStream>);
 
 impl Script {
+    pub(crate) fn over(stream: DuplexStream) -> Script {
+        Script(BufReader::new(stream))
+    }
+
     pub(crate) async fn line(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).await.unwrap();

@@ -12,7 +12,10 @@ use std::{
 use serde_json::json;
 use turnbuckle::{Bridge, Client, Revision, Server};
 
-use crate::support::{Fixture, LEGACY, MODERN, Wire, connect, serve_http};
+use crate::{
+    script::scripted,
+    support::{Fixture, LEGACY, MODERN, Wire, connect, serve_http},
+};
 
 /// A bridge that counts its connections.
 fn counting(server: &Server, revision: Revision) -> (Bridge, Arc<AtomicUsize>, Fixture) {
@@ -100,16 +103,56 @@ async fn connections_are_limited_and_those_that_nobody_uses_give_way() {
 #[tokio::test]
 async fn a_session_that_was_idle_finds_its_settings_again() {
     let (bridge, count, ended) = counting(&Fixture::default().server(), LEGACY);
-    let url = serve_http(&bridge.idle_connections(Duration::from_millis(20))).await;
+    let idle = Duration::from_secs(30 * 60);
+    let url = serve_http(&bridge.idle_connections(idle)).await;
     let session = Session::open(&url).await;
     session.request("logging/setLevel", json!({"level": "info"})).await;
+    tokio::time::pause();
+    tokio::time::advance(idle * 2).await;
     ended.wait("ended").await;
+    tokio::time::resume();
     let params = json!({"name": "count"});
     let (_, body) = post(&session.url, Some(&session.id), "tools/call", params).await;
     assert_eq!(count.load(Ordering::SeqCst), 3);
     for message in ["did 1", "did 2", "did 3", "counted"] {
         assert!(body.contains(message), "{body}");
     }
+}
+
+#[tokio::test]
+async fn a_session_that_is_opened_and_used_costs_one_connection() {
+    let (bridge, count, _) = counting(&Fixture::default().server(), LEGACY);
+    let url = serve_http(&bridge).await;
+    let session = Session::open(&url).await;
+    let opened = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    send(&url, Some(&session.id), &opened).await;
+    for _ in 0..2 {
+        session.call("echo").await;
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 2, "one of them is for all modern requests");
+}
+
+/// A session is in use only while a request of it is: what it says goes by its own connection all
+/// the same, and never by that which others share.
+#[tokio::test]
+async fn a_notification_of_a_session_goes_by_the_sessions_own_connection() {
+    let (bridge, mut dialed) = scripted(LEGACY);
+    let serving = tokio::spawn(async move { serve_http(&bridge).await });
+    let mut shared = dialed.recv().await.unwrap();
+    shared.opened(json!({})).await;
+    let url = serving.await.unwrap();
+    let session = Session::open(&url).await;
+    let news = json!({"jsonrpc": "2.0", "method": "acme/news", "params": {"n": 1}});
+    let (head, _) = send(&url, Some(&session.id), &news).await;
+    assert!(head.starts_with("HTTP/1.1 202"), "{head}");
+    let mut own = dialed.recv().await.unwrap();
+    own.opened(json!({})).await;
+    own.next("acme/news").await;
+    send(&url, Some(&session.id), &news).await;
+    own.next("acme/news").await;
+    let modern = client(&url, MODERN).await;
+    let _call = tokio::spawn(async move { modern.request("acme/call", ()).await });
+    shared.next("acme/call").await;
 }
 
 /// A session without a stream of its own, so that nothing uses it between two requests.
@@ -149,10 +192,15 @@ async fn post(
     method: &str,
     params: serde_json::Value,
 ) -> (String, String) {
+    send(url, session, &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+        .await
+}
+
+async fn send(url: &str, session: Option<&str>, message: &serde_json::Value) -> (String, String) {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let host = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let body = message.to_string();
     let session = session.map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
     let request = format!(
         "POST /mcp HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\n\

@@ -15,7 +15,13 @@ fn write(text: &str, handshake: Option<&Initialize>, far: Revision) -> Written {
     let meta = params.meta.as_ref().map(|raw| Meta::from_raw(raw).unwrap()).unwrap_or_default();
     let token = meta.progress_token().unwrap();
     let log_level = Some(LogLevel::Info);
-    super::params(&params, Sender { meta: &meta, handshake, log_level, token: token.as_ref() }, far)
+    let near = if handshake.is_some() { LEGACY } else { MODERN };
+    let sender = Sender { meta: &meta, handshake, log_level, token: token.as_ref() };
+    Sides { near, far }.params(&params, sender)
+}
+
+fn result(method: Option<Method>, result: Raw, far: Revision, near: Revision) -> Raw {
+    Sides { near, far }.result(method, result)
 }
 
 fn client() -> Initialize {
@@ -101,4 +107,107 @@ fn progress_has_the_token_that_its_client_chose() {
     let params = read(r#"{"progress":1.50,"progressToken":1000001,"x":[ ]}"#);
     let near = progress(&params, &"mine".into());
     assert_eq!(near, r#"{"progress":1.50,"progressToken":"mine","x":[ ]}"#);
+}
+
+#[test]
+fn a_request_takes_the_course_that_both_eras_allow() {
+    let course = |near, far, method| Sides { near, far }.course(Some(method));
+    let (set, subscribe, listen) = (Method::SetLevel, Method::Subscribe, Method::Listen);
+    let table = [
+        (LEGACY, LEGACY, set, Course::Forwarded),
+        (LEGACY, MODERN, set, Course::Noted),
+        (LEGACY, MODERN, subscribe, Course::Watched),
+        (LEGACY, MODERN, Method::Unsubscribe, Course::Unwatched),
+        (MODERN, LEGACY, listen, Course::Streamed),
+        (MODERN, MODERN, listen, Course::Forwarded),
+        (MODERN, LEGACY, Method::Discover, Course::Described),
+        (MODERN, LEGACY, Method::CallTool, Course::Parkable),
+        (LEGACY, MODERN, Method::CallTool, Course::Forwarded),
+    ];
+    for (near, far, method, expected) in table {
+        assert_eq!(course(near, far, method), expected, "{near} {far} {method}");
+    }
+    assert_eq!(Sides { near: MODERN, far: LEGACY }.course(None), Course::Parkable);
+    for (near, foreign) in [(MODERN, [set, subscribe]), (LEGACY, [listen, Method::Discover])] {
+        assert!(foreign.into_iter().all(|method| is_foreign(method, near)), "{near}");
+        assert!(!is_foreign(Method::CallTool, near));
+    }
+    for (near, far, asking, sharing) in [
+        (LEGACY, LEGACY, Asking::Live, Sharing::Own),
+        (LEGACY, MODERN, Asking::Put, Sharing::Shared),
+        (MODERN, LEGACY, Asking::Parked, Sharing::Shared),
+        (MODERN, MODERN, Asking::Carried, Sharing::Shared),
+    ] {
+        let sides = Sides { near, far };
+        assert_eq!((sides.asking(), sides.sharing()), (asking, sharing), "{near} {far}");
+    }
+}
+
+#[test]
+fn no_other_room_looks_at_an_era() {
+    let rooms = [
+        ("call", include_str!("../call.rs")),
+        ("far", include_str!("../far.rs")),
+        ("flight", include_str!("../flight.rs")),
+        ("held", include_str!("../held.rs")),
+        ("line", include_str!("../line.rs")),
+        ("link", include_str!("../link.rs")),
+        ("listen", include_str!("../listen.rs")),
+        ("parking", include_str!("../parking.rs")),
+        ("relay", include_str!("../relay.rs")),
+        ("router", include_str!("../router.rs")),
+        ("seat", include_str!("../seat.rs")),
+    ];
+    for (name, text) in rooms {
+        assert!(!text.contains("Era::") && !text.contains(".era()"), "bridge/{name}");
+    }
+}
+
+fn told(near: Revision, far: Revision, method: Option<Method>, error: Value) -> Value {
+    let capabilities = ClientCapabilities::new();
+    let request = Failed { method, params: r#"{"uri":"a:1"}"#, capabilities: &capabilities };
+    let error = serde_json::from_value(error).unwrap();
+    match (Sides { near, far }).error(request, error) {
+        Told::Error(error) => serde_json::to_value(error).unwrap(),
+        Told::Asks(asked) => asked.decode().unwrap(),
+    }
+}
+
+#[test]
+fn an_error_has_the_code_of_the_clients_era() {
+    let error = |code: i64, data: Value| json!({"code": code, "message": "m", "data": data});
+    let bare = |code: i64| json!({"code": code, "message": "m"});
+    let named = json!({"uri": "a:1"});
+    let (read, call) = (Some(Method::ReadResource), Some(Method::CallTool));
+    let table = [
+        (MODERN, LEGACY, read, bare(-32_002), error(-32_602, named.clone())),
+        (
+            MODERN,
+            LEGACY,
+            read,
+            error(-32_002, json!({"x": 1})),
+            error(-32_602, json!({"x": 1, "uri": "a:1"})),
+        ),
+        (MODERN, LEGACY, read, error(-32_002, json!("x")), error(-32_602, json!("x"))),
+        (MODERN, LEGACY, None, bare(-32_002), bare(-32_002)),
+        (LEGACY, MODERN, read, error(-32_602, named.clone()), error(-32_002, named.clone())),
+        (LEGACY, MODERN, read, bare(-32_602), bare(-32_602)),
+        (LEGACY, MODERN, call, error(-32_602, named.clone()), error(-32_602, named.clone())),
+        (LEGACY, LEGACY, read, bare(-32_002), bare(-32_002)),
+        (MODERN, MODERN, read, error(-32_602, named.clone()), error(-32_602, named)),
+        (LEGACY, MODERN, call, bare(-32_021), bare(-32_600)),
+        (MODERN, MODERN, call, bare(-32_021), bare(-32_021)),
+        (MODERN, LEGACY, call, bare(-32_042), bare(-32_603)),
+        (LEGACY, LEGACY, call, bare(-32_042), bare(-32_042)),
+    ];
+    for (near, far, method, from, to) in table {
+        assert_eq!(told(near, far, method, from.clone()), to, "{near} {far} {from}");
+    }
+    // What is about the way from the bridge to the server is nothing for the client to act upon.
+    for near in [LEGACY, MODERN] {
+        for code in [-32_020, -32_022] {
+            let told = told(near, MODERN, call, error(code, json!({"supported": []})));
+            assert_eq!((&told["code"], told.get("data")), (&json!(-32_603), None), "{near} {code}");
+        }
+    }
 }
