@@ -16,7 +16,8 @@ use crate::dispatch::BoxFuture;
 
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 pub(crate) type Answer<Q> = Result<<Q as Passing>::Answer, <Q as Passing>::Refusal>;
-pub(crate) type Then<Q> = Box<dyn FnOnce(Q) -> BoxFuture<'static, Answer<Q>> + Send>;
+/// The rest of a way. Whoever can be cloned may go it more than once.
+pub(crate) type Then<Q> = Arc<dyn Fn(Q) -> BoxFuture<'static, Answer<Q>> + Send + Sync>;
 
 /// Something that passes layers.
 pub(crate) trait Passing: Sized + Send + 'static {
@@ -36,33 +37,32 @@ pub(crate) trait Passing: Sized + Send + 'static {
 }
 
 /// The rest of the way of something that passes layers: further layers, and what is behind them.
-pub(crate) struct Onward<Q: Passing>(
-    /// Locked never: it only makes what passes fit to be shared.
-    Mutex<Option<Then<Q>>>,
-);
+pub(crate) struct Onward<Q: Passing>(Option<Then<Q>>);
 
 impl<Q: Passing> Default for Onward<Q> {
     fn default() -> Onward<Q> {
-        Onward(Mutex::new(None))
+        Onward(None)
     }
 }
 
-impl<Q: Passing> Onward<Q> {
-    fn slot(&mut self) -> &mut Option<Then<Q>> {
-        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+impl<Q: Passing> Clone for Onward<Q> {
+    fn clone(&self) -> Onward<Q> {
+        Onward(self.0.clone())
     }
 }
 
 /// What is inside of each layer: takes whatever comes on.
 pub(crate) fn onward<Q: Passing>(mut passing: Q) -> BoxFuture<'static, Answer<Q>> {
-    match passing.onward().slot().take() {
+    match passing.onward().0.take() {
         Some(then) => passing.go(then),
-        // Layers hand on what they were given, and it can be handed on only once.
-        None => {
-            let refused = Q::settle(passing.edge(), "this was handed on already".into());
-            Box::pin(std::future::ready(refused))
-        }
+        // Layers hand on what they were given.
+        None => refused(&passing),
     }
+}
+
+fn refused<Q: Passing>(passing: &Q) -> BoxFuture<'static, Answer<Q>> {
+    let refused = Q::settle(passing.edge(), "this was handed on already".into());
+    Box::pin(std::future::ready(refused))
 }
 
 /// Layers, the outermost first; none, most of the time.
@@ -101,16 +101,35 @@ impl<Q: Passing> Stack<Q> {
         self.0.is_none()
     }
 
-    /// Takes something through the layers, and then to `then`. Dropping the future drops whatever
-    /// it has come to.
+    /// Takes something through the layers, and then to `then`, which can be come to once. Dropping
+    /// the future drops whatever it has come to.
     pub(crate) fn run(
         &self,
         passing: Q,
         then: impl FnOnce(Q) -> BoxFuture<'static, Answer<Q>> + Send + 'static,
     ) -> BoxFuture<'static, Answer<Q>> {
+        let Some(layers) = &self.0 else { return then(passing) };
+        let once = Mutex::new(Some(then));
+        let then = move |passing| {
+            let then = once.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match then {
+                Some(then) => then(passing),
+                None => refused(&passing),
+            }
+        };
+        pass(layers.clone(), 0, passing, Arc::new(then))
+    }
+
+    /// The same, where `then` can be come to as often as a layer likes.
+    #[cfg(feature = "client")]
+    pub(crate) fn run_often(
+        &self,
+        passing: Q,
+        then: impl Fn(Q) -> BoxFuture<'static, Answer<Q>> + Send + Sync + 'static,
+    ) -> BoxFuture<'static, Answer<Q>> {
         match &self.0 {
             None => then(passing),
-            Some(layers) => pass(layers.clone(), 0, passing, Box::new(then)),
+            Some(layers) => pass(layers.clone(), 0, passing, Arc::new(then)),
         }
     }
 }
@@ -122,8 +141,8 @@ fn pass<Q: Passing>(
     then: Then<Q>,
 ) -> BoxFuture<'static, Answer<Q>> {
     let Some(layer) = layers.get(at).cloned() else { return then(passing) };
-    let then: Then<Q> = Box::new(move |passing| pass(layers, at + 1, passing, then));
-    *passing.onward().slot() = Some(then);
+    let then = move |passing| pass(layers.clone(), at + 1, passing, then.clone());
+    passing.onward().0 = Some(Arc::new(then));
     layer.call(passing)
 }
 

@@ -3,7 +3,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 
@@ -16,11 +16,13 @@ use turnbuckle_types::{
 use super::{
     cache::Caching,
     callbacks::Callbacks,
+    known::KnownTools,
     listen::{Hearers, Subscriptions},
     raw::Hear,
+    supervise::Restored,
 };
 use crate::{
-    dispatch::{BoxFuture, Incoming, Note, Outcome, Reply, Serve, duplex::Replies},
+    dispatch::{BoxFuture, Incoming, Note, Outcome, Reply, Serve, Transport, duplex::Replies},
     error::Closed,
 };
 
@@ -57,6 +59,14 @@ pub(super) struct Answers {
     pub(super) hearers: Arc<Hearers>,
     /// Those of this connection.
     pub(super) subscriptions: Arc<Subscriptions>,
+    /// What was learnt on it of the server's tools.
+    pub(super) known: Arc<KnownTools>,
+    /// What is set again where the server has forgotten it, in which time, and over what.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "no other wire is renewed"))]
+    pub(super) restored: Arc<Restored>,
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "no other wire is renewed"))]
+    pub(super) restore_limit: Duration,
+    pub(super) transport: OnceLock<Weak<dyn Transport>>,
 }
 
 impl Answers {
@@ -141,9 +151,20 @@ impl Serve for Answers {
     }
 
     #[cfg(feature = "http")]
-    fn renewed(&self) {
+    fn renewed(&self) -> BoxFuture<'static, ()> {
+        // All that a new connection would begin without, or begin with.
+        self.known.forget();
+        self.cache.missed();
         self.subscriptions.renewed();
         self.hearers.renewed();
+        let (restored, limit) = (self.restored.clone(), self.restore_limit);
+        let transport = self.transport.get().and_then(Weak::upgrade);
+        let revision = self.revision.get().copied();
+        Box::pin(async move {
+            if let Some((transport, revision)) = transport.zip(revision) {
+                restored.restore(&*transport, revision, limit).await;
+            }
+        })
     }
 
     fn stray(&self, error: RpcError) {

@@ -1,7 +1,10 @@
 //! Owns what stands around every call: layers, a span, numbers, the trace that it belongs to.
 //! Does not own how a call is made: `call` does, once it has passed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 use tracing::{Instrument as _, Span};
 use turnbuckle_types::{Method, Raw};
@@ -13,7 +16,7 @@ use super::{
     link::Carried,
 };
 use crate::{
-    error::{Error, Result},
+    error::{Error, Executed, Result},
     observe::{self, Ended, Labels, Metrics, Side, Subject, Topic, Watch, Wire},
     trace::TraceContext,
 };
@@ -71,8 +74,9 @@ impl ClientBuilder {
 
 /// Makes a call with all that stands around it. Dropping the future cancels the call.
 pub(super) async fn run<T: Send + 'static>(call: Call<T>) -> Result<T> {
+    let _in_flight = call.client.supervisor.enter()?;
     let read = call.reader();
-    let passed = pass(call, |call| async move {
+    let passed = pass(call, |call: Call<T>| async move {
         if let Some(kept) = call.kept {
             let revision = call.client.link().revision();
             let (value, raw) = call.run_kept(kept).await?;
@@ -98,10 +102,11 @@ pub(super) enum Passed<V> {
 }
 
 /// Takes a call through whatever stands around it, and then to `make`, which gives what it makes of
-/// the server's answer, and that answer. Dropping the future drops whatever it has come to.
+/// the server's answer, and that answer; more than once, if a layer likes. Dropping the future drops
+/// whatever it has come to.
 pub(super) async fn pass<T, V, F>(
     mut call: Call<T>,
-    make: impl FnOnce(Call<T>) -> F + Send + 'static,
+    make: impl Fn(Call<T>) -> F + Send + Sync + 'static,
 ) -> Result<Passed<V>>
 where
     T: Send + 'static,
@@ -157,7 +162,7 @@ async fn layered<T, V, F>(
     mut call: Call<T>,
     text: String,
     name: Option<String>,
-    make: impl FnOnce(Call<T>) -> F + Send + 'static,
+    make: impl Fn(Call<T>) -> F + Send + Sync + 'static,
 ) -> Result<(Passed<V>, Raw)>
 where
     T: Send + 'static,
@@ -176,24 +181,89 @@ where
         headers: std::mem::take(&mut call.about.headers),
     };
     let request = Request::new(said, name, call.client.link().revision());
-    // Layers see text; what it was made into waits here, and counts if the text comes back as it is.
-    let made: Arc<Mutex<Option<(V, Raw)>>> = Arc::default();
-    let slot = made.clone();
-    let answered = layers.run(request, move |request| {
-        let call = call.passed(request);
-        Box::pin(async move {
-            let (value, raw) = make(call).await?;
-            let response = Response::new(raw.clone());
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some((value, raw));
-            Ok(response)
-        })
+    let attempts = Arc::<Attempts<V>>::default();
+    let tried = attempts.clone();
+    let answered = layers.run_often(request, move |request| {
+        let making = make(call.again().passed(request));
+        let attempt = Attempt { of: tried.clone(), ran: Ran::Maybe };
+        Box::pin(attempt.made(making))
     });
-    let result = answered.await?.into_result();
-    let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
-    Ok(match made {
+    let answered = answered.await;
+    let result = answered.map_err(|error| attempts.judged(error))?.into_result();
+    Ok(match attempts.take() {
         Some((value, raw)) if raw == result => (Passed::Through(value), result),
         _ => (Passed::Answered(result.clone()), result),
     })
+}
+
+/// What the attempts at one call came to. A layer may make none, or many.
+struct Attempts<V> {
+    /// What the last answer was made into. Layers see text; this waits here, and counts if the text
+    /// comes back as it is.
+    made: Mutex<Option<(V, Raw)>>,
+    /// Whether any of them may have run.
+    ran: AtomicBool,
+}
+
+impl<V> Default for Attempts<V> {
+    fn default() -> Attempts<V> {
+        Attempts { made: Mutex::default(), ran: AtomicBool::default() }
+    }
+}
+
+impl<V> Attempts<V> {
+    fn slot(&self) -> MutexGuard<'_, Option<(V, Raw)>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Option<(V, Raw)> {
+        self.slot().take()
+    }
+
+    /// What was tried before the error decides, too, whether the call may have run.
+    fn judged(&self, error: Error) -> Error {
+        if self.ran.load(Relaxed) && !error.maybe_executed() {
+            return error.with_executed(Executed::Maybe);
+        }
+        error
+    }
+}
+
+/// One attempt. Dropped before its end, it may have run.
+struct Attempt<V> {
+    of: Arc<Attempts<V>>,
+    ran: Ran,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ran {
+    No,
+    Maybe,
+}
+
+impl<V> Attempt<V> {
+    async fn made(mut self, making: impl Future<Output = Result<(V, Raw)>>) -> Result<Response> {
+        let (value, raw) = match making.await {
+            Ok(made) => made,
+            Err(error) => {
+                self.ran = if error.maybe_executed() { Ran::Maybe } else { Ran::No };
+                return Err(error);
+            }
+        };
+        let response = Response::new(raw.clone());
+        let before = self.of.slot().replace((value, raw));
+        // Outside the lock: it may be a stream, which is ended so.
+        drop(before);
+        Ok(response)
+    }
+}
+
+impl<V> Drop for Attempt<V> {
+    fn drop(&mut self) {
+        if self.ran == Ran::Maybe {
+            self.of.ran.store(true, Relaxed);
+        }
+    }
 }
 
 impl<T> Call<T> {
@@ -265,6 +335,19 @@ pub(super) fn name(method: &str, params: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn an_error_says_what_any_attempt_may_have_done() {
+        let attempts = Arc::<Attempts<u32>>::default();
+        let attempt = || Attempt { of: attempts.clone(), ran: Ran::Maybe };
+        let judged = || attempts.judged(Error::refused("no")).maybe_executed();
+        let refused = attempt().made(async { Err(Error::refused("not sent")) }).await;
+        assert!(refused.is_err() && !judged());
+        drop(attempt().made(std::future::pending()));
+        assert!(judged(), "it was given up on its way");
+        let made = attempt().made(async { Ok((7, Raw::empty_object())) }).await;
+        assert!(made.is_ok() && attempts.take().is_some_and(|(value, _)| value == 7));
+    }
 
     #[test]
     fn a_call_is_about_what_its_params_name() {

@@ -22,13 +22,12 @@ use super::{
     cache::{Caching, Known as Told},
     callbacks::Callbacks,
     failure::obituary,
-    known::KnownTools,
     link::{self, Link, ServerFacts},
     listen::Hearers,
     open::{CloseOnDrop, Known, Opened},
     raw::Hear,
     roots,
-    supervise::{Dial, Process, Supervisor},
+    supervise::{Dial, Process, Restored, Supervisor},
 };
 use crate::{
     dispatch::Transport,
@@ -74,6 +73,8 @@ pub struct ClientBuilder {
     pub(super) cache: Arc<Caching>,
     /// One for all connections, so that nobody has to come anew.
     pub(super) hearers: Arc<Hearers>,
+    /// One for all connections: what the next is to be told, too.
+    pub(super) restored: Arc<Restored>,
     /// Tells of changes of the roots, where they can change.
     pub(super) root_changes: Option<watch::Receiver<()>>,
     pub(super) limits: Limits,
@@ -103,6 +104,7 @@ impl Default for ClientBuilder {
             answering: Arc::default(),
             cache: Arc::default(),
             hearers: Arc::default(),
+            restored: Arc::default(),
             root_changes: None,
             limits: Limits::default(),
             around: Around::default(),
@@ -425,6 +427,10 @@ impl ClientBuilder {
             cache: self.cache.clone(),
             hearers: self.hearers.clone(),
             subscriptions: Arc::default(),
+            known: Arc::default(),
+            restored: self.restored.clone(),
+            restore_limit: self.connect_timeout,
+            transport: OnceLock::new(),
         })
     }
 
@@ -455,6 +461,7 @@ impl ClientBuilder {
     ) -> Link {
         #[cfg(feature = "http")]
         let era = stamp.revision().era();
+        let _ = answers.transport.set(Arc::downgrade(&transport));
         Link {
             generation,
             transport,
@@ -464,7 +471,7 @@ impl ClientBuilder {
             subscriptions: answers.subscriptions.clone(),
             child: None,
             answered: AtomicBool::new(true),
-            known: KnownTools::default(),
+            known: answers.known.clone(),
             carried: link::Carried::of(kind),
             #[cfg(feature = "http")]
             repeated: (kind == Kind::Http && era == Era::Modern).then(Default::default),

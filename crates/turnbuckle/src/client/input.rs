@@ -20,7 +20,7 @@ use crate::{
 pub(crate) const ROUNDS: usize = 10;
 
 /// The most questions in one round: each is put to someone at once.
-const QUESTIONS: usize = 100;
+pub(crate) const QUESTIONS: usize = 100;
 
 /// What a server wants to know before it answers.
 #[derive(Debug)]

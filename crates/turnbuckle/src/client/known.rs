@@ -75,6 +75,13 @@ impl KnownTools {
         self.any.store(!kept.tools.is_empty(), Ordering::Release);
     }
 
+    /// The server may be another one by now.
+    #[cfg(feature = "http")]
+    pub(super) fn forget(&self) {
+        *self.lock() = Kept::default();
+        self.any.store(false, Ordering::Release);
+    }
+
     /// What is known of the tool with this name.
     pub(super) fn tool(&self, name: &str) -> Option<Arc<KnownTool>> {
         if !self.any.load(Ordering::Acquire) {

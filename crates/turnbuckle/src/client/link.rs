@@ -33,7 +33,7 @@ pub(super) struct Link {
     /// answer for a connection to count as made.
     pub(super) answered: AtomicBool,
     /// What listings said of the server's tools.
-    pub(super) known: KnownTools,
+    pub(super) known: Arc<KnownTools>,
     pub(super) carried: Carried,
     /// `None` on wires that have no headers.
     #[cfg(feature = "http")]

@@ -60,7 +60,9 @@ pub use verbs::CustomMethod;
 pub use wire::{WireDirection, WireKind, WireLine, WireLog};
 
 #[cfg(feature = "server")]
-pub(crate) use raw::{Asked, Forwarded, Hear, ROUNDS, WeakClient, again, asked};
+pub(crate) use raw::{
+    Asked, Forwarded, Hear, QUESTIONS, ROUNDS, Watched, WeakClient, again, asked, lies_in,
+};
 
 use crate::{
     dispatch::Counters,

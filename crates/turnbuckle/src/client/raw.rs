@@ -17,8 +17,11 @@ pub(crate) trait Hear: Send + Sync + 'static {
 
 #[cfg(feature = "server")]
 pub(crate) use {
-    super::input::{Asked, ROUNDS, again, asked},
-    joined::{Forwarded, WeakClient},
+    super::{
+        input::{Asked, QUESTIONS, ROUNDS, again, asked},
+        listen::lies_in,
+    },
+    joined::{Forwarded, Watched, WeakClient},
 };
 
 #[cfg(feature = "server")]
@@ -32,9 +35,9 @@ mod joined {
 
     use super::Hear;
     use crate::{
-        client::{Client, ClientBuilder},
+        client::{Client, ClientBuilder, listen::Claim},
         dispatch::{Abandon, BoxFuture, Exchange, Note, Outgoing},
-        error::Error,
+        error::{Error, Result},
     };
 
     /// A request whose params have been written by someone else.
@@ -53,6 +56,17 @@ mod joined {
     impl WeakClient {
         pub(crate) fn upgrade(&self) -> Option<Client> {
             self.0.upgrade().map(Client)
+        }
+    }
+
+    /// The wish to hear of one resource of a legacy server. Dropping it takes the wish back.
+    pub(crate) struct Watched(Claim);
+
+    impl Watched {
+        /// Resolves when the server has said whether it will tell of it. Dropping the future loses
+        /// nothing.
+        pub(crate) async fn answered(&self) -> Result<()> {
+            self.0.answered().await
         }
     }
 
@@ -87,6 +101,12 @@ mod joined {
                 mirror: self.mirror_of(known, params),
                 ..Outgoing::new(method, params.to_owned())
             })
+        }
+
+        /// Wants to hear of a resource of a legacy server. Has to be called in a runtime.
+        pub(crate) fn watched(&self, uri: &str) -> Watched {
+            let link = self.0.link();
+            Watched(link.subscriptions.claim(uri, &link.transport, link.revision()))
         }
 
         /// Sends a notification. Dropping the future before it is done sends nothing.

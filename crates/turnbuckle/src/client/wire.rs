@@ -302,8 +302,8 @@ impl Serve for Heard {
     }
 
     #[cfg(feature = "http")]
-    fn renewed(&self) {
-        self.answers.renewed();
+    fn renewed(&self) -> BoxFuture<'static, ()> {
+        self.answers.renewed()
     }
 
     fn gone(&self, why: &Closed) {

@@ -86,9 +86,11 @@ pub(crate) trait Serve: Send + Sync + 'static {
     /// A notification, after the dispatcher has applied it. Must not wait either.
     fn note(&self, note: Note);
     /// The peer has lost what it knew of this connection, and it was opened anew underneath. Must
-    /// not wait either.
+    /// not wait either; what it gives is waited for before requests go on.
     #[cfg(all(feature = "http", feature = "client"))]
-    fn renewed(&self) {}
+    fn renewed(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
     /// The same, for one that came on the stream of a request of this side, which has it too.
     #[cfg(all(feature = "http", feature = "client"))]
     fn note_within(&self, note: Note, request: &RequestId) {

@@ -3,6 +3,7 @@
 
 #![cfg(all(feature = "client", feature = "server", feature = "http"))]
 
+mod again;
 mod calls;
 #[path = "../common/fields.rs"]
 mod fields;

@@ -1,7 +1,7 @@
 //! Owns the way of a call whose answer may be kept: what is at hand, what others are fetching
 //! already, or the server. Does not own keeping, nor the wire.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tokio::{sync::watch, time::Instant};
 use turnbuckle_types::{
@@ -207,6 +207,7 @@ impl<T: 'static> Call<T> {
             rounds: self.rounds,
             retry: self.retry,
             abandon: self.abandon,
+            log_level: self.log_level,
             signs: if self.timeouts.idle.is_some() { Signs::Wanted } else { Signs::Unwanted },
         }
     }
@@ -222,12 +223,13 @@ impl<T: 'static> Call<T> {
         let aboard = Aboard { cache: cache.clone(), fetch };
         let signs_wanted = self.timeouts.idle.is_some();
         self.timeouts = Timeouts { idle: None, total: None };
-        Flight::new(move |signs: watch::Sender<()>| {
+        Flight::new(move |signs: watch::Sender<()>, why| {
             if signs_wanted {
-                self.on_progress = Some(Box::new(move |_| {
+                self.on_progress = Some(Arc::new(Mutex::new(move |_| {
                     let _ = signs.send(());
-                }));
+                })));
             }
+            self.why = Some(why);
             Box::pin(async move {
                 let of = (&*link, &aboard.fetch);
                 fetched(self, &aboard.cache, of, kept, Look::Store).await
@@ -358,7 +360,10 @@ async fn wait(
         }
         let now = Instant::now();
         if let Some(clock) = deadlines.ran_out(now, answering.paused(now)) {
-            return Err(Error::timeout(method.as_str(), &clock.reason()));
+            let reason = clock.reason();
+            let error = Error::timeout(method.as_str(), &reason);
+            outcome.leave(reason);
+            return Err(error);
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use turnbuckle_types::Raw;
 
 use crate::{
+    client::call::Why,
     dispatch::BoxFuture,
     error::{Error, Result},
 };
@@ -44,6 +45,8 @@ pub(super) struct Flight {
     waiting: Arc<Waiting>,
     /// Says when the server gives a sign of life.
     signs: watch::Sender<()>,
+    /// Why who left last did.
+    why: Arc<Why>,
 }
 
 enum State {
@@ -65,13 +68,14 @@ struct Wakers {
 }
 
 impl Flight {
-    /// `fetch` is given what says signs of life.
+    /// `fetch` is given what says signs of life, and what says why it is dropped.
     pub(super) fn new(
-        fetch: impl FnOnce(watch::Sender<()>) -> BoxFuture<'static, Result<Fetched>>,
+        fetch: impl FnOnce(watch::Sender<()>, Arc<Why>) -> BoxFuture<'static, Result<Fetched>>,
     ) -> Flight {
         let (signs, _) = watch::channel(());
-        let state = Mutex::new(State::Running(fetch(signs.clone())));
-        Flight { state, waiting: Arc::default(), signs }
+        let why = Arc::<Why>::default();
+        let state = Mutex::new(State::Running(fetch(signs.clone(), why.clone())));
+        Flight { state, waiting: Arc::default(), signs, why }
     }
 
     pub(super) fn signs(&self) -> watch::Receiver<()> {
@@ -82,7 +86,7 @@ impl Flight {
     pub(super) fn outcome(self: &Arc<Flight>) -> Waiter {
         let mut wakers = self.waiting.lock();
         wakers.next += 1;
-        Waiter { flight: self.clone(), number: wakers.next }
+        Waiter { flight: self.clone(), number: wakers.next, why: None }
     }
 }
 
@@ -90,6 +94,15 @@ impl Flight {
 pub(super) struct Waiter {
     flight: Arc<Flight>,
     number: u64,
+    /// Why it leaves, unless it was simply dropped.
+    why: Option<String>,
+}
+
+impl Waiter {
+    /// Leaves, and says why: the server is told so if nobody else waits.
+    pub(super) fn leave(mut self, why: String) {
+        self.why = Some(why);
+    }
 }
 
 impl Future for Waiter {
@@ -135,6 +148,7 @@ impl Future for Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
+        self.flight.why.set(self.why.take());
         self.flight.waiting.lock().wakers.remove(&self.number);
         // It may have been woken, and not have come to drive the fetch any more.
         self.flight.waiting.wake_all();
@@ -195,7 +209,7 @@ mod tests {
 
     fn flight(gate: oneshot::Receiver<u32>, dropped: &Arc<AtomicUsize>) -> Arc<Flight> {
         let guard = GivenUp(dropped.clone());
-        Arc::new(Flight::new(|_| {
+        Arc::new(Flight::new(|_, _| {
             Box::pin(async move {
                 let value = gate.await.map_err(|_| Error::refused("no gate"));
                 std::mem::forget(guard);
@@ -282,7 +296,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_reaches_who_drove_it_and_an_error_the_others() {
-        let flight = Arc::new(Flight::new(|_| Box::pin(async { panic!("boom") })));
+        let flight = Arc::new(Flight::new(|_, _| Box::pin(async { panic!("boom") })));
         let driver = tokio::spawn(flight.outcome());
         assert!(driver.await.unwrap_err().is_panic());
         assert!(flight.outcome().await.is_err());

@@ -8,6 +8,7 @@ use std::{
 };
 
 use tokio::time::Instant;
+use turnbuckle_types::LogLevel;
 
 use super::{
     Fetch,
@@ -57,6 +58,7 @@ pub(super) struct Likeness {
     pub(super) rounds: Option<usize>,
     pub(super) retry: Retry,
     pub(super) abandon: Abandon,
+    pub(super) log_level: Option<LogLevel>,
     pub(super) signs: Signs,
 }
 
@@ -83,9 +85,14 @@ impl Memory {
     pub(super) fn on(&mut self, generation: u64, now: impl FnOnce() -> SystemTime) {
         if generation > self.generation {
             self.generation = generation;
-            self.evicted.everything(now());
-            self.answers.clear();
+            self.missed(now());
         }
+    }
+
+    /// Whatever is kept may be stale.
+    pub(super) fn missed(&mut self, now: SystemTime) {
+        self.evicted.everything(now);
+        self.answers.clear();
     }
 
     /// An answer that is still fresh.

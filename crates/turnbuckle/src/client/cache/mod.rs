@@ -123,6 +123,11 @@ impl Caching {
         }
     }
 
+    /// Something may have been said that nobody heard: whatever is kept may be stale.
+    pub(super) fn missed(&self) {
+        self.memory().missed(self.now());
+    }
+
     fn evict(self: &Arc<Self>, topics: &[Topic], revision: Revision) {
         let now = self.now();
         let mut memory = self.memory();

@@ -69,6 +69,13 @@ impl<T: Send + 'static> Call<T> {
     }
 }
 
+/// A layer may have the call elsewhere: there nobody waits for who takes nothing any more.
+impl<T> Drop for CallEvents<T> {
+    fn drop(&mut self) {
+        self.outlet.close();
+    }
+}
+
 impl<T> CallEvents<T> {
     /// The next event. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<CallEvent<T>> {
@@ -122,7 +129,10 @@ pub(in crate::client) struct Outlet(Mutex<Passing>);
 struct Passing {
     said: Option<Said>,
     taker: Option<Waker>,
-    teller: Option<Waker>,
+    /// A layer may have several attempts at the call under way.
+    tellers: Vec<Waker>,
+    /// Nobody takes anything any more.
+    closed: bool,
 }
 
 /// What the server says before it answers.
@@ -143,32 +153,44 @@ impl Outlet {
             passing.taker = Some(context.waker().clone());
             return Poll::Pending;
         };
-        let teller = passing.teller.take();
+        let tellers = std::mem::take(&mut passing.tellers);
         drop(passing);
-        if let Some(teller) = teller {
-            teller.wake();
-        }
+        tellers.into_iter().for_each(Waker::wake);
         Poll::Ready(said)
     }
 
-    /// Puts something where it can be taken; gives whoever waits for it.
-    fn put(&self, said: Said) -> Option<Waker> {
+    fn close(&self) {
         let mut passing = self.lock();
-        passing.said = Some(said);
-        passing.taker.take()
+        passing.closed = true;
+        let tellers = std::mem::take(&mut passing.tellers);
+        drop(passing);
+        tellers.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns when it has been taken.
+    /// Returns when it has been taken, or nobody will.
     pub(super) async fn say(&self, said: Said) {
-        if let Some(taker) = self.put(said) {
-            taker.wake();
-        }
+        let mut said = Some(said);
         poll_fn(|context| {
             let mut passing = self.lock();
-            if passing.said.is_none() {
+            if passing.closed {
                 return Poll::Ready(());
             }
-            passing.teller = Some(context.waker().clone());
+            let mut taker = None;
+            // What another attempt has said, or one that was dropped since, is taken first.
+            if passing.said.is_none() {
+                if said.is_none() {
+                    return Poll::Ready(());
+                }
+                passing.said = said.take();
+                taker = passing.taker.take();
+            }
+            // Who is polled again stands here once.
+            passing.tellers.retain(|teller| !teller.will_wake(context.waker()));
+            passing.tellers.push(context.waker().clone());
+            drop(passing);
+            if let Some(taker) = taker {
+                taker.wake();
+            }
             Poll::Pending
         })
         .await;

@@ -58,7 +58,7 @@ impl<T: 'static> Call<T> {
             |decode| {
                 Decode::With(Arc::new(move |told, raw| decode.decode(told, raw).map(Round::Done)))
             },
-            |here| Some(Box::new(move |client, link| here(client, link).map(Round::Done))),
+            |here| Some(Arc::new(move |client, link| here(client, link).map(Round::Done))),
         );
         // Whoever answers by hand counts by hand.
         call.rounds = call.rounds.map(|_| usize::MAX);

@@ -5,8 +5,16 @@ mod decode;
 mod events;
 mod manual;
 mod run;
+mod running;
+mod why;
 
-use std::{borrow::Cow, future::IntoFuture, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    future::IntoFuture,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use turnbuckle_types::{LogLevel, Meta, Method, Progress, Raw, RequestId, Revision};
 
@@ -29,7 +37,9 @@ use events::Outlet;
 pub use events::{CallEvent, CallEvents};
 use manual::HandOn;
 pub use manual::{InputAnswer, Questions, Round, ServerQuestion};
-pub(super) use run::{Answer, Running};
+pub(super) use run::Answer;
+pub(super) use running::Running;
+pub(super) use why::Why;
 
 /// A call that has not been made yet. `.await` makes it; dropping that future cancels it.
 ///
@@ -63,9 +73,11 @@ pub struct Call<T> {
     pub(super) twice: Twice,
     /// Its row, where the server must have declared what it needs.
     needs: Option<Method>,
-    log_level: Option<LogLevel>,
+    pub(super) log_level: Option<LogLevel>,
     /// Where what is said before the result goes.
     pub(super) outlet: Option<Arc<Outlet>>,
+    /// Where those who wait for it leave why they do not any more.
+    pub(super) why: Option<Arc<Why>>,
     pub(super) decode: Decode<T>,
     /// For results that say for how long they may be kept.
     pub(super) kept: Option<Kept<T>>,
@@ -96,7 +108,7 @@ pub(super) enum Params {
     /// The text of an object, or empty for none; or why it could not be made.
     Text(Result<String>),
     /// The same, by the revision in which it is said.
-    At(Box<dyn Fn(Revision) -> Result<String> + Send>),
+    At(Arc<dyn Fn(Revision) -> Result<String> + Send + Sync>),
     /// What was said first, and the same with the answers to what was asked then.
     Answered { first: String, again: String },
 }
@@ -109,6 +121,18 @@ impl Params {
             Params::Text(wrong) => std::mem::replace(wrong, Ok(String::new())),
             Params::At(text) => text(revision),
             Params::Answered { again, .. } => Ok(again.clone()),
+        }
+    }
+
+    /// The same once more.
+    fn again(&self) -> Params {
+        match self {
+            Params::Text(Ok(text)) => Params::Text(Ok(text.clone())),
+            Params::Text(Err(wrong)) => Params::Text(Err(wrong.again())),
+            Params::At(text) => Params::At(text.clone()),
+            Params::Answered { first, again } => {
+                Params::Answered { first: first.clone(), again: again.clone() }
+            }
         }
     }
 
@@ -127,15 +151,16 @@ impl Params {
 
 /// What a call repeats outside its body.
 #[cfg(feature = "http")]
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct About {
     pub(super) tool: Option<String>,
     pub(super) headers: Vec<(http::HeaderName, http::HeaderValue)>,
 }
 
-pub(super) type OnProgress = Box<dyn FnMut(Progress) + Send>;
+/// Shared by all attempts at one call.
+pub(super) type OnProgress = Arc<Mutex<dyn FnMut(Progress) + Send>>;
 /// What a call gives without being sent, if it does on this connection.
-type Here<T> = Box<dyn Fn(&Inner, &Link) -> Option<T> + Send>;
+type Here<T> = Arc<dyn Fn(&Inner, &Link) -> Option<T> + Send + Sync>;
 
 impl<T> Call<T> {
     pub(super) fn new(
@@ -163,6 +188,7 @@ impl<T> Call<T> {
             needs: None,
             log_level: None,
             outlet: None,
+            why: None,
             decode: Decode::By(decode),
             kept: None,
             here: None,
@@ -199,6 +225,7 @@ impl<T> Call<T> {
             needs: self.needs,
             log_level: self.log_level,
             outlet: self.outlet,
+            why: self.why,
             decode: decode(self.decode),
             // What is kept is of the kind that it was.
             kept: None,
@@ -209,6 +236,38 @@ impl<T> Call<T> {
             passes: self.passes,
             #[cfg(feature = "http")]
             about: self.about,
+        }
+    }
+
+    /// The same call once more, for who makes it again.
+    pub(super) fn again(&self) -> Call<T> {
+        Call {
+            client: self.client.clone(),
+            method: self.method.clone(),
+            params: self.params.again(),
+            meta: self.meta.clone(),
+            id: self.id.clone(),
+            timeouts: self.timeouts,
+            on_progress: self.on_progress.clone(),
+            abandon: self.abandon,
+            rounds: self.rounds,
+            hand_on: self.hand_on,
+            answer_timeout: self.answer_timeout,
+            retry: self.retry,
+            twice: self.twice,
+            needs: self.needs,
+            log_level: self.log_level,
+            outlet: self.outlet.clone(),
+            why: self.why.clone(),
+            decode: self.decode.clone(),
+            kept: self.kept,
+            here: self.here.clone(),
+            tool: self.tool.clone(),
+            #[cfg(feature = "validate")]
+            validate: self.validate,
+            passes: self.passes,
+            #[cfg(feature = "http")]
+            about: self.about.clone(),
         }
     }
 
@@ -250,9 +309,9 @@ impl<T> Call<T> {
     /// Has it end on this side, on connections for which `here` has what it gives.
     pub(super) fn or_here(
         mut self,
-        here: impl Fn(&Inner, &Link) -> Option<T> + Send + 'static,
+        here: impl Fn(&Inner, &Link) -> Option<T> + Send + Sync + 'static,
     ) -> Call<T> {
-        self.here = Some(Box::new(here));
+        self.here = Some(Arc::new(here));
         self
     }
 
@@ -311,7 +370,7 @@ impl<T> Call<T> {
     /// Calls `callback` for each progress report, in order, before the call returns. A
     /// callback that panics costs only itself.
     pub fn on_progress(mut self, callback: impl FnMut(Progress) + Send + 'static) -> Call<T> {
-        self.on_progress = Some(Box::new(callback));
+        self.on_progress = Some(Arc::new(Mutex::new(callback)));
         self
     }
 
@@ -408,13 +467,21 @@ impl<T: Send + 'static> IntoFuture for Call<T> {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        if self.passes == Passes::Everything && self.client.settings().around.is_wanted() {
+        // Part of a call that is counted already.
+        #[cfg(feature = "http")]
+        if self.passes == Passes::Nothing {
+            return Box::pin(self.unlayered());
+        }
+        if self.client.settings().around.is_wanted() {
             return Box::pin(super::around::run(self));
         }
-        match self.kept {
-            Some(kept) => Box::pin(async move { Ok(self.run_kept(kept).await?.0) }),
-            None => Box::pin(self.run()),
+        if self.kept.is_some() {
+            return Box::pin(async move {
+                let _in_flight = self.client.supervisor.enter()?;
+                self.unlayered().await
+            });
         }
+        Box::pin(self.run())
     }
 }
 

@@ -1,36 +1,28 @@
-//! Owns a call in flight: its clocks, its progress, the loop of its rounds, and the decoding of its
-//! result. Does not own how it is abandoned: dropping its exchange does that.
+//! Owns making a call: its exchanges, the loop of its rounds, and the decoding of its result. Does
+//! not own how it is abandoned: dropping its exchange does that.
 
-use std::{
-    borrow::Cow,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
+use std::sync::Arc;
 
 use tokio::time::Instant;
-use turnbuckle_types::{LogMessage, Meta, Method, Progress, Questions, Raw, Revision};
+use turnbuckle_types::{Meta, Method, Questions, Raw, Revision};
 
 use super::{
     super::{
-        Inner, capability,
+        capability,
         clock::Deadlines,
         input::{self, Asked},
         known::KnownTool,
         link::Link,
-        supervise::{Retry, Twice, may_repeat, was_lost},
+        supervise::{Retry, Twice, may_repeat},
     },
-    Call, OnProgress, Params, Told,
-    events::{Outlet, Said},
+    Call, Params, Running, Told,
+    running::Since,
 };
 use crate::{
-    dispatch::{Event, Exchange, Note, Outgoing},
+    dispatch::{Event, Exchange, Outgoing},
     envelope::stamp::WantsProgress,
     error::{Error, Executed, Result},
 };
-
-#[cfg(feature = "http")]
-use super::Passes;
 
 impl<T> Call<T> {
     pub(in crate::client) fn open(mut self) -> Result<Running> {
@@ -101,6 +93,7 @@ impl<T> Call<T> {
             deadlines: Deadlines::new(self.timeouts, now, paused),
             on_progress: self.on_progress.take(),
             outlet: self.outlet.clone(),
+            why: self.why.clone(),
             answer_time: self.answer_timeout,
         }
     }
@@ -113,6 +106,17 @@ impl<T> Call<T> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses answers that were asked for by a server that is spoken to in another era by now.
+    fn is_heard(&self, link: &Link, again: Option<&String>) -> Result<()> {
+        if again.is_none() || hears_answers(link) {
+            return Ok(());
+        }
+        let why = "the connection was made anew, in a revision that has no such answers";
+        let message =
+            format!("what the server asked before {} is not answered: {why}", self.method);
+        Err(Error::refused(message).with_executed(Executed::Maybe))
     }
 
     /// What is known that a result may be held against.
@@ -137,14 +141,26 @@ impl<T> Call<T> {
         }
     }
 
+    /// Makes a call of which nothing is kept, and counts it.
     pub(super) async fn run(self) -> Result<T> {
+        let _in_flight = self.client.supervisor.enter()?;
         self.wire().await.map(|answer| answer.value)
     }
 
-    /// Asks the server.
+    /// Asks the server. Whoever makes the call has counted it.
     pub(in crate::client) async fn wire(self) -> Result<Answer<T>> {
-        let _in_flight = self.client.supervisor.enter()?;
         self.made().await.map_err(Error::of_call)
+    }
+
+    /// Makes a call that has passed whatever stands around it.
+    pub(super) async fn unlayered(self) -> Result<T>
+    where
+        T: 'static,
+    {
+        match self.kept {
+            Some(kept) => Ok(self.run_kept(kept).await?.0),
+            None => self.wire().await.map(|answer| answer.value),
+        }
     }
 
     async fn made(mut self) -> Result<Answer<T>> {
@@ -160,10 +176,11 @@ impl<T> Call<T> {
         let exchange = self.exchange(&link, again.as_ref().unwrap_or(&first), progress);
         let mut running = self.running(link, exchange);
         if self.client.supervisor.is_down() && self.waits() {
-            first = self.moved(&mut running, &was_lost()).await?.unwrap_or(first);
+            first = self.moved(&mut running, Since::Begin).await?.unwrap_or(first);
             let params = again.as_ref().unwrap_or(&first);
             running.exchange = self.exchange(&running.link, params, progress);
         }
+        self.is_heard(&running.link, again.as_ref())?;
         // Whether the call may have begun to run, or was made again already.
         #[cfg(feature = "http")]
         let mut settled = false;
@@ -187,13 +204,12 @@ impl<T> Call<T> {
                 }
                 Event::Done(Err(error)) if self.is_repeated(&running.link, &error) => {
                     let error = in_round(rounds, error);
-                    if let Some(text) = self.moved(&mut running, &error).await? {
-                        // Answers were given in the words of before, and to a call that has begun.
-                        if again.is_some() {
-                            return Err(error);
-                        }
-                        first = text;
+                    let text = self.moved(&mut running, Since::Lost(&error)).await?;
+                    // Answers were given in the words of before, and to a call that has begun.
+                    if again.is_some() && (text.is_some() || !hears_answers(&running.link)) {
+                        return Err(error);
                     }
+                    first = text.unwrap_or(first);
                     let params = again.as_ref().unwrap_or(&first);
                     running.exchange = self.exchange(&running.link, params, progress);
                 }
@@ -210,7 +226,7 @@ impl<T> Call<T> {
                     let told = self.told(&running.link);
                     let error = match self.decode.decode(&told, result.clone()) {
                         Ok(value) => {
-                            return Ok(Answer { value, raw: result, rounds, link: running.link });
+                            return Ok(Answer::new(value, result, rounds, &running.link));
                         }
                         Err(error) => error,
                     };
@@ -242,27 +258,36 @@ impl<T> Call<T> {
     #[cfg(feature = "http")]
     async fn has_learnt(&mut self, running: &mut Running, params: &str) -> Result<bool> {
         let before = self.mirror(&running.link, params).params;
-        running.relist().await?;
+        match running.relist().await {
+            Ok(()) => {}
+            // The time that ran out is this call's.
+            Err(error) if running.has_run_out() => return Err(error),
+            Err(error) => tracing::debug!(%error, "the tools were not listed again"),
+        }
         Ok(self.mirror(&running.link, params).params != before)
     }
 
     /// Goes over to the connection that follows: what is said there, if that is something else.
-    async fn moved(&mut self, running: &mut Running, lost: &Error) -> Result<Option<String>> {
-        if lost.maybe_executed() {
+    async fn moved(&mut self, running: &mut Running, since: Since<'_>) -> Result<Option<String>> {
+        if since.may_have_run() {
             // Once may be harmless; often is a call that its server does not survive.
             self.twice = Twice::Unknown;
         }
         let before = running.link.revision();
-        running.reconnected(lost).await?;
+        running.reconnected(since).await?;
+        // What was listed on another connection promises nothing on this one.
+        self.tool = None;
         self.is_allowed(&running.link)?;
         self.retold(before, running.link.revision()).transpose()
     }
 
     /// The call, with what is left of its time, once it has been asked something.
-    fn handed_back(mut self, running: Running) -> Call<T> {
+    fn handed_back(mut self, mut running: Running) -> Call<T> {
         let (link, now) = (&running.link, Instant::now());
         self.timeouts.total = running.deadlines.total_left(now, link.answering.paused(now));
-        self.on_progress = running.on_progress;
+        self.on_progress = running.on_progress.take();
+        // The stream of this round ends with it; the next one may have its own.
+        self.outlet = None;
         self
     }
 
@@ -295,8 +320,7 @@ impl<T> Call<T> {
 
     /// What the server wants to know first, after so many rounds; `None` if that is nothing.
     fn asked(&self, link: &Link, result: &Raw, rounds: usize) -> Result<Option<Asked>> {
-        let in_results = link.revision().questions() == Questions::InResults;
-        let Some(most) = self.rounds.filter(|_| in_results) else { return Ok(None) };
+        let Some(most) = self.rounds.filter(|_| hears_answers(link)) else { return Ok(None) };
         let asked = input::asked(&self.method, result)?;
         if asked.is_some() && rounds >= most {
             return Err(input::too_many(&self.method, most, result));
@@ -342,10 +366,19 @@ pub(in crate::client) struct Answer<T> {
 }
 
 impl<T> Answer<T> {
+    fn new(value: T, raw: Raw, rounds: usize, link: &Arc<Link>) -> Answer<T> {
+        Answer { value, raw, rounds, link: link.clone() }
+    }
+
     /// What this side made itself: nothing of it is the server's word on the request alone.
     fn by_us(value: T, link: Arc<Link>) -> Answer<T> {
         Answer { value, raw: Raw::null(), rounds: 1, link }
     }
+}
+
+/// Whether a server in this revision takes answers with the next request.
+fn hears_answers(link: &Link) -> bool {
+    link.revision().questions() == Questions::InResults
 }
 
 /// Of a call that was answered with questions, something has run.
@@ -354,181 +387,4 @@ fn in_round(rounds: usize, error: Error) -> Error {
         return error.with_executed(Executed::Maybe);
     }
     error
-}
-
-/// A call in flight.
-pub(in crate::client) struct Running {
-    client: Arc<Inner>,
-    pub(in crate::client) link: Arc<Link>,
-    method: Cow<'static, str>,
-    pub(in crate::client) exchange: Exchange,
-    pub(in crate::client) deadlines: Deadlines,
-    on_progress: Option<OnProgress>,
-    outlet: Option<Arc<Outlet>>,
-    /// What is left of the time for answers.
-    answer_time: Option<Duration>,
-}
-
-impl Running {
-    /// The next event, or the end of the time given.
-    pub(in crate::client) async fn next(&mut self) -> Result<Event> {
-        let answering = self.link.answering.clone();
-        loop {
-            let Some(deadline) = self.deadlines.next(answering.paused(Instant::now())) else {
-                return Ok(self.exchange.next().await);
-            };
-            tokio::select! {
-                biased;
-                event = self.exchange.next() => {
-                    let now = Instant::now();
-                    // Progress is no excuse for a call whose time is up.
-                    if matches!(event, Event::Note(_)) && now >= deadline {
-                        self.check(now)?;
-                    }
-                    return Ok(self.sign(event));
-                }
-                () = tokio::time::sleep_until(deadline) => {}
-            }
-            // While this side answers a question the clocks stand still.
-            tokio::select! {
-                biased;
-                event = self.exchange.next() => return Ok(self.sign(event)),
-                () = answering.over() => {}
-            }
-            self.check(Instant::now())?;
-        }
-    }
-
-    /// Has the questions answered, while the clocks stand still: the params of the next round.
-    async fn answered(&mut self, asked: Asked, params: &str) -> Result<String> {
-        let revision = self.link.revision();
-        let paused = self.link.answering.pause();
-        let callbacks = &self.client.settings().callbacks;
-        let answered = asked.answered((&self.method, params), callbacks, revision);
-        let params = match &mut self.answer_time {
-            None => answered.await?,
-            Some(left) => {
-                let begun = Instant::now();
-                let answered = tokio::time::timeout(*left, answered).await;
-                *left = left.saturating_sub(begun.elapsed());
-                answered.map_err(|_| input::unanswered_in_time(&self.method))??
-            }
-        };
-        drop(paused);
-        self.check(Instant::now())?;
-        Ok(params)
-    }
-
-    /// Lists the server's tools anew, in the time that this call has left.
-    #[cfg(feature = "http")]
-    async fn relist(&mut self) -> Result<()> {
-        // Layers that let one call through at a time have let this one through.
-        let listing = super::super::Client(self.client.clone()).tools().passing(Passes::Nothing);
-        let listing = listing.cache(super::super::CacheMode::Refresh).all();
-        self.in_time(listing).await.map(drop)
-    }
-
-    /// Waits for the connection that follows this one, in the time that this call has left. `lost`
-    /// is why this one is of no use.
-    async fn reconnected(&mut self, lost: &Error) -> Result<()> {
-        let (client, than) = (self.client.clone(), self.link.generation);
-        let newer = client.supervisor.newer_because(than, lost);
-        // Not what waiting ended with, but what was sent before decides what may have run.
-        let executed = if lost.maybe_executed() { Executed::Maybe } else { Executed::No };
-        let link = self.in_time(newer).await;
-        self.link = link.map_err(|error| error.with_executed(executed))?;
-        let now = Instant::now();
-        self.deadlines.sign(now, self.link.answering.paused(now));
-        Ok(())
-    }
-
-    /// Does something else for this call, in the time that it has left.
-    async fn in_time<U>(&mut self, doing: impl Future<Output = Result<U>>) -> Result<U> {
-        let answering = self.link.answering.clone();
-        let mut doing = std::pin::pin!(doing);
-        loop {
-            let deadline = self.deadlines.next(answering.paused(Instant::now()));
-            let Some(deadline) = deadline else { return doing.await };
-            if let Ok(done) = tokio::time::timeout_at(deadline, doing.as_mut()).await {
-                return done;
-            }
-            tokio::select! {
-                biased;
-                done = doing.as_mut() => return done,
-                () = answering.over() => {}
-            }
-            self.check(Instant::now())?;
-        }
-    }
-
-    /// Any event is a sign of life.
-    fn sign(&mut self, event: Event) -> Event {
-        let now = Instant::now();
-        self.deadlines.sign(now, self.link.answering.paused(now));
-        event
-    }
-
-    /// Ends the call if its time is up; the drop then tells the server why.
-    fn check(&mut self, now: Instant) -> Result<()> {
-        let paused = self.link.answering.paused(now);
-        match self.deadlines.ran_out(now, paused) {
-            Some(_) => Err(self.ran_out(now)),
-            None => Ok(()),
-        }
-    }
-
-    fn ran_out(&mut self, now: Instant) -> Error {
-        let ran_out = self.deadlines.ran_out(now, self.link.answering.paused(now));
-        let reason = ran_out.map_or_else(|| "timed out".to_owned(), |clock| clock.reason());
-        let error = Error::timeout(&self.method, &reason);
-        self.exchange.reason(reason);
-        error
-    }
-
-    /// Hands on what the server said about this call. Whoever takes the events decides how long
-    /// that lasts, so that the server is not blamed for it.
-    async fn told(&mut self, note: &Note) {
-        if let Some(outlet) = self.outlet.clone() {
-            if self.exchange.take_lost() {
-                outlet.say(Said::Missed).await;
-            }
-            if let Some(said) = said(note) {
-                outlet.say(said).await;
-            }
-            let now = Instant::now();
-            self.deadlines.sign(now, self.link.answering.paused(now));
-        }
-        self.progress(note);
-    }
-
-    fn progress(&mut self, note: &Note) {
-        let Some(callback) = self.on_progress.as_mut().filter(|_| is_progress(note)) else {
-            return;
-        };
-        let Some(Said::Progress(progress)) = said(note) else { return };
-        if catch_unwind(AssertUnwindSafe(|| callback(progress))).is_err() {
-            tracing::error!(method = %self.method, "a progress callback panicked and is not called again");
-            self.on_progress = None;
-        }
-    }
-}
-
-fn is_progress(note: &Note) -> bool {
-    &*note.method == Method::Progress.as_str()
-}
-
-/// What a notification says, where a call has a place for it.
-fn said(note: &Note) -> Option<Said> {
-    let text = note.params.text();
-    let said = if is_progress(note) {
-        serde_json::from_str::<Progress>(text).map(Said::Progress)
-    } else if &*note.method == Method::LogMessage.as_str() {
-        serde_json::from_str::<LogMessage>(text).map(Said::Log)
-    } else {
-        return None;
-    };
-    said.inspect_err(
-        |error| tracing::debug!(%error, "a {} that can't be read is dropped", note.method),
-    )
-    .ok()
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::{
+    dotenv,
     expand::{Variables, expand},
     server::{HttpConfig, ProcessConfig, ServerConfig, Word},
 };
@@ -16,8 +17,8 @@ const PROCESS_TYPES: [&str; 2] = ["stdio", "local"];
 const HTTP_TYPES: [&str; 5] =
     ["http", "sse", "streamable-http", "streamableHttp", "streamable_http"];
 /// Other members that have a meaning here.
-const MEMBERS: [&str; 8] =
-    ["type", "command", "args", "env", "cwd", "headers", "disabled", "enabled"];
+const MEMBERS: [&str; 9] =
+    ["type", "command", "args", "env", "envFile", "cwd", "headers", "disabled", "enabled"];
 
 /// What an entry means, or what is wrong with it: a sentence that begins with the member.
 pub(super) fn read(
@@ -70,6 +71,10 @@ impl Entry<'_> {
                 process = process.word(self.expanded(&format!("args[{index}]"), argument)?);
             }
         }
+        // First: what the entry itself says goes before.
+        for (name, value) in self.env_file(folder)? {
+            process = process.env(name, value);
+        }
         for (name, value) in self.object("env")? {
             process = match value {
                 Value::Null => process.env_remove(name),
@@ -85,6 +90,26 @@ impl Entry<'_> {
             };
         }
         Ok(process)
+    }
+
+    /// The variables of a file that the entry names.
+    fn env_file(&self, folder: Option<&Path>) -> Result<Vec<(String, String)>, String> {
+        if self.member("envFile").is_none() {
+            return Ok(Vec::new());
+        }
+        let Word { value, shown } = self.word("envFile")?;
+        let path = match folder {
+            // A path that is absolute stays what it is.
+            Some(folder) => folder.join(value),
+            None if Path::new(&value).is_absolute() => value.into(),
+            None => {
+                return Err(format!("`envFile`: there is no folder that `{shown}` could be in"));
+            }
+        };
+        // What a variable became may be a secret.
+        let wrong = |why: &dyn std::fmt::Display| format!("`envFile`: {shown}: {why}");
+        let text = super::read_text(&path).map_err(|error| wrong(&error))?;
+        dotenv::variables(&text).map_err(|why| wrong(&why))
     }
 
     fn http(&self, url: &str) -> Result<HttpConfig, String> {
@@ -148,13 +173,8 @@ impl Entry<'_> {
 fn note_ignored(members: &Map<String, Value>) {
     for name in members.keys() {
         let name = name.as_str();
-        match name {
-            // It is missed by its server, not by us: say why.
-            "envFile" => {
-                tracing::warn!("`envFile` of a server is not read: set its variables in `env`")
-            }
-            _ if MEMBERS.contains(&name) || ADDRESSES.contains(&name) => {}
-            _ => tracing::debug!(member = name, "a member of a server's entry is ignored"),
+        if !MEMBERS.contains(&name) && !ADDRESSES.contains(&name) {
+            tracing::debug!(member = name, "a member of a server's entry is ignored");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Owns the file in which editors and desktop hosts say which servers there are: its spellings, its
 //! variables, and that one broken entry costs only itself. Does not own connecting to any of them.
 
+mod dotenv;
 mod entry;
 mod expand;
 mod jsonc;
@@ -10,7 +11,7 @@ mod tests;
 
 use std::{
     fmt,
-    io::Read,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -32,9 +33,9 @@ const BYTES: u64 = 1 << 20;
 ///
 /// Both forms are read: `{"mcpServers": {…}}` of desktop hosts and most editors, and
 /// `{"servers": {…}}` of VS Code; comments and trailing commas are allowed. Variables are replaced
-/// in `command`, `args`, `env`, `cwd`, `url` and `headers`: `${NAME}`, `${NAME:-default}`,
-/// `${env:NAME}`, `${input:id}`, `${userHome}`, `${workspaceFolder}`. An entry that is broken costs
-/// only itself.
+/// in `command`, `args`, `env`, `envFile`, `cwd`, `url` and `headers`: `${NAME}`, `${NAME:-default}`,
+/// `${env:NAME}`, `${input:id}`, `${userHome}`, `${workspaceFolder}`. The variables of an `envFile` are
+/// read with the rest; those of `env` go before them. An entry that is broken costs only itself.
 ///
 /// ```
 /// use turnbuckle::McpConfig;
@@ -160,8 +161,8 @@ impl<'a> ConfigReader<'a> {
         self
     }
 
-    /// Reads a file of at most 1 MiB. It blocks for as long as that takes. A relative `cwd` is
-    /// relative to the file's folder.
+    /// Reads a file of at most 1 MiB. It blocks for as long as that takes. A relative `cwd` or
+    /// `envFile` is relative to the file's folder.
     pub fn read(self, path: impl AsRef<Path>) -> Result<McpConfig> {
         let path = path.as_ref();
         let text = text_of(path)?;
@@ -170,7 +171,8 @@ impl<'a> ConfigReader<'a> {
         self.parse_in(&text, &path.display().to_string(), whole.parent())
     }
 
-    /// Reads a text. A relative `cwd` is relative to the workspace folder if there is one.
+    /// Reads a text, and the files that an `envFile` in it names. A relative `cwd` or `envFile` is
+    /// relative to the workspace folder if there is one.
     pub fn parse(self, text: &str) -> Result<McpConfig> {
         self.parse_in(text, "the configuration", None)
     }
@@ -217,16 +219,24 @@ impl fmt::Debug for ConfigReader<'_> {
 }
 
 fn text_of(path: &Path) -> Result<String> {
-    let failed = |error: std::io::Error| {
-        let message = format!("{} can't be read: {error}", path.display());
-        Error::new(ErrorKind::Io, message).with_source(error)
-    };
-    let file = std::fs::File::open(path).map_err(failed)?;
+    read_text(path).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            Error::new(ErrorKind::Limit, format!("{} {error}", path.display()))
+        }
+        _ => {
+            let message = format!("{} can't be read: {error}", path.display());
+            Error::new(ErrorKind::Io, message).with_source(error)
+        }
+    })
+}
+
+/// The text of a file that is not too long.
+fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    file.take(BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+    std::fs::File::open(path)?.take(BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > BYTES {
-        let message = format!("{} is longer than {BYTES} bytes", path.display());
-        return Err(Error::new(ErrorKind::Limit, message));
+        let message = format!("is longer than {BYTES} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(text)
 }

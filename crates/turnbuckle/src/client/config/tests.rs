@@ -163,6 +163,46 @@ fn a_file_that_is_none_is_an_error() {
 }
 
 #[test]
+fn variables_of_a_file_are_read_and_those_of_the_entry_go_before() {
+    let root = std::env::temp_dir().join(format!("turnbuckle-env-file-{}", std::process::id()));
+    std::fs::create_dir_all(&root).unwrap();
+    std::fs::write(root.join(".env"), "# ours\nA=1\nexport B=\"t w o\"\nC=3\n").unwrap();
+    std::fs::write(root.join("bad.env"), "A=1\nnope s3cret\n").unwrap();
+    let path = root.join("mcp.json");
+    let text = r#"{"servers": {
+        "near": {"command": "a", "envFile": ".env", "env": {"B": "mine", "C": null}},
+        "named": {"command": "a", "envFile": "${workspaceFolder}/.env"},
+        "none": {"command": "a", "envFile": "${TOKEN}.env"},
+        "bad": {"command": "a", "envFile": "bad.env"},
+        "kind": {"command": "a", "envFile": 7.5, "args": []},
+        "url": {"url": "http://h/", "envFile": "no.env"}
+    }}"#;
+    std::fs::write(&path, text).unwrap();
+    let config = McpConfig::reader().env(env).read(&path).unwrap();
+    let near = process(&config, "near");
+    assert_eq!(env_of(&near), [("A", Some("1")), ("B", Some("mine")), ("C", None)]);
+    let named = process(&config, "named");
+    assert_eq!(env_of(&named), [("A", Some("1")), ("B", Some("t w o")), ("C", Some("3"))]);
+    assert!(!format!("{config:?}").contains("t w o"), "{config:?}");
+    let wrong = |name: &str| config.server(name).unwrap().unwrap_err().to_string();
+    assert!(
+        wrong("none").contains("server `none`: `envFile`: ${TOKEN}.env: "),
+        "{}",
+        wrong("none")
+    );
+    assert!(wrong("bad").contains("`envFile`: bad.env: line 2: `NAME=value`"), "{}", wrong("bad"));
+    assert!(!wrong("bad").contains("s3cret") && wrong("kind").contains("`envFile`: 7.5: "));
+    assert!(config.server("url").unwrap().is_ok(), "an address has no environment");
+    // A text has no folder of its own.
+    let text = r#"{"servers": {"a": {"command": "a", "envFile": ".env"}}}"#;
+    let error = parse(text).server("a").unwrap().unwrap_err().to_string();
+    assert!(error.contains("there is no folder that `.env` could be in"), "{error}");
+    let reader = McpConfig::reader().env(env).workspace_folder(&root);
+    assert_eq!(env_of(&process(&reader.parse(text).unwrap(), "a")).len(), 3);
+    std::fs::remove_dir_all(&root).unwrap();
+}
+
+#[test]
 fn paths_are_those_of_the_file() {
     let root = std::env::temp_dir().join(format!("turnbuckle-config-{}", std::process::id()));
     let folder = root.join(".vscode");

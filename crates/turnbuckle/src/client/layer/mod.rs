@@ -13,7 +13,10 @@
 //! tower's own work too. What it does not pass on never reaches the server: it can answer by itself,
 //! or fail. An [`Error`](crate::Error) that it fails with is the caller's, as it is; anything else
 //! becomes one of kind [`Refused`](crate::ErrorKind::Refused) that has it as its source. Dropping its
-//! future is how a call is cancelled.
+//! future is how a call is cancelled. A [`Request`] can be cloned and passed on again, as tower's
+//! `Retry` does; whether that is wise the layer has to know
+//! ([`maybe_executed`](crate::Error::maybe_executed)). What the call then ends with still says that
+//! it may have run if any of its attempts may have.
 //!
 //! ```
 //! use std::task::{Context, Poll};

@@ -20,13 +20,18 @@ use crate::{
 
 /// What a layer stands around: further layers, then the server.
 ///
-/// It is always ready, and cheap to clone. Dropping its future cancels the call.
+/// It is always ready, and cheap to clone. Dropping its future cancels the call. A request that was
+/// cloned can be handed on again: each time is a call of its own.
 #[derive(Clone, Debug)]
 pub struct Next(pub(super) ());
 
 layers::next!(Next: Request => Response, Error);
 
 /// A call on its way through the layers of a client.
+///
+/// A clone of it is the same call once more: that is how tower's `Retry` makes it again. Each time
+/// has the timeouts that the call was given, and the id that its caller chose, if any: two at once
+/// are possible only without one.
 ///
 /// ```
 /// use turnbuckle::client_layer::Request;
@@ -35,6 +40,7 @@ layers::next!(Next: Request => Response, Error);
 /// }
 /// # let _ = is_call_of;
 /// ```
+#[derive(Clone)]
 pub struct Request {
     method: Cow<'static, str>,
     name: Option<String>,

@@ -68,7 +68,10 @@ pub(super) async fn next_link(supervisor: &Supervisor, lost: &Link) -> Result<Ar
             ConnectionState::Ready { generation } if generation > lost.generation || !over => {
                 return Ok(supervisor.link());
             }
-            ConnectionState::Closed { reason } => return Err(reason.again()),
+            // Nobody looks for a server that was given up, unless someone calls it.
+            ConnectionState::Closed { reason } | ConnectionState::Unreachable { reason } => {
+                return Err(reason.again());
+            }
             _ => {}
         }
     }

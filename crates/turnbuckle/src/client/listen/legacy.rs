@@ -4,8 +4,10 @@
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker, ready},
+    time::Duration,
 };
 
+use tokio::time::Instant;
 use turnbuckle_types::{Method, ServerCapabilities, SubscriptionFilter};
 
 use super::{
@@ -21,8 +23,12 @@ use crate::{
 /// Someone who listens on a legacy connection. Dropping it takes its subscriptions back.
 pub(super) struct Ear {
     mailbox: Arc<Mailbox>,
-    #[expect(dead_code, reason = "held for what dropping them does")]
-    claims: Vec<Claim>,
+    /// Dropping one takes its subscription back.
+    claims: Vec<Arc<Claim>>,
+    /// What the server refuses of what it is asked again, after it has forgotten it.
+    asked_again: Option<BoxFuture<'static, Vec<(String, Error)>>>,
+    /// How long a server may take to answer.
+    patience: Option<Duration>,
     /// Resolves when this connection has a successor, or will have none.
     over: BoxFuture<'static, Result<Arc<Link>>>,
 }
@@ -51,12 +57,14 @@ pub(super) async fn open(
     let claims = match patience {
         Some(patience) => tokio::time::timeout(patience, subscribing)
             .await
-            .map_err(|_| Error::timeout(Method::Subscribe.as_str(), &timed_out(patience)))??,
+            .map_err(|_| unanswered(patience))??,
         None => subscribing.await?,
     };
     let (supervisor, generation) = (client.0.supervisor.clone(), link.generation);
     let over = Box::pin(async move { supervisor.newer(generation).await });
-    Ok(Opened { source: Source::Legacy(Ear { mailbox, claims, over }), granted, link })
+    let claims = claims.into_iter().map(Arc::new).collect();
+    let ear = Ear { mailbox, claims, asked_again: None, patience, over };
+    Ok(Opened { source: Source::Legacy(ear), granted, link })
 }
 
 /// Subscribes to the resources of `granted`, and takes out of it what the server refuses. All of
@@ -88,11 +96,44 @@ impl Ear {
         if let Poll::Ready(happened) = self.mailbox.poll(context) {
             return Poll::Ready(Told::Happened(happened));
         }
+        if self.mailbox.take_renewed() {
+            self.asked_again = Some(Box::pin(refused(self.claims.clone(), self.patience)));
+        }
+        if let Some(asked) = &mut self.asked_again
+            && let Poll::Ready(refused) = asked.as_mut().poll(context)
+        {
+            self.asked_again = None;
+            self.claims.retain(|claim| refused.iter().all(|(uri, _)| uri != claim.uri()));
+            return Poll::Ready(Told::Renewed(refused));
+        }
         Poll::Ready(Told::Lost(match ready!(self.over.as_mut().poll(context)) {
             Ok(_) => Closed::new("the connection was lost").error(Executed::No),
             Err(reason) => reason,
         }))
     }
+}
+
+/// Waits until the server has said of each whether it will tell of it: those that it refuses.
+async fn refused(claims: Vec<Arc<Claim>>, patience: Option<Duration>) -> Vec<(String, Error)> {
+    let until =
+        patience.and_then(|patience| Some((Instant::now().checked_add(patience)?, patience)));
+    let mut refused = Vec::new();
+    for claim in claims {
+        let answered = match until {
+            Some((until, patience)) => tokio::time::timeout_at(until, claim.answered())
+                .await
+                .unwrap_or_else(|_| Err(unanswered(patience))),
+            None => claim.answered().await,
+        };
+        if let Err(error) = answered {
+            refused.push((claim.uri().to_owned(), error));
+        }
+    }
+    refused
+}
+
+fn unanswered(patience: Duration) -> Error {
+    Error::timeout(Method::Subscribe.as_str(), &timed_out(patience))
 }
 
 /// What waits for one who listens. The reader puts things in, and never waits.
@@ -103,12 +144,15 @@ struct Mailbox {
 
 struct Inner {
     letters: Coalesced,
+    /// Whether the server has forgotten what it was asked, and is asked again.
+    renewed: bool,
     reader: Option<Waker>,
 }
 
 impl Mailbox {
     fn new(wanted: SubscriptionFilter, most: usize) -> Mailbox {
-        let inner = Mutex::new(Inner { letters: Coalesced::new(most), reader: None });
+        let inner =
+            Mutex::new(Inner { letters: Coalesced::new(most), renewed: false, reader: None });
         Mailbox { wanted, inner }
     }
 
@@ -124,6 +168,10 @@ impl Mailbox {
         if let Some(reader) = reader {
             reader.wake();
         }
+    }
+
+    fn take_renewed(&self) -> bool {
+        std::mem::take(&mut self.lock().renewed)
     }
 
     fn poll(&self, context: &mut Context<'_>) -> Poll<Happened> {
@@ -162,7 +210,13 @@ impl Hears for Mailbox {
 
     #[cfg(feature = "http")]
     fn renewed(&self) {
-        self.put(Happened::Missed);
+        let mut inner = self.lock();
+        inner.renewed = true;
+        let reader = inner.reader.take();
+        drop(inner);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
     }
 }
 
@@ -180,7 +234,7 @@ fn wants(wanted: &SubscriptionFilter, happened: &Happened) -> bool {
 
 /// 2025-11-25 schema `ResourceUpdatedNotification`: the URI might be a sub-resource of the one
 /// that was subscribed to.
-fn lies_in(uri: &str, watched: &str) -> bool {
+pub(crate) fn lies_in(uri: &str, watched: &str) -> bool {
     match uri.strip_prefix(watched) {
         Some(rest) => {
             rest.is_empty() || watched.ends_with('/') || rest.starts_with(['/', '?', '#'])
@@ -189,7 +243,7 @@ fn lies_in(uri: &str, watched: &str) -> bool {
     }
 }
 
-fn is_nothing(filter: &SubscriptionFilter) -> bool {
+pub(super) fn is_nothing(filter: &SubscriptionFilter) -> bool {
     let lists =
         [filter.tools_list_changed, filter.prompts_list_changed, filter.resources_list_changed];
     !lists.contains(&Some(true)) && filter.resource_subscriptions.as_ref().is_none_or(Vec::is_empty)

@@ -22,7 +22,11 @@ use tokio::time::Instant;
 use turnbuckle_types::{Method, Raw, ResourceUpdated, SubscriptionFilter};
 
 pub(super) use hearers::Hearers;
+#[cfg(feature = "server")]
+pub(crate) use legacy::lies_in;
 pub use relist::LiveList;
+#[cfg(feature = "server")]
+pub(super) use subscriptions::Claim;
 pub(super) use subscriptions::Subscriptions;
 
 use super::{
@@ -157,6 +161,8 @@ enum Told {
     Happened(Happened),
     /// Nothing that concerns anyone.
     Nothing,
+    /// The server had forgotten what it was asked, and was asked again: what it refuses now.
+    Renewed(Vec<(String, Error)>),
     /// The server ended it in good order.
     Ended,
     Lost(Error),
@@ -240,7 +246,7 @@ pub struct Listening {
 /// How it is with a stream.
 enum Course {
     Open {
-        source: Source,
+        source: Box<Source>,
         link: Arc<Link>,
         since: Instant,
     },
@@ -258,12 +264,13 @@ impl Listening {
             asked,
             granted,
             waiting: Coalesced::new(most),
-            course: Course::Open { source, link, since: Instant::now() },
+            course: Course::Open { source: Box::new(source), link, since: Instant::now() },
             spent: 0,
         }
     }
 
-    /// What the server agreed to tell. It can be another after the stream was opened again.
+    /// What the server agreed to tell. It can be less after [`Happened::Missed`]: a server that had
+    /// forgotten what it was asked may refuse what it granted before.
     pub fn granted(&self) -> &SubscriptionFilter {
         &self.granted
     }
@@ -286,11 +293,24 @@ impl Listening {
                 Poll::Pending => return,
                 Poll::Ready(Told::Happened(happened)) => self.waiting.push(happened),
                 Poll::Ready(Told::Nothing) => {}
+                Poll::Ready(Told::Renewed(refused)) => self.renewed(refused),
                 Poll::Ready(Told::Ended) => self.course = Course::Ended(None),
                 Poll::Ready(Told::Lost(error)) => self.lost(error),
             }
         }
         context.waker().wake_by_ref();
+    }
+
+    /// Only now: what changes after it is told.
+    fn renewed(&mut self, refused: Vec<(String, Error)>) {
+        if let Some(uris) = &mut self.granted.resource_subscriptions {
+            uris.retain(|uri| refused.iter().all(|(gone, _)| gone != uri));
+        }
+        let last = refused.into_iter().next_back();
+        match last.filter(|_| legacy::is_nothing(&self.granted)) {
+            Some((_, error)) => self.course = Course::Ended(Some(error)),
+            None => self.waiting.push(Happened::Missed),
+        }
     }
 
     fn lost(&mut self, error: Error) {
@@ -331,7 +351,10 @@ impl Stream for Listening {
                 Course::Again(opening) => match ready!(opening.as_mut().poll(context)) {
                     Ok((Opened { source, granted, link }, spent)) => {
                         (this.granted, this.spent) = (granted, spent);
-                        this.course = Course::Open { source, link, since: Instant::now() };
+                        this.course =
+                            Course::Open { source: Box::new(source), link, since: Instant::now() };
+                        // Whoever asks again because of it must not be given what was kept.
+                        this.client.0.settings().cache.missed();
                         this.waiting.push(Happened::Missed);
                     }
                     Err(error) => this.course = Course::Ended(Some(error)),

@@ -150,7 +150,15 @@ impl<T: Send + Unpin + 'static> Course<T> {
                 Some(Err(error)) => return (Some(Err(error)), self),
                 Some(Ok(_)) => {
                     tokio::time::sleep(self.debounce).await;
-                    drained(listening).await
+                    match drained(listening).await {
+                        // The server tells of it no more: this is the last list.
+                        Stage::Following(listening)
+                            if (self.kind.is_granted)(listening.granted()) != Some(true) =>
+                        {
+                            Stage::Last(None)
+                        }
+                        stage => stage,
+                    }
                 }
             },
         };

@@ -38,6 +38,8 @@ struct State {
     uris: HashMap<String, Entry>,
     /// Invariant: set iff a task runs that has not yet seen that it has nothing to do.
     kept: bool,
+    /// How often the server has forgotten everything: what it answered before counts for nothing.
+    renewals: u64,
 }
 
 struct Entry {
@@ -62,8 +64,16 @@ enum Ask {
     Unsubscribe,
 }
 
+/// Something that the server was asked.
+struct Asked {
+    uri: String,
+    ask: Ask,
+    /// How often it had forgotten everything by then.
+    renewals: u64,
+}
+
 /// The wish to hear of one URI. Dropping it takes the wish back.
-pub(super) struct Claim {
+pub(in crate::client) struct Claim {
     subscriptions: Arc<Subscriptions>,
     uri: String,
 }
@@ -74,7 +84,7 @@ impl Subscriptions {
     }
 
     /// Wants a URI, on the connection that `transport` is. Has to be called in a runtime.
-    pub(super) fn claim(
+    pub(in crate::client) fn claim(
         self: &Arc<Self>,
         uri: &str,
         transport: &Arc<dyn Transport>,
@@ -103,17 +113,21 @@ impl Subscriptions {
     /// The server has forgotten everything: what is wanted is asked for again.
     #[cfg(feature = "http")]
     pub(in crate::client) fn renewed(&self) {
-        for entry in self.lock().uris.values_mut() {
+        let mut state = self.lock();
+        state.renewals += 1;
+        for entry in state.uris.values_mut() {
             if matches!(entry.at_server, AtServer::Subscribed) {
                 entry.at_server = AtServer::Nothing;
             }
         }
+        drop(state);
         self.due.notify_one();
     }
 
     /// What is to be asked now, marked as asked; `None` if all is done and the task may end.
-    fn next(&self, in_flight: usize) -> Option<Vec<(String, Ask)>> {
+    fn next(&self, in_flight: usize) -> Option<Vec<Asked>> {
         let mut state = self.lock();
+        let renewals = state.renewals;
         state.uris.retain(|_, entry| {
             let idle = matches!(entry.at_server, AtServer::Nothing | AtServer::Refused(_));
             entry.wanted > 0 || !idle
@@ -133,20 +147,25 @@ impl Subscriptions {
                 break;
             }
             entry.at_server = AtServer::Asked;
-            asks.push((uri.clone(), ask));
+            asks.push(Asked { uri: uri.clone(), ask, renewals });
         }
         Some(asks)
     }
 
-    fn settle(&self, uri: &str, ask: Ask, answer: Result<()>) {
-        if let Some(entry) = self.lock().uris.get_mut(uri) {
-            entry.at_server = match (ask, answer) {
+    fn settle(&self, asked: &Asked, answer: Result<()>) {
+        let mut state = self.lock();
+        let forgotten = asked.renewals != state.renewals;
+        if let Some(entry) = state.uris.get_mut(&asked.uri) {
+            entry.at_server = match (asked.ask, answer) {
+                // It may have been answered by who has forgotten it since: twice does no harm.
+                (Ask::Subscribe, _) if forgotten => AtServer::Nothing,
                 (Ask::Subscribe, Ok(())) => AtServer::Subscribed,
                 (Ask::Subscribe, Err(error)) => AtServer::Refused(error),
                 // A server that does not take it back is not asked for ever.
                 (Ask::Unsubscribe, _) => AtServer::Nothing,
             };
         }
+        drop(state);
         self.answered.send_replace(());
     }
 }
@@ -158,7 +177,7 @@ impl Claim {
 
     /// Resolves when the server has said whether it will tell of the URI. Dropping the future
     /// loses nothing.
-    pub(super) async fn answered(&self) -> Result<()> {
+    pub(in crate::client) async fn answered(&self) -> Result<()> {
         let mut answered = self.subscriptions.answered.subscribe();
         loop {
             match self.subscriptions.lock().uris.get(&self.uri).map(|entry| &entry.at_server) {
@@ -191,22 +210,22 @@ async fn keep(
 ) {
     let mut asking = JoinSet::new();
     while let Some(asks) = subscriptions.next(asking.len()) {
-        for (uri, ask) in asks {
+        for one in asks {
             let transport = transport.clone();
             asking.spawn(async move {
                 let answer = match transport.upgrade() {
-                    Some(transport) => asked(&*transport, &uri, ask, revision).await,
+                    Some(transport) => asked(&*transport, &one.uri, one.ask, revision).await,
                     None => Err(ended()),
                 };
-                (uri, ask, answer)
+                (one, answer)
             });
         }
         tokio::select! {
             () = subscriptions.due.notified() => {}
             Some(answered) = asking.join_next() => {
                 // A task of ours ends in no other way.
-                if let Ok((uri, ask, answer)) = answered {
-                    subscriptions.settle(&uri, ask, answer);
+                if let Ok((one, answer)) = answered {
+                    subscriptions.settle(&one, answer);
                 }
             }
         }

@@ -54,11 +54,11 @@ impl Calls {
 impl Supervisor {
     /// Counts a call for as long as what it gives is held; refuses once the client is leaving.
     pub(in crate::client) fn enter(self: &Arc<Self>) -> Result<InFlight> {
-        let before = self.calls.count.fetch_add(1, AcqRel);
-        if before & LEAVING == 0 {
+        // One that is refused is never counted, not even for a moment.
+        let more = |count| (count & LEAVING == 0).then_some(count + 1);
+        if self.calls.count.fetch_update(AcqRel, Acquire, more).is_ok() {
             return Ok(InFlight(self.clone()));
         }
-        self.calls.out();
         let closed = Closed::new("this client is shutting down and makes no more calls");
         Err(closed.error(Executed::No))
     }

@@ -24,6 +24,7 @@ pub(super) use dial::{Dial, Process, Way};
 pub use policy::Reconnect;
 pub use replay::Retry;
 pub(super) use replay::{Twice, may_repeat};
+pub(super) use restore::Restored;
 pub use shutdown::ShutdownReport;
 pub use state::{ConnectionState, ConnectionStates};
 
@@ -31,7 +32,6 @@ use super::{ClientBuilder, link::Link};
 use crate::error::{Closed, Error, ErrorKind, Executed, Result};
 use calls::Calls;
 use renew::LookingAfter;
-use restore::Restored;
 
 /// A client's connection, whichever it is by now.
 pub(super) struct Supervisor {
@@ -43,7 +43,6 @@ pub(super) struct Supervisor {
     down: AtomicBool,
     /// `None` if there is only this one.
     dial: Option<Box<dyn Dial>>,
-    restored: Restored,
     calls: Calls,
     watcher: OnceLock<AbortHandle>,
 }
@@ -62,7 +61,6 @@ impl Supervisor {
             states,
             down: AtomicBool::new(false),
             dial,
-            restored: Restored::default(),
             calls: Calls::default(),
             watcher: OnceLock::new(),
         });
@@ -99,7 +97,8 @@ impl Supervisor {
 
     /// Whether there is no connection that calls could be made on.
     pub(super) fn is_down(&self) -> bool {
-        // Only a hint: who reads an old value makes its call in vain, and waits then.
+        // Only a hint: who reads an old value makes its call in vain and waits then, or waits for
+        // what is there already.
         self.down.load(Relaxed)
     }
 
@@ -130,6 +129,14 @@ impl Supervisor {
         // Before looking: what was given up earlier is tried again for whoever comes now.
         self.lost(than, why);
         self.newer(than).await
+    }
+
+    /// Waits for a connection, whichever that is, and has it looked for if it was given up; the error
+    /// is why there is none. Dropping the future loses nothing.
+    pub(super) async fn present(&self) -> Result<Arc<Link>> {
+        self.look_again();
+        // All have a greater number.
+        self.newer(0).await
     }
 
     /// Waits for a connection that is newer than the one with this number; the error is why there
@@ -216,6 +223,41 @@ impl Supervisor {
 }
 
 /// What there is to say for who did not see it happen.
-pub(super) fn was_lost() -> Error {
+fn was_lost() -> Error {
     Error::new(ErrorKind::Closed, "the connection was lost")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::IntoFuture as _, io, time::Duration};
+
+    use tokio::{
+        io::{AsyncBufReadExt as _, BufReader},
+        sync::mpsc,
+    };
+    use turnbuckle_types::Revision;
+
+    use super::*;
+    use crate::client::Client;
+
+    /// Between the connection and the hint there is a moment in which they differ.
+    #[tokio::test(start_paused = true)]
+    async fn an_old_hint_makes_nobody_wait_for_another_connection() {
+        let (give, mut given) = mpsc::channel(1);
+        let make = move || {
+            let (give, (ours, theirs)) = (give.clone(), tokio::io::duplex(4096));
+            async move { give.send(theirs).await.map(|()| ours).map_err(io::Error::other) }
+        };
+        let client = Client::builder().revision(Revision::LATEST).dial(make).await.unwrap();
+        let theirs = given.recv().await.unwrap();
+        client.0.supervisor.down.store(true, Relaxed);
+        let call = tokio::spawn(client.discover().into_future());
+        let mut line = String::new();
+        let mut theirs = BufReader::new(theirs);
+        let heard = theirs.read_line(&mut line);
+        tokio::time::timeout(Duration::from_secs(5), heard).await.unwrap().unwrap();
+        assert!(line.contains("server/discover"), "{line}");
+        assert!(matches!(client.state(), ConnectionState::Ready { generation: 1 }));
+        call.abort();
+    }
 }

@@ -24,11 +24,11 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reconnect {
-    pub(in crate::client) attempts: u32,
+    pub(crate) attempts: u32,
     pub(super) restarts: u32,
     pub(super) first_pause: Duration,
     pub(super) longest_pause: Duration,
-    pub(in crate::client) healthy_after: Duration,
+    pub(crate) healthy_after: Duration,
 }
 
 impl Default for Reconnect {
@@ -100,7 +100,7 @@ impl Reconnect {
     }
 
     /// The pause before this attempt, counted from one; `chance` is any number.
-    pub(in crate::client) fn pause(&self, attempt: u32, chance: u64) -> Duration {
+    pub(crate) fn pause(&self, attempt: u32, chance: u64) -> Duration {
         let ceiling = u64::try_from(self.ceiling(attempt).as_nanos()).unwrap_or(u64::MAX);
         // Twice the range of one bit short of all: the product fits into 128.
         let share = (u128::from(ceiling) * u128::from(chance)) >> 64;

@@ -137,7 +137,8 @@ impl Supervisor {
     async fn renewed(&self, dial: &dyn Dial) -> Result<Then, Error> {
         let generation = self.link().generation + 1;
         let link = dial.dial(&self.settings, generation).await?;
-        self.restored.restore(&link, self.settings.connect_timeout).await;
+        let (settings, revision) = (&self.settings, link.revision());
+        settings.restored.restore(&*link.transport, revision, settings.connect_timeout).await;
         match self.install(Arc::new(link)) {
             Ok(()) => Ok(Then::Follow),
             Err(_late) => Ok(Then::Stop),

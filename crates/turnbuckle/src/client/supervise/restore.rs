@@ -1,4 +1,5 @@
-//! Owns what this client has set on its server, and sets it again on the next connection.
+//! Owns what this client has set on its server, and sets it again where the server has forgotten it:
+//! on the next connection, or in a session that was opened anew underneath.
 //! Does not own what is declared in the handshake, which is said with each one anyway.
 
 use std::{
@@ -6,14 +7,13 @@ use std::{
     time::Duration,
 };
 
-use turnbuckle_types::Method;
+use turnbuckle_types::{Method, Revision};
 
-use super::super::link::Link;
-use crate::dispatch::{Exchange, Outgoing};
+use crate::dispatch::{Outgoing, Transport};
 
 /// What was set last.
 #[derive(Default)]
-pub(super) struct Restored {
+pub(in crate::client) struct Restored {
     /// The params of `logging/setLevel`.
     level: Mutex<Option<String>>,
 }
@@ -22,7 +22,8 @@ impl super::Supervisor {
     /// A request that the server has granted, in case it sets something.
     pub(in crate::client) fn granted(&self, method: &str, params: &str) {
         if method == Method::SetLevel.as_str() {
-            let mut level = self.restored.level.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut level =
+                self.settings.restored.level.lock().unwrap_or_else(PoisonError::into_inner);
             *level = Some(params.to_owned());
         }
     }
@@ -30,21 +31,23 @@ impl super::Supervisor {
 
 impl Restored {
     /// Sets it all again. What the server refuses now is left as it is.
-    pub(super) async fn restore(&self, link: &Link, limit: Duration) {
+    pub(in crate::client) async fn restore(
+        &self,
+        transport: &dyn Transport,
+        revision: Revision,
+        limit: Duration,
+    ) {
         let level = self.level.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let method = Method::SetLevel;
-        let Some(params) = level.filter(|_| method.exists_in(link.revision())) else {
+        let Some(params) = level.filter(|_| method.exists_in(revision)) else {
             return;
         };
         let request = Outgoing {
             #[cfg(feature = "http")]
-            mirror: crate::dispatch::Mirror {
-                revision: Some(link.revision()),
-                ..Default::default()
-            },
+            mirror: crate::dispatch::Mirror { revision: Some(revision), ..Default::default() },
             ..Outgoing::new(method.as_str(), params)
         };
-        let setting: Exchange = link.transport.open(request);
+        let setting = transport.open(request);
         match tokio::time::timeout(limit, setting.done()).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => tracing::debug!(%error, "the log level was not set again"),

@@ -6,6 +6,8 @@ mod reading;
 mod session;
 mod tools;
 
+use std::sync::Arc;
+
 use serde::{Serialize, de::DeserializeOwned};
 use turnbuckle_types::{Encode, Method, Raw, ResultType, Revision, write_at};
 
@@ -24,7 +26,7 @@ impl Client {
     pub(super) fn verb<T>(
         &self,
         method: Method,
-        params: impl Encode + Send + 'static,
+        params: impl Encode + Send + Sync + 'static,
         decode: DecodeBy<T>,
     ) -> Call<T> {
         let call = Call::new(&self.0, method.as_str(), written(method, params), decode);
@@ -33,8 +35,8 @@ impl Client {
 }
 
 /// What a verb says, in the words of each revision.
-fn written(method: Method, params: impl Encode + Send + 'static) -> Params {
-    Params::At(Box::new(move |revision| {
+fn written(method: Method, params: impl Encode + Send + Sync + 'static) -> Params {
+    Params::At(Arc::new(move |revision| {
         if !method.sent_by_client(revision) {
             return Err(lacking(method, revision));
         }

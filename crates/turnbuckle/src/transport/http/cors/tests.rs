@@ -65,6 +65,7 @@ fn what_is_no_preflight_of_a_listed_page_is_left_to_the_guard() {
     }
 }
 
+// req: hosting:session:cors-expose
 #[test]
 fn answers_are_readable_for_listed_pages_only_and_vary_for_all() {
     let answer = cors().headers(&map(&[("origin", "HTTP://localhost:3000")]));

@@ -1,0 +1,247 @@
+//! Owns a call in flight: its exchange, its clocks, its progress, and what it waits for meanwhile.
+//! Does not own the loop of its rounds: `run` does.
+
+use std::{
+    borrow::Cow,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use turnbuckle_types::{LogMessage, Method, Progress};
+
+use super::{
+    super::{
+        Inner,
+        clock::Deadlines,
+        input::{self, Asked},
+        link::Link,
+    },
+    OnProgress, Why,
+    events::{Outlet, Said},
+};
+use crate::{
+    dispatch::{Event, Exchange, Note},
+    error::{Error, Executed, Result},
+};
+
+#[cfg(feature = "http")]
+use super::Passes;
+
+/// A call in flight.
+pub(in crate::client) struct Running {
+    pub(super) client: Arc<Inner>,
+    pub(in crate::client) link: Arc<Link>,
+    pub(super) method: Cow<'static, str>,
+    pub(in crate::client) exchange: Exchange,
+    pub(in crate::client) deadlines: Deadlines,
+    pub(super) on_progress: Option<OnProgress>,
+    pub(super) outlet: Option<Arc<Outlet>>,
+    pub(super) why: Option<Arc<Why>>,
+    /// What is left of the time for answers.
+    pub(super) answer_time: Option<Duration>,
+}
+
+impl Running {
+    /// The next event, or the end of the time given.
+    pub(in crate::client) async fn next(&mut self) -> Result<Event> {
+        let answering = self.link.answering.clone();
+        loop {
+            let Some(deadline) = self.deadlines.next(answering.paused(Instant::now())) else {
+                return Ok(self.exchange.next().await);
+            };
+            tokio::select! {
+                biased;
+                event = self.exchange.next() => {
+                    let now = Instant::now();
+                    // Progress is no excuse for a call whose time is up.
+                    if matches!(event, Event::Note(_)) && now >= deadline {
+                        self.check(now)?;
+                    }
+                    return Ok(self.sign(event));
+                }
+                () = tokio::time::sleep_until(deadline) => {}
+            }
+            // While this side answers a question the clocks stand still.
+            tokio::select! {
+                biased;
+                event = self.exchange.next() => return Ok(self.sign(event)),
+                () = answering.over() => {}
+            }
+            self.check(Instant::now())?;
+        }
+    }
+
+    /// Has the questions answered, while the clocks stand still: the params of the next round.
+    pub(super) async fn answered(&mut self, asked: Asked, params: &str) -> Result<String> {
+        let revision = self.link.revision();
+        let paused = self.link.answering.pause();
+        let callbacks = &self.client.settings().callbacks;
+        let answered = asked.answered((&self.method, params), callbacks, revision);
+        let params = match &mut self.answer_time {
+            None => answered.await?,
+            Some(left) => {
+                let begun = Instant::now();
+                let answered = tokio::time::timeout(*left, answered).await;
+                *left = left.saturating_sub(begun.elapsed());
+                answered.map_err(|_| input::unanswered_in_time(&self.method))??
+            }
+        };
+        drop(paused);
+        self.check(Instant::now())?;
+        Ok(params)
+    }
+
+    /// Lists the server's tools anew, in the time that this call has left.
+    #[cfg(feature = "http")]
+    pub(super) async fn relist(&mut self) -> Result<()> {
+        // Layers that let one call through at a time have let this one through.
+        let listing = super::super::Client(self.client.clone()).tools().passing(Passes::Nothing);
+        let listing = listing.cache(super::super::CacheMode::Refresh).all();
+        self.in_time(listing).await.map(drop)
+    }
+
+    /// Waits for a connection that is of use, in the time that this call has left.
+    pub(super) async fn reconnected(&mut self, since: Since<'_>) -> Result<()> {
+        let (client, than) = (self.client.clone(), self.link.generation);
+        let supervisor = &client.supervisor;
+        let executed = if since.may_have_run() { Executed::Maybe } else { Executed::No };
+        let link = match since {
+            Since::Begin => self.in_time(supervisor.present()).await,
+            Since::Lost(error) => self.in_time(supervisor.newer_because(than, error)).await,
+        };
+        self.link = link.map_err(|error| error.with_executed(executed))?;
+        let now = Instant::now();
+        self.deadlines.sign(now, self.link.answering.paused(now));
+        Ok(())
+    }
+
+    /// Does something else for this call, in the time that it has left.
+    async fn in_time<U>(&mut self, doing: impl Future<Output = Result<U>>) -> Result<U> {
+        let answering = self.link.answering.clone();
+        let mut doing = std::pin::pin!(doing);
+        loop {
+            let deadline = self.deadlines.next(answering.paused(Instant::now()));
+            let Some(deadline) = deadline else { return doing.await };
+            if let Ok(done) = tokio::time::timeout_at(deadline, doing.as_mut()).await {
+                return done;
+            }
+            tokio::select! {
+                biased;
+                done = doing.as_mut() => return done,
+                () = answering.over() => {}
+            }
+            self.check(Instant::now())?;
+        }
+    }
+
+    /// Any event is a sign of life.
+    fn sign(&mut self, event: Event) -> Event {
+        let now = Instant::now();
+        self.deadlines.sign(now, self.link.answering.paused(now));
+        event
+    }
+
+    /// Ends the call if its time is up; the drop then tells the server why.
+    fn check(&mut self, now: Instant) -> Result<()> {
+        let paused = self.link.answering.paused(now);
+        match self.deadlines.ran_out(now, paused) {
+            Some(_) => Err(self.ran_out(now)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the time that this call has is over.
+    #[cfg(feature = "http")]
+    pub(super) fn has_run_out(&self) -> bool {
+        let now = Instant::now();
+        self.deadlines.ran_out(now, self.link.answering.paused(now)).is_some()
+    }
+
+    fn ran_out(&mut self, now: Instant) -> Error {
+        let ran_out = self.deadlines.ran_out(now, self.link.answering.paused(now));
+        let reason = ran_out.map_or_else(|| "timed out".to_owned(), |clock| clock.reason());
+        let error = Error::timeout(&self.method, &reason);
+        self.exchange.reason(reason);
+        error
+    }
+
+    /// Hands on what the server said about this call. Whoever takes the events decides how long
+    /// that lasts, so that the server is not blamed for it.
+    pub(super) async fn told(&mut self, note: &Note) {
+        if let Some(outlet) = self.outlet.clone() {
+            if self.exchange.take_lost() {
+                outlet.say(Said::Missed).await;
+            }
+            if let Some(said) = said(note) {
+                outlet.say(said).await;
+            }
+            let now = Instant::now();
+            self.deadlines.sign(now, self.link.answering.paused(now));
+        }
+        self.progress(note);
+    }
+
+    fn progress(&mut self, note: &Note) {
+        let Some(callback) = self.on_progress.as_ref().filter(|_| is_progress(note)) else {
+            return;
+        };
+        let Some(Said::Progress(progress)) = said(note) else { return };
+        // Poisoned by another attempt at this call, it is not called again either.
+        let told = || callback.lock().map(|mut callback| callback(progress)).is_ok();
+        match catch_unwind(AssertUnwindSafe(told)) {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(_) => {
+                tracing::error!(method = %self.method, "a progress callback panicked and is not called again");
+            }
+        }
+        self.on_progress = None;
+    }
+}
+
+/// Whoever gave it up and could not tell the exchange has left word.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(reason) = self.why.as_ref().and_then(|why| why.take()) {
+            self.exchange.reason(reason);
+        }
+    }
+}
+
+fn is_progress(note: &Note) -> bool {
+    &*note.method == Method::Progress.as_str()
+}
+
+/// What a notification says, where a call has a place for it.
+fn said(note: &Note) -> Option<Said> {
+    let text = note.params.text();
+    let said = if is_progress(note) {
+        serde_json::from_str::<Progress>(text).map(Said::Progress)
+    } else if &*note.method == Method::LogMessage.as_str() {
+        serde_json::from_str::<LogMessage>(text).map(Said::Log)
+    } else {
+        return None;
+    };
+    said.inspect_err(
+        |error| tracing::debug!(%error, "a {} that can't be read is dropped", note.method),
+    )
+    .ok()
+}
+
+/// Since when a call has no connection.
+#[derive(Clone, Copy)]
+pub(super) enum Since<'a> {
+    /// There was none when it was made.
+    Begin,
+    /// It was lost, and this is how the call on it ended.
+    Lost(&'a Error),
+}
+
+impl Since<'_> {
+    /// Not what waiting ends with, but what was sent before decides what may have run.
+    pub(super) fn may_have_run(self) -> bool {
+        matches!(self, Since::Lost(error) if error.maybe_executed())
+    }
+}
