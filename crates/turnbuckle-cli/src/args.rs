@@ -150,11 +150,13 @@ pub(crate) enum Command {
     /// know crosses it byte for byte, and so do cancellations. A command line is served over
     /// HTTP, on a free port of this machine; a URL is served to whoever starts this, over
     /// standard input and output. A server of the older era is started once for each client
-    /// of that era.
+    /// of that era. The server is connected to before anyone is served: if it can't be reached
+    /// the exit status is 3 at once, and so it is if it ends before a client on stdin does.
     ///
     /// Examples:
     ///   turnbuckle bridge --http 127.0.0.1:8080 -- uvx mcp-server-git --repository .
     ///   turnbuckle bridge https://mcp.example.com/mcp --bearer-env MCP_TOKEN
+    ///   turnbuckle bridge notes --config mcp.json
     ///   turnbuckle call "turnbuckle bridge http://127.0.0.1:8080/mcp" echo text=hello
     #[command(verbatim_doc_comment)]
     Bridge(Bridge),
@@ -320,11 +322,21 @@ pub(crate) struct Serve {
 
 #[derive(Args, Debug)]
 pub(crate) struct Bridge {
-    /// The server: its http(s) URL, or a command line that starts it, as one argument.
+    /// The server: its http(s) URL, a command line that starts it, as one argument, or its name
+    /// in an mcp.json.
+    ///
+    /// A single word is a name if --config is given, or if ./mcp.json, ./.mcp.json or
+    /// ./.vscode/mcp.json has it; after -- it is always a program.
     ///
     /// Example: https://mcp.example.com/mcp
     #[arg(required_unless_present = "command")]
     pub(crate) target: Option<Target>,
+
+    /// Look the server up by its name in this file, as editors and desktop hosts have it.
+    ///
+    /// Example: turnbuckle bridge notes --config ~/.config/mcp.json
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    pub(crate) config: Option<PathBuf>,
 
     /// The command line that starts the server, word by word.
     ///

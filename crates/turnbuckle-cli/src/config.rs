@@ -1,14 +1,18 @@
 //! Owns the way from a name on the command line to the server of that name in an `mcp.json`.
 //! Does not own the format of the file.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use turnbuckle::{McpConfig, ServerConfig};
 
 use crate::{args::Connection, exit::Failure, progress::Line, target::Target};
 
-/// Where a name is looked for if no file is named.
-const PLACES: [&str; 3] = ["mcp.json", ".mcp.json", ".vscode/mcp.json"];
+/// Files of a folder that may have the name. They are written by whoever made the folder, and say which
+/// program is started: they count only if they are named.
+const OF_A_FOLDER: [&str; 3] = ["mcp.json", ".mcp.json", ".vscode/mcp.json"];
 
 /// The server that was named, by its command line, its URL or its name in a file.
 pub(crate) fn server(connection: &Connection, line: &Line) -> Result<ServerConfig, Failure> {
@@ -25,11 +29,35 @@ pub(crate) fn server(connection: &Connection, line: &Line) -> Result<ServerConfi
             )))
         }
         (None, Some(name)) => {
-            let found = somewhere(Path::new("."), name, line)?;
+            let own = own_file(|variable| std::env::var_os(variable));
+            let found = match own.filter(|file| file.is_file()) {
+                Some(file) => in_own_file(&file, name, line)?,
+                None => None,
+            };
             Ok(found.unwrap_or_else(|| target.server()))
         }
         (None, None) => Ok(target.server()),
     }
+}
+
+/// What to say when a word that was no name in the user's own file turned out to be no program: that
+/// a file of this folder was not looked at.
+pub(crate) fn overlooked(connection: &Connection) -> Option<String> {
+    connection.target.word().filter(|_| connection.config.is_none())?;
+    let file = OF_A_FOLDER.into_iter().find(|file| Path::new(file).is_file())?;
+    Some(format!("note: {file} of this folder counts only if it is named: --config {file}"))
+}
+
+/// Where the user's own servers are.
+fn own_file(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    // As the XDG base directories have it, one that is not absolute does not count.
+    let folder = |name| variable(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let folder = if cfg!(windows) {
+        folder("APPDATA")?
+    } else {
+        folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?
+    };
+    Some(folder.join("turnbuckle").join("mcp.json"))
 }
 
 fn in_file(file: &Path, name: &str) -> Result<ServerConfig, Failure> {
@@ -49,34 +77,25 @@ fn in_file(file: &Path, name: &str) -> Result<ServerConfig, Failure> {
     }
 }
 
-/// The server of this name in the first file of this folder that has it. Which it is, is said:
-/// whoever typed the name of a program should know that it is not what is started.
-fn somewhere(folder: &Path, name: &str, line: &Line) -> Result<Option<ServerConfig>, Failure> {
-    let places = PLACES.iter().map(|place| folder.join(place));
-    for file in places.filter(|file| file.is_file()) {
-        let config = match McpConfig::read(&file) {
-            Ok(config) => config,
-            // It may have nothing to do with this.
-            Err(error) => {
-                line.say(&format!("note: a file is left out in the search for `{name}`: {error}"));
-                continue;
-            }
-        };
-        match config.server(name) {
-            Some(Ok(server)) => {
-                line.say(&format!("note: `{name}` is {server}, as {} says", shown(&file)));
-                return Ok(Some(server.clone()));
-            }
-            Some(Err(broken)) => return Err(Failure::usage(broken.to_string())),
-            None => {}
+/// The server of this name in the user's own file. Which it is, is said: whoever typed the name of a
+/// program should know that it is not what is started.
+fn in_own_file(file: &Path, name: &str, line: &Line) -> Result<Option<ServerConfig>, Failure> {
+    let config = match McpConfig::read(file) {
+        Ok(config) => config,
+        // It may have nothing to do with this.
+        Err(error) => {
+            line.say(&format!("note: a file is left out in the search for `{name}`: {error}"));
+            return Ok(None);
         }
+    };
+    match config.server(name) {
+        Some(Ok(server)) => {
+            line.say(&format!("note: `{name}` is {server}, as {} says", file.display()));
+            Ok(Some(server.clone()))
+        }
+        Some(Err(broken)) => Err(Failure::usage(broken.to_string())),
+        None => Ok(None),
     }
-    Ok(None)
-}
-
-fn shown(file: &Path) -> String {
-    let file: PathBuf = file.strip_prefix(".").unwrap_or(file).to_owned();
-    file.display().to_string()
 }
 
 #[cfg(test)]
@@ -94,25 +113,38 @@ mod tests {
     }
 
     #[test]
-    fn the_first_file_that_has_the_name_counts_and_a_broken_one_is_passed_by() {
-        let folder = folder(
-            "places",
-            &[
-                ("mcp.json", "{"),
-                (".mcp.json", r#"{"mcpServers": {"a": {"command": "first"}}}"#),
-                (
-                    ".vscode/mcp.json",
-                    r#"{"servers": {"a": {"command": "second"}, "b": {"url": "http://b/mcp"}, "c": {}}}"#,
-                ),
-            ],
-        );
+    fn a_name_is_looked_for_in_the_user_s_own_file_and_a_broken_one_is_passed_by() {
+        let text =
+            r#"{"servers": {"a": {"command": "first"}, "b": {"url": "http://b/mcp"}, "c": {}}}"#;
+        let folder = folder("own", &[("mcp.json", text), ("broken.json", "{")]);
         let line = Line::on_stderr();
-        let found = |name: &str| somewhere(&folder, name, &line);
-        assert_eq!(found("a").unwrap().unwrap().to_string(), "first");
-        assert_eq!(found("b").unwrap().unwrap().to_string(), "http://b/mcp");
-        assert!(found("c").unwrap_err().sentence().contains("server `c`"));
-        assert_eq!(found("d").unwrap(), None);
+        let found = |file: &str, name: &str| in_own_file(&folder.join(file), name, &line);
+        assert_eq!(found("mcp.json", "a").unwrap().unwrap().to_string(), "first");
+        assert_eq!(found("mcp.json", "b").unwrap().unwrap().to_string(), "http://b/mcp");
+        assert!(found("mcp.json", "c").unwrap_err().sentence().contains("server `c`"));
+        assert_eq!(found("mcp.json", "d").unwrap(), None);
+        assert_eq!(found("broken.json", "a").unwrap(), None);
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_user_s_own_file_is_where_no_folder_can_put_it() {
+        let own = |variables: &[(&str, &str)]| {
+            own_file(|name| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| OsString::from(value))
+            })
+        };
+        let at = |path: &str| Some(PathBuf::from(path));
+        let both = [("HOME", "/home/ada"), ("XDG_CONFIG_HOME", "/etc/ada")];
+        assert_eq!(own(&both), at("/etc/ada/turnbuckle/mcp.json"));
+        assert_eq!(own(&both[..1]), at("/home/ada/.config/turnbuckle/mcp.json"));
+        let relative = [("HOME", "/home/ada"), ("XDG_CONFIG_HOME", "config")];
+        assert_eq!(own(&relative), at("/home/ada/.config/turnbuckle/mcp.json"));
+        for none in [&[][..], &[("HOME", "")], &[("HOME", "."), ("XDG_CONFIG_HOME", ".")]] {
+            assert_eq!(own(none), None);
+        }
     }
 
     #[test]

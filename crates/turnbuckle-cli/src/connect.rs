@@ -37,12 +37,32 @@ pub(crate) async fn connect(
     let server = config::server(connection, line)?;
     let builder = builder(connection, &server, line)?;
     let way = Way::to(server, connection)?;
-    let is_url = matches!(way, Way::Url { .. });
-    way.connect(builder, line, heard).await.map_err(|error| match error.kind() {
-        // Nothing was sent: what was typed is no address, or no header.
-        ErrorKind::Refused if is_url => Failure::usage(error.to_string()),
-        _ => error.into(),
+    let kind = way.kind();
+    way.connect(builder, line, heard).await.map_err(|error| {
+        if error.kind() == ErrorKind::Connect
+            && let Some(note) = config::overlooked(connection)
+        {
+            line.say(&note);
+        }
+        kind.failure(error)
     })
+}
+
+/// What kind of server it is, as far as that says what a failure to connect means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WayKind {
+    Process,
+    Url,
+}
+
+impl WayKind {
+    pub(crate) fn failure(self, error: turnbuckle::Error) -> Failure {
+        match (self, error.kind()) {
+            // Nothing was sent: what was typed is no address, or no header.
+            (WayKind::Url, ErrorKind::Refused) => Failure::usage(error.to_string()),
+            _ => error.into(),
+        }
+    }
 }
 
 /// A client as the command line wants it.
@@ -92,13 +112,15 @@ pub(crate) enum Noise {
 }
 
 impl Way {
-    /// To what was typed, which is no name. Fails as [`Way::to`].
-    pub(crate) fn of(connection: &Connection) -> Result<Way, Failure> {
-        Way::to(connection.target.server(), connection)
+    pub(crate) fn kind(&self) -> WayKind {
+        match self {
+            Way::Process { .. } => WayKind::Process,
+            Way::Url { .. } => WayKind::Url,
+        }
     }
 
     /// Fails if something was given that is not for this kind of server.
-    fn to(server: ServerConfig, connection: &Connection) -> Result<Way, Failure> {
+    pub(crate) fn to(server: ServerConfig, connection: &Connection) -> Result<Way, Failure> {
         match server {
             ServerConfig::Process(process) => {
                 not_for_processes(connection)?;

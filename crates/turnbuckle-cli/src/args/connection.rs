@@ -19,7 +19,8 @@ pub(crate) struct Connection {
     ///
     /// The command line is split into words as a shell would do it, but no shell runs it:
     /// variables and wildcards stay as they are. A single word is a name if --config is given,
-    /// or if ./mcp.json, ./.mcp.json or ./.vscode/mcp.json has it; ./notes is always a program.
+    /// or if ~/.config/turnbuckle/mcp.json has it; ./notes is always a program. An mcp.json of the
+    /// folder counts only if --config names it: it says which programs are started.
     ///
     /// Example: "uvx mcp-server-git --repository ." or https://mcp.example.com/mcp
     pub(crate) target: Target,

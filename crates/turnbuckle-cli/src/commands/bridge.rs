@@ -8,7 +8,8 @@ use turnbuckle::{Bridge, transport::child::settle};
 use super::serve::over_http;
 use crate::{
     args::{self, Connection, Format},
-    connect::{Heard, Way},
+    config,
+    connect::{Heard, Way, WayKind},
     exit::Failure,
     interrupt::Stop,
     progress::Line,
@@ -22,16 +23,18 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(arguments: args::Bridge) -> Result<(), Failure> {
     let args::Bridge { stdio, http, path, public_hosts, .. } = &arguments;
+    let line = Line::on_stderr();
     let connection = connection(&arguments)?;
-    let over_stdio = *stdio
-        || (http.is_none() && path.is_none() && matches!(connection.target, Target::Http(_)));
+    let way = way(&arguments, &connection, &line)?;
+    let kind = way.kind();
+    let over_stdio = *stdio || (http.is_none() && path.is_none() && kind == WayKind::Url);
     let heard = Heard::default();
-    let bridge = bridge(&connection, heard.clone())?;
+    let bridge = bridge(way, &connection, line, heard.clone());
     let outcome = if over_stdio {
-        on_stdio(&bridge).await
+        on_stdio(&bridge, kind).await
     } else {
         let address = http.as_deref().unwrap_or(ANYWHERE);
-        on_http(&bridge, address, path.as_deref(), public_hosts).await
+        on_http(&bridge, kind, address, path.as_deref(), public_hosts).await
     };
     drop(bridge);
     // A server that was started is ended by another thread, which the end of this process would end.
@@ -40,23 +43,30 @@ pub(crate) async fn run(arguments: args::Bridge) -> Result<(), Failure> {
     outcome.map_err(|failure| if shown { failure } else { failure.with_last_lines(&heard.lines()) })
 }
 
-fn bridge(connection: &Connection, heard: Heard) -> Result<Bridge, Failure> {
-    let way = Way::of(connection)?;
+/// The way to what was typed: words after `--` are a program, whatever a file calls so.
+fn way(arguments: &args::Bridge, connection: &Connection, line: &Line) -> Result<Way, Failure> {
+    let server = match arguments.target {
+        Some(_) => config::server(connection, line)?,
+        None => connection.target.server(),
+    };
+    Way::to(server, connection)
+}
+
+fn bridge(way: Way, connection: &Connection, line: Line, heard: Heard) -> Bridge {
     let revision = connection.revision;
-    let line = Line::on_stderr();
-    Ok(Bridge::new(move |mut builder| {
+    Bridge::new(move |mut builder| {
         if let Some(revision) = revision {
             builder = builder.revision(revision);
         }
         let (way, line, heard) = (way.clone(), line.clone(), heard.clone());
         async move { way.connect(builder, &line, heard).await }
-    }))
+    })
 }
 
-async fn on_stdio(bridge: &Bridge) -> Result<(), Failure> {
+async fn on_stdio(bridge: &Bridge, kind: WayKind) -> Result<(), Failure> {
     let mut stop = Stop::listen()?;
     tokio::select! {
-        ended = bridge.serve_stdio() => Ok(ended?),
+        ended = bridge.serve_stdio() => ended.map_err(|error| kind.failure(error)),
         // Whoever started this may end it so: the server is then seen off.
         () = stop.asked() => Ok(()),
     }
@@ -64,13 +74,14 @@ async fn on_stdio(bridge: &Bridge) -> Result<(), Failure> {
 
 async fn on_http(
     bridge: &Bridge,
+    kind: WayKind,
     address: &str,
     path: Option<&str>,
     public_hosts: &[String],
 ) -> Result<(), Failure> {
     let mut stop = Stop::listen()?;
     let serving = tokio::select! {
-        serving = bridge.serve_http(address) => serving?,
+        serving = bridge.serve_http(address) => serving.map_err(|error| kind.failure(error))?,
         () = stop.asked() => return Ok(()),
     };
     drop(stop);
@@ -100,8 +111,8 @@ fn connection(arguments: &args::Bridge) -> Result<Connection, Failure> {
         bearer_env: arguments.bearer_env.clone(),
         unix_socket: arguments.unix_socket.clone(),
         verbose: arguments.verbose,
-        // Names and questions are for commands that people use themselves.
-        config: None,
+        config: arguments.config.clone(),
+        // Questions are for those on the other side.
         no_input: true,
         roots: Vec::new(),
         wire: false,

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Gate, http::Served, server, start, turnbuckle};
+use crate::support::{Gate, folder, http::Served, in_folder, server, start, turnbuckle};
 
 /// The command line of a bridge, to be started by a client.
 fn bridge(arguments: &str) -> String {
@@ -71,22 +71,84 @@ fn a_path_and_progress_go_along() {
     assert_eq!(result["content"][0]["text"], "done");
 }
 
+/// A server that can't be reached is known before anyone is served, on both wires.
 #[test]
-fn a_client_on_stdio_is_told_of_a_server_that_does_not_start() {
-    let target = "sh -c 'read -r line; echo gone >&2; exit 7'";
-    let mut bridge = std::process::Command::new(env!("CARGO_BIN_EXE_turnbuckle"))
-        .args(["bridge", "--stdio", target])
+fn a_server_that_can_not_be_reached_ends_it_at_once() {
+    let exits = "sh -c 'read -r line; echo gone >&2; exit 7'";
+    let table = [
+        (&["bridge", "--stdio", exits][..], "gone"),
+        (&["bridge", "--http", "127.0.0.1:0", exits], "gone"),
+        (&["bridge", "--stdio", "--", "no-such-program"], "no-such-program"),
+        (&["bridge", "--", "no-such-program"], "no-such-program"),
+        (&["bridge", "http://127.0.0.1:9/mcp"], "127.0.0.1:9"),
+        (&["bridge", "http://127.0.0.1:9/mcp", "--http", "127.0.0.1:0"], "127.0.0.1:9"),
+    ];
+    for (arguments, expected) in table {
+        let run = turnbuckle(arguments);
+        assert_eq!((run.status, &*run.stdout), (3, ""), "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.contains(expected), "{arguments:?}: {}", run.stderr);
+        assert!(!run.sentence().is_empty(), "{arguments:?}: {}", run.stderr);
+    }
+    // Also while a client holds its end open, as one that has started it does.
+    let mut waits = std::process::Command::new(env!("CARGO_BIN_EXE_turnbuckle"))
+        .args(["bridge", "--stdio", exits])
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let ask = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
-    use std::io::Write as _;
-    bridge.stdin.as_mut().unwrap().write_all(format!("{ask}\n").as_bytes()).unwrap();
-    let output = bridge.wait_with_output().unwrap();
-    let answer = String::from_utf8(output.stdout).unwrap();
-    assert!(answer.contains("the server behind this bridge"), "{answer}");
+    let held = waits.stdin.take();
+    let output = waits.wait_with_output().unwrap();
+    drop(held);
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_server_can_be_given_by_its_name() {
+    let served = Served::new();
+    let binary = env!("CARGO_BIN_EXE_turnbuckle");
+    let servers = serde_json::json!({"mcpServers": {
+        "web": {"url": served.url()}, "local": {"command": binary, "args": ["serve"]}}});
+    let folder = folder("bridge-names", &[("mcp.json", &servers.to_string())]);
+    let file = folder.join("mcp.json");
+    let file = file.to_str().unwrap();
+    let target = bridge(&format!("web --config '{file}'"));
+    let run = turnbuckle(["call", &target, "echo", "text=by name"]);
+    assert_eq!((run.status, &*run.stdout), (0, "by name\n"), "{}", run.stderr);
+    let over_http = Served::by(&["bridge", "local", "--config", file]);
+    let run = over_http.call(&["echo", "text=by name"]);
+    assert_eq!((run.status, &*run.stdout), (0, "by name\n"), "{}", run.stderr);
+    // After `--` it is a program, and a file of the folder counts for nothing unless it is named.
+    for arguments in [&["bridge", "--", "local"][..], &["bridge", "web", "--stdio"]] {
+        let run = in_folder(&folder, arguments);
+        assert_eq!(run.status, 3, "{arguments:?}: {}", run.stderr);
+    }
+    let run = turnbuckle(["bridge", "other", "--config", file]);
+    assert_eq!(run.status, 2, "{}", run.stderr);
+    assert!(run.sentence().contains("it has `local`, `web`"), "{}", run.stderr);
+}
+
+/// A legacy server is started for its client once that is known; it never runs twice for it.
+#[test]
+fn a_legacy_server_behind_stdio_never_runs_twice_at_a_time() {
+    let folder = folder("bridge-alone", &[]);
+    std::fs::create_dir_all(&folder).unwrap();
+    let script = folder.join("server.sh");
+    let (lock, starts) = (folder.join("lock"), folder.join("starts"));
+    let text = format!(
+        "mkdir '{0}' || exit 9\necho x >> '{1}'\n'{2}' serve\nrmdir '{0}'\n",
+        lock.display(),
+        starts.display(),
+        env!("CARGO_BIN_EXE_turnbuckle")
+    );
+    std::fs::write(&script, text).unwrap();
+    let far = format!("--stdio --revision 2025-11-25 -- sh '{}'", script.display());
+    for (near, expected) in [("2025-11-25", 2), ("2026-07-28", 1)] {
+        let _ = std::fs::remove_file(&starts);
+        let run = turnbuckle(["call", &bridge(&far), "echo", "text=alone", "--revision", near]);
+        assert_eq!((run.status, &*run.stdout), (0, "alone\n"), "{near}: {}", run.stderr);
+        assert_eq!(std::fs::read_to_string(&starts).unwrap().lines().count(), expected, "{near}");
+    }
 }
 
 #[test]
@@ -97,11 +159,10 @@ fn wrong_usage_exits_with_2() {
         &["bridge", "http://127.0.0.1:9/mcp", "--env", "A=b"],
         &["bridge", "my-server", "--header", "A: b"],
         &["bridge", "my-server", "--", "other"],
+        &["bridge", "--config", "mcp.json", "--", "other"],
+        &["bridge", "http://"],
     ] {
         let run = turnbuckle(arguments);
         assert_eq!((run.status, &*run.stdout), (2, ""), "{arguments:?}: {}", run.stderr);
     }
-    let run = turnbuckle(["bridge", "--", "no-such-program"]);
-    assert_eq!(run.status, 3, "{}", run.stderr);
-    assert!(run.stderr.contains("no-such-program"), "{}", run.stderr);
 }

@@ -160,19 +160,42 @@ fn a_name_at_a_url_takes_its_headers_along() {
 }
 
 #[test]
-fn a_name_is_looked_up_in_the_files_of_the_folder_and_goes_before_a_program() {
+fn a_name_is_looked_up_in_the_user_s_own_file_and_goes_before_a_program() {
+    let folder = support::folder("own", &[("turnbuckle/mcp.json", &config(&process()))]);
+    let run = |arguments: &[&str]| {
+        let own = [("XDG_CONFIG_HOME", folder.to_str().unwrap())];
+        support::with_environment(&own, arguments.to_vec())
+    };
+    let named = run(&["call", "demo", "echo", "text=hi"]);
+    assert_eq!((named.status, &*named.stdout), (0, "hi\n"), "{}", named.stderr);
+    assert!(named.stderr.starts_with("note: `demo` is "), "{}", named.stderr);
+    assert!(named.stderr.ends_with("turnbuckle/mcp.json says\n"), "{}", named.stderr);
+    let program = run(&["info", "sh"]);
+    assert_eq!(program.status, 3);
+    assert!(program.stderr.contains("`no-such-program` was not found"), "{}", program.stderr);
+    let unknown = run(&["info", "no-such-name"]);
+    assert_eq!((unknown.status, unknown.sentence()), (3, "`no-such-name` was not found in PATH"));
+}
+
+#[test]
+fn nothing_that_a_folder_s_own_file_says_is_started_unless_the_file_is_named() {
     for file in ["mcp.json", ".mcp.json", ".vscode/mcp.json"] {
-        let name = format!("looked-up-{}", file.replace(['/', '.'], "-"));
-        let folder = support::folder(&name, &[(file, &config(&process()))]);
-        let run = support::in_folder(&folder, &["call", "demo", "echo", "text=hi"]);
-        assert_eq!((run.status, &*run.stdout), (0, "hi\n"), "{}", run.stderr);
-        assert!(run.stderr.starts_with("note: `demo` is "), "{}", run.stderr);
-        assert!(run.stderr.ends_with(&format!("as {file} says\n")), "{}", run.stderr);
-        let run = support::in_folder(&folder, &["info", "sh"]);
-        assert_eq!(run.status, 3);
-        assert!(run.stderr.contains("`no-such-program` was not found"), "{}", run.stderr);
-        let run = support::in_folder(&folder, &["info", "no-such-name"]);
-        assert_eq!((run.status, run.sentence()), (3, "`no-such-name` was not found in PATH"));
+        let name = format!("untrusted-{}", file.replace(['/', '.'], "-"));
+        let folder = support::folder(&name, &[]);
+        let trace = folder.join("started");
+        let entry = json!({"command": "touch", "args": [trace]});
+        support::folder(&name, &[(file, &config(&entry))]);
+        let run = support::in_folder(&folder, &["info", "demo"]);
+        assert_eq!(run.status, 3, "{}", run.stderr);
+        let note =
+            format!("note: {file} of this folder counts only if it is named: --config {file}");
+        assert_eq!(run.stderr.lines().next(), Some(&*note));
+        assert!(run.stderr.contains("error: `demo` was not found in PATH"), "{}", run.stderr);
+        assert!(!trace.exists(), "it was started");
+        // Whoever names it means it.
+        let run = support::in_folder(&folder, &["info", "demo", "--config", file]);
+        assert_eq!(run.status, 3, "{}", run.stderr);
+        assert!(trace.exists(), "it was not started");
     }
 }
 
