@@ -112,8 +112,10 @@ macro_rules! at_each_stage {
 
 at_each_stage! {
     c21_dropped_while_it_is_being_sent: Sending, Drop;
+    // req: client-transport:http:cancel-closes-stream
     c21_dropped_while_the_head_is_awaited: Waiting, Drop;
     c21_dropped_in_the_middle_of_json: Json, Drop;
+    // req: client-transport:http:cancel-closes-stream
     c21_dropped_in_the_middle_of_a_stream: Events, Drop;
     c21_timed_out_while_it_is_being_sent: Sending, Timeout;
     c21_timed_out_while_the_head_is_awaited: Waiting, Timeout;

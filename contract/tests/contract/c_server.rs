@@ -101,6 +101,7 @@ fn hold(id: Value, key: &str) -> Value {
     call(id, "hold", json!({"key": key}))
 }
 
+// req: hosting:stateless:concurrent-clients
 #[tokio::test]
 async fn a11_equal_ids_in_two_posts_are_both_served() {
     within(async {
@@ -309,6 +310,7 @@ async fn e35_the_result_ends_a_listen_stream_and_nothing_follows_it() {
 }
 
 /// Nobody from elsewhere learns what there is, on any path.
+// req: hosting:http:dns-rebinding, transport:streamable-http:origin-validation
 #[tokio::test]
 async fn a_foreign_origin_is_refused_on_every_path() {
     within(async {

@@ -18,16 +18,19 @@ use crate::{
 in_both_eras! {
     a_call_has_half_an_hour_and_a_minute_between_signs_of_life,
     // req: protocol:timeout:reset-on-progress, protocol:timeout:max-total
+    // req: errors:timeout:sdkerror-request-timeout
     progress_resets_the_idle_clock_but_never_the_total,
     each_clock_can_be_switched_off,
     an_answer_in_the_last_moment_counts,
     // req: protocol:timeout:session-default
     a_clients_own_timeouts_hold_for_every_call,
+    // req: protocol:progress:token-injected, protocol:progress:no-token
     progress_is_asked_for_when_something_wants_it,
     every_page_is_asked_for_once,
     pages_past_the_cap_are_an_error,
     a_list_that_does_not_end_is_an_error,
     a_page_that_is_dropped_is_cancelled,
+    // req: lifecycle:stateless:caller-meta-preserved
     own_meta_travels_along,
     what_is_no_object_is_refused_before_it_is_sent,
 }
@@ -255,6 +258,7 @@ async fn what_is_no_object_is_refused_before_it_is_sent(era: Era) {
     peer.quiet().await;
 }
 
+// req: lifecycle:ping, ping:client-to-server
 #[tokio::test(start_paused = true)]
 async fn ping_exists_in_the_legacy_era_only() {
     virtually(async {

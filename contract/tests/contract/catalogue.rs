@@ -43,6 +43,8 @@ contract! { members unconnected on [memory unix direct http sse] in [legacy mode
 }
 
 contract! { kept unconnected on [memory unix direct http sse] in [legacy modern]:
+    // req: typescript:hosting:entry:modern-cacheable-stamping
+    // req: typescript:hosting:entry:legacy-cacheable-suppression
     only_the_modern_era_hears_for_how_long_something_may_be_kept,
 }
 

@@ -19,7 +19,9 @@ use crate::rig::{Rig, Wire, child, contract, eventually, within};
 
 contract! { on_a_child on [stdio] in [legacy modern]:
     law06_a_killed_server_fails_every_call_at_once,
+    // req: transport:stdio:clean-shutdown
     law06_the_end_of_its_input_ends_the_server_promptly,
+    // req: transport:stdio:stream-purity, transport:stdio:stderr-passthrough
     law09_nothing_that_a_handler_prints_reaches_the_wire,
 }
 
@@ -127,6 +129,7 @@ impl Drop for Traces {
     }
 }
 
+// req: transport:stdio
 #[tokio::test]
 async fn a_legacy_server_of_shell_works() {
     within(async {
@@ -188,6 +191,7 @@ async fn a_server_that_exits_before_it_is_asked_anything_is_an_error_with_its_la
     .await;
 }
 
+// req: transport:stdio:stderr-passthrough
 #[tokio::test]
 async fn a_flood_on_stderr_stops_nothing() {
     within(async {
@@ -288,6 +292,7 @@ async fn law06_a_dropped_client_ends_its_server() {
     .await;
 }
 
+// req: transport:stdio
 #[tokio::test]
 async fn the_fixture_negotiates_the_newest_revision() {
     within(async {

@@ -58,7 +58,10 @@ contract! { by_hand unconnected on [memory stdio unix direct http] in [modern]:
 }
 
 in_both_eras! {
+    // req: client:output-schema:auto-list, client:output-schema:validate
+    // req: client:output-schema:missing-structured
     output_that_breaks_its_promise_is_refused_and_nothing_is_listed_for_it,
+    // req: protocol:custom-method:request, protocol:result-validation:invalid-result-sdkerror
     a_method_of_ones_own_has_types,
     // req: pagination:client:cursor-handling
     a_page_is_asked_for_by_its_cursor,
@@ -564,6 +567,8 @@ async fn undeclared(builder: ClientBuilder) -> (Peer, Client) {
 }
 
 // req: lifecycle:capability:server-not-advertised
+// req: lifecycle:capability:list-empty-when-not-advertised, lifecycle:capability:strict-mode-throws
+// req: errors:capability:sdkerror-capability-not-supported
 #[tokio::test(start_paused = true)]
 async fn what_the_server_did_not_declare_is_refused_before_anything_is_sent() {
     virtually(async {

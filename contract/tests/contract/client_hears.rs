@@ -32,6 +32,10 @@ in_both_eras! {
     // req: protocol:error:null-id
     a12a_an_error_without_an_id_is_given_to_observers,
     a12b_a_cancel_reaches_observers,
+    // req: protocol:custom-method:notification, custom-methods:notification-handler
+    // req: protocol:fallback-notification-handler
+    a12b_a_notification_that_nobody_knows_reaches_observers,
+    // req: protocol:result-validation:invalid-result-sdkerror
     law01_an_answer_that_breaks_the_rules_ends_its_call,
     law02_the_second_answer_to_one_request_is_late,
     law05_progress_arrives_in_order_and_before_the_result,
@@ -247,6 +251,37 @@ async fn a12b_a_cancel_reaches_observers(era: Era) {
         *seen,
         [("notifications/cancelled".to_owned(), cancelled("who?")["params"].clone())]
     );
+}
+
+async fn a12b_a_notification_that_nobody_knows_reaches_observers(era: Era) {
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    struct Rose {
+        at: u32,
+    }
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let builder = Client::builder().on_notification({
+        let seen = seen.clone();
+        move |method, params| {
+            let params = params.map(|params| params.decode::<Rose>().ok());
+            seen.lock().unwrap().push((method.to_owned(), params));
+        }
+    });
+    let (mut peer, client) = client_with(era, builder, 1 << 20).await;
+    for params in [json!({"at": 3}), json!({"at": "dawn"})] {
+        peer.say(json!({"jsonrpc": "2.0", "method": "example.com/moon", "params": params})).await;
+    }
+    peer.say(json!({"jsonrpc": "2.0", "method": "example.com/sun"})).await;
+    // Whoever is called by the reader has been called when the answer is here.
+    let (call, request) = started(&mut peer, client.call_tool("t", ())).await;
+    peer.answer(&request, said("alive")).await;
+    call.await.unwrap();
+    let moon = || "example.com/moon".to_owned();
+    let expected = [
+        (moon(), Some(Some(Rose { at: 3 }))),
+        (moon(), Some(None)),
+        ("example.com/sun".to_owned(), None),
+    ];
+    assert_eq!(*seen.lock().unwrap(), expected);
 }
 
 async fn law01_an_answer_that_breaks_the_rules_ends_its_call(era: Era) {
@@ -490,6 +525,9 @@ async fn a11_a_legacy_client_refuses_an_id_that_is_in_flight() {
     .await;
 }
 
+// req: lifecycle:ping, ping:server-to-client, protocol:error:method-not-found
+// req: roots:list:not-supported
+// req: lifecycle:capability:client-not-declared
 #[tokio::test(start_paused = true)]
 async fn a12a_a_legacy_client_answers_pings_and_refuses_what_it_can_not_do() {
     virtually(async {
@@ -521,6 +559,7 @@ fn holding() -> (turnbuckle::ClientBuilder, Fixture) {
     (builder, fixture)
 }
 
+// req: protocol:cancel:server-to-client, protocol:cancel:in-flight
 #[tokio::test(start_paused = true)]
 async fn e35_a_question_that_the_server_gives_up_is_dropped_and_not_answered() {
     virtually(async {
@@ -545,6 +584,7 @@ async fn e35_a_question_that_the_server_gives_up_is_dropped_and_not_answered() {
     .await;
 }
 
+// req: protocol:error:internal-error
 #[tokio::test(start_paused = true)]
 async fn a10_a_clients_callback_that_panics_is_answered_without_details() {
     virtually(async {

@@ -1,10 +1,13 @@
 //! What a client writes, byte by byte, when its calls are made and given up: CANCELLATION A
 //! and B seen by a server that is a script.
 
-use std::{future::IntoFuture, time::Duration};
+use std::{future::IntoFuture, pin::Pin, time::Duration};
 
 use serde_json::{Value, json};
-use turnbuckle::{Client, ErrorKind, types::Era};
+use turnbuckle::{
+    Client, ErrorKind,
+    types::{Era, PromptReference},
+};
 
 use crate::{
     raw::{Peer, cancelled, client, client_with, connecting, in_both_eras, said},
@@ -31,6 +34,8 @@ in_both_eras! {
     b16_dropping_never_waits_for_a_wedged_writer,
     b16_a_wedged_writer_is_given_up_at_the_close,
     b20_later_calls_follow_a_cancel,
+    // req: transport:stdio:no-embedded-newlines
+    a_message_is_one_line_whatever_it_says,
     law08_a_notification_waits_for_a_server_that_does_not_read,
 }
 
@@ -42,6 +47,8 @@ fn cancel_of(request: &Value, reason: &str) -> Value {
         "params": {"requestId": request["id"], "reason": reason},
     })
 }
+
+type BoxFuture<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 fn patient() -> turnbuckle::ClientBuilder {
     Client::builder().no_timeouts()
@@ -346,6 +353,68 @@ async fn b20_later_calls_follow_a_cancel(era: Era) {
         assert_eq!(peer.read().await, cancel_of(&request, "caller cancelled"));
         read_up_to_here(&mut peer, &client).await;
     }
+}
+
+async fn a_message_is_one_line_whatever_it_says(era: Era) {
+    let (mut peer, client) = client(era).await;
+    let text = "one\ntwo\r\n\n";
+    let call = client.call_tool(text, json!({"text": text, "\n": text})).meta("x/\n", json!(text));
+    let mut call = call.into_future();
+    assert!(poll_once(&mut call).await.is_none());
+    let heard = peer.read().await;
+    assert_eq!(
+        (&heard["params"]["name"], &heard["params"]["_meta"]["x/\n"]),
+        (&json!(text), &json!(text))
+    );
+    assert_eq!(heard["params"]["arguments"], json!({"text": text, "\n": text}));
+    drop(call);
+    assert_eq!(peer.read().await["method"], "notifications/cancelled");
+    client.notify("x/\n", json!({"text": text})).await.unwrap();
+    assert_eq!(peer.read().await["params"]["text"], text);
+    peer.quiet().await;
+}
+
+// req: lifecycle:envelope:stamped-on-every-request, lifecycle:stateless:request-envelope
+#[tokio::test(start_paused = true)]
+async fn every_request_has_the_envelope_and_no_notification_has() {
+    virtually(async {
+        let builder = Client::builder().info("host", "2.1");
+        let (mut peer, client) = client_with(Era::Modern, builder, 1 << 20).await;
+        let reference = PromptReference::new("p");
+        let calls: [BoxFuture<'_>; 8] = [
+            Box::pin(async { drop(client.list_tools().await) }),
+            Box::pin(async { drop(client.call_tool("t", ()).await) }),
+            Box::pin(async { drop(client.list_resources().await) }),
+            Box::pin(async { drop(client.read_resource("a://b").await) }),
+            Box::pin(async { drop(client.get_prompt("p", ()).await) }),
+            Box::pin(async { drop(client.complete(reference, "a", "b").await) }),
+            Box::pin(async { drop(client.discover().await) }),
+            Box::pin(async { drop(client.request("example.com/own", ()).await) }),
+        ];
+        let mut methods = Vec::new();
+        for mut call in calls {
+            assert!(poll_once(&mut call).await.is_none());
+            let request = peer.read().await;
+            let meta = &request["params"]["_meta"];
+            assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28", "{request}");
+            let info = json!({"name": "host", "version": "2.1"});
+            assert_eq!(meta["io.modelcontextprotocol/clientInfo"], info, "{request}");
+            assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}), "{request}");
+            methods.push(request["method"].as_str().unwrap().to_owned());
+            peer.refuse(&request, json!({"code": -1, "message": "no"})).await;
+            call.await;
+        }
+        methods.sort();
+        methods.dedup();
+        assert_eq!(methods.len(), 8, "{methods:?}");
+        client.notify("example.com/said", json!({"a": 1})).await.unwrap();
+        let note = peer.read().await;
+        assert_eq!(
+            note,
+            json!({"jsonrpc": "2.0", "method": "example.com/said", "params": {"a": 1}})
+        );
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -135,8 +135,10 @@ macro_rules! at_each_stage {
 
 at_each_stage! {
     d29_dropped_while_it_is_being_sent: Sending, Drop;
+    // req: client-transport:http:cancel-posts-frame
     d29_dropped_while_the_head_is_awaited: Waiting, Drop;
     d29_dropped_in_the_middle_of_json: Json, Drop;
+    // req: client-transport:http:cancel-posts-frame
     d29_dropped_in_the_middle_of_a_stream: Events, Drop;
     d29_timed_out_while_it_is_being_sent: Sending, Timeout;
     d29_timed_out_while_the_head_is_awaited: Waiting, Timeout;

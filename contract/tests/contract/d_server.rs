@@ -204,6 +204,7 @@ async fn a05_a_cancel_may_spell_the_id_as_text() {
     .await;
 }
 
+// req: transport:streamable-http:cancelled-request-terminated
 #[tokio::test]
 async fn d30_a_cancelled_stream_ends_and_its_events_are_forgotten() {
     within(async {
@@ -223,6 +224,7 @@ async fn d30_a_cancelled_stream_ends_and_its_events_are_forgotten() {
     .await;
 }
 
+// req: hosting:http:disconnect-not-cancel
 #[tokio::test]
 async fn d31_a_disconnect_is_not_a_cancel_and_the_answer_can_be_resumed() {
     within(async {
@@ -242,6 +244,7 @@ async fn d31_a_disconnect_is_not_a_cancel_and_the_answer_can_be_resumed() {
     .await;
 }
 
+// req: hosting:resume:replay
 #[tokio::test]
 async fn d31_a_resumed_stream_goes_on_live_and_in_order() {
     within(async {
@@ -266,6 +269,7 @@ async fn d31_a_resumed_stream_goes_on_live_and_in_order() {
     .await;
 }
 
+// req: hosting:resume:stream-scoped, hosting:resume:bad-event-id
 #[tokio::test]
 async fn replay_is_of_that_stream_of_that_session_only() {
     within(async {
@@ -314,6 +318,7 @@ async fn a11_an_id_in_flight_is_refused_in_its_session_and_free_in_another() {
     .await;
 }
 
+// req: transport:streamable-http:server-to-client
 #[tokio::test]
 async fn e35_a_question_goes_out_on_the_stream_of_its_request_and_is_answered_by_a_post() {
     within(async {
@@ -360,6 +365,8 @@ fn question(text: &str) -> Value {
     found.expect("the question")["id"].clone()
 }
 
+// req: hosting:session:delete, hosting:session:delete-cancels-inflight
+// req: hosting:session:post-termination-404, hosting:session:isolation
 #[tokio::test]
 async fn ending_a_session_stops_what_runs_in_it_and_only_that() {
     within(async {
@@ -387,6 +394,7 @@ async fn ending_a_session_stops_what_runs_in_it_and_only_that() {
     .await;
 }
 
+// req: hosting:session:missing-id, hosting:session:unknown-id, hosting:http:protocol-version-400
 #[tokio::test]
 async fn a_request_without_a_session_is_400_and_with_an_unknown_one_404() {
     within(async {
@@ -417,6 +425,7 @@ async fn a_request_without_a_session_is_400_and_with_an_unknown_one_404() {
     .await;
 }
 
+// req: hosting:session:reinitialize
 #[tokio::test]
 async fn a_second_initialize_in_a_session_is_refused_and_one_without_opens_another() {
     within(async {
@@ -438,6 +447,7 @@ async fn a_second_initialize_in_a_session_is_refused_and_one_without_opens_anoth
     .await;
 }
 
+// req: hosting:http:second-sse-rejected, hosting:http:no-broadcast
 #[tokio::test]
 async fn a_newer_get_stream_replaces_the_older_and_changes_are_told_once() {
     within(async {
@@ -455,6 +465,7 @@ async fn a_newer_get_stream_replaces_the_older_and_changes_are_told_once() {
     .await;
 }
 
+// req: hosting:http:legacy-no-modern-vocabulary
 #[tokio::test]
 async fn a_session_speaks_no_modern_word() {
     const MODERN: &[&str] = &[

@@ -42,6 +42,8 @@ contract! { asking unconnected on [memory stdio unix direct http sse] in [legacy
     e35_a_question_is_dropped_with_the_call_it_belongs_to,
     e35_a_question_that_the_handler_gives_up_is_dropped,
     e35_a_question_that_fails_is_an_error_of_the_client,
+    // req: custom-methods:client-handler:roundtrip
+    e35_a_question_of_ones_own_is_answered,
 }
 
 contract! { not_declared on [memory stdio unix direct] in [legacy]:
@@ -189,6 +191,9 @@ async fn asked(wire: Wire, era: Era) -> Asked {
                 if &*question.method == "roots/list" {
                     return Ok(Raw::from(json!({"roots": []})));
                 }
+                if &*question.method == "example.com/weather" {
+                    return Ok(Raw::from(json!({"sky": "blue"})));
+                }
                 Err(turnbuckle::RpcError::method_not_found(&question.method))
             }
         }
@@ -220,6 +225,14 @@ async fn e35_a_question_is_answered(wire: Wire, era: Era) {
     asked.fixture.release("question");
     assert_eq!(flight.outcome().await.unwrap().to_text(), r#"{"roots":[]}"#);
     assert_eq!(*asked.methods.lock().unwrap(), ["roots/list"]);
+}
+
+async fn e35_a_question_of_ones_own_is_answered(wire: Wire, era: Era) {
+    let asked = asked(wire, era).await;
+    let flight = asked.ask("example.com/weather").await;
+    asked.fixture.release("question");
+    assert_eq!(flight.outcome().await.unwrap().to_text(), r#"{"sky":"blue"}"#);
+    assert_eq!(*asked.methods.lock().unwrap(), ["example.com/weather"]);
 }
 
 async fn e35_a_question_is_dropped_with_the_call_it_belongs_to(wire: Wire, era: Era) {

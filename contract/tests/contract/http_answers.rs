@@ -33,6 +33,7 @@ fn answer(text: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": 7, "result": said(text)})
 }
 
+// req: client-transport:http:json-response-parsed
 #[tokio::test]
 async fn a01_json_is_read_however_it_is_split() {
     within(async {
@@ -56,6 +57,7 @@ async fn a01_json_is_read_however_it_is_split() {
     .await;
 }
 
+// req: errors:wire:protocolerror-invalid-params, protocol:error:data-roundtrip
 #[tokio::test]
 async fn a01_the_error_of_a_peer_arrives_as_it_is() {
     within(async {
@@ -103,6 +105,7 @@ async fn told(stream: impl AsyncFnOnce(&Post)) -> (Vec<f64>, String, Client) {
     (told, text, client)
 }
 
+// req: transport:streamable-http:notifications
 #[tokio::test]
 async fn a01_progress_comes_in_order_and_then_the_result() {
     within(async {
@@ -350,6 +353,7 @@ async fn a01_nothing_is_sent_twice() {
     .await;
 }
 
+// req: errors:http:sdkhttperror-status, client-transport:http:404-surfaces
 #[tokio::test]
 async fn a01_a_status_without_a_message() {
     within(async {
@@ -544,6 +548,7 @@ async fn a_connection_is_used_again_when_the_end_of_its_stream_trails() {
     .await;
 }
 
+// req: client-transport:http:json-response-parsed
 #[tokio::test]
 async fn many_calls_are_in_flight_at_once() {
     within(async {

@@ -71,6 +71,7 @@ impl Script {
     }
 }
 
+// req: lifecycle:discover:basic
 #[tokio::test]
 async fn a_discover_result_means_modern() {
     within(async {
@@ -84,6 +85,7 @@ async fn a_discover_result_means_modern() {
     .await;
 }
 
+// req: lifecycle:discover:retry-on-32022
 #[tokio::test]
 async fn an_unsupported_version_is_asked_again_with_what_is_in_common() {
     within(async {
@@ -120,6 +122,7 @@ async fn any_other_modern_error_means_modern() {
     .await;
 }
 
+// req: lifecycle:discover:fallback-method-not-found
 #[tokio::test]
 async fn any_other_refusal_means_legacy() {
     within(async {
@@ -165,6 +168,7 @@ async fn any_other_refusal_means_legacy() {
     .await;
 }
 
+// req: lifecycle:discover:network-error-raises
 #[tokio::test]
 async fn what_is_about_something_else_is_no_verdict() {
     fn silent_about_eras(error: &Error) {
@@ -220,6 +224,7 @@ async fn probed(web: &mut Web, builder: ClientBuilder, url: &str) -> Client {
     connecting.await.unwrap().unwrap()
 }
 
+// req: lifecycle:mode:prior-discover-zero-rtt, typescript:client:connect:prior-zero-roundtrip
 #[tokio::test]
 async fn what_is_known_before_costs_no_round_trip() {
     within(async {
@@ -303,6 +308,8 @@ async fn a_failure_is_not_remembered() {
     .await;
 }
 
+// req: lifecycle:mode:legacy-never-probes, lifecycle:mode:pin-never-handshakes
+// req: typescript:hosting:entry:pin-negotiation
 #[tokio::test]
 async fn a_pinned_revision_asks_nothing() {
     within(async {

@@ -23,6 +23,8 @@ async fn sent(method: &str, params: Value) -> Post {
     post
 }
 
+// req: lifecycle:envelope:header-matches-meta, client-transport:http:accept-header-post
+// req: client-transport:http:protocol-version-header, client-transport:http:body-derived-headers
 #[tokio::test]
 async fn headers_repeat_what_the_body_says() {
     within(async {
@@ -50,6 +52,25 @@ async fn headers_repeat_what_the_body_says() {
             assert!(post.header("mcp-session-id").is_none());
             assert!(post.header("content-length").is_some(), "{}", post.head);
         }
+    })
+    .await;
+}
+
+// req: client-transport:http:stateless-ignores-session-id
+#[tokio::test]
+async fn a_session_that_nobody_opened_is_not_taken_up() {
+    within(async {
+        let mut web = Web::new().await;
+        let client = client(&web).await;
+        for _ in 0..3 {
+            let call = launch(client.call_tool("t", ()));
+            let post = web.post().await;
+            assert_eq!((post.verb(), post.header("mcp-session-id")), ("POST", None));
+            post.result_in("unasked-for", said("ok")).await;
+            call.await.unwrap().unwrap();
+        }
+        // Nor is it ended, nor listened to.
+        assert_eq!(web.ends_with(client).await, 3);
     })
     .await;
 }
@@ -110,6 +131,7 @@ async fn listed(web: &mut Web, client: &Client, tools: &[Value]) -> Vec<String> 
     call.await.unwrap().unwrap().tools.into_iter().map(|tool| tool.name).collect()
 }
 
+// req: client-transport:http:custom-param-headers
 #[tokio::test]
 async fn arguments_are_repeated_as_the_listed_tool_wishes() {
     within(async {
@@ -168,6 +190,7 @@ async fn a_tool_with_invalid_annotations_is_left_out_of_a_listing() {
     .await;
 }
 
+// req: client-transport:http:custom-param-headers
 #[tokio::test]
 async fn a_call_refused_for_its_headers_is_repeated_once_after_a_listing() {
     within(async {
@@ -214,6 +237,7 @@ async fn a_call_refused_for_its_headers_is_repeated_once_after_a_listing() {
     .await;
 }
 
+// req: client-transport:http:custom-headers
 #[tokio::test]
 async fn a02_headers_of_the_user_go_along() {
     within(async {

@@ -319,6 +319,7 @@ fn begun(kind: &str) -> (http::Response<Pieces>, mpsc::Sender<Bytes>) {
     (response.body(Pieces(receiver)).unwrap(), sender)
 }
 
+// req: client-transport:http:custom-client
 #[tokio::test]
 async fn a_service_of_ones_own_carries_everything() {
     within(async {

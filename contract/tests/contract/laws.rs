@@ -16,6 +16,7 @@ contract! { everywhere on [memory stdio unix direct http sse] in [legacy modern]
     // req: tools:call:progress, protocol:progress:callback
     law05_progress_comes_in_order_all_of_it_and_before_the_result,
     // req: mcpserver:context:progress
+    // req: client-transport:http:concurrent-streams
     law05_progress_of_many_calls_is_not_mixed,
     // req: tools:call:unknown-name, mcpserver:tool:unknown-name
     // req: mcpserver:tool:input-validation, protocol:error:invalid-params

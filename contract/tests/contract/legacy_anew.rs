@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use turnbuckle::{Client, ClientBuilder, types::Raw};
+use turnbuckle::{
+    Client, ClientBuilder, ResponseCache,
+    types::{LogLevel, Raw},
+};
 
 use crate::{
     raw::said,
@@ -98,6 +101,76 @@ async fn what_was_asked_in_a_session_goes_with_it() {
         let (cancel, _) = cancel(&mut web).await;
         assert_eq!(cancel.header("mcp-session-id"), Some(SESSION));
         gone(&cancel).await;
+        close_in(&mut web, client, "session-2").await;
+    })
+    .await;
+}
+
+/// What a client has set is not gone with the session that it was set in.
+#[tokio::test]
+async fn the_log_level_is_set_again_before_anyone_goes_on() {
+    within(async {
+        let mut web = Web::new().await;
+        let Opened { client, .. } = open(&mut web, legacy().ignore_capabilities()).await;
+        let setting = launch(client.set_log_level(LogLevel::Warning));
+        let post = web.post().await;
+        assert_eq!(post.method(), "logging/setLevel");
+        post.result(json!({})).await;
+        setting.await.unwrap().unwrap();
+        // The second time it is refused, which costs nothing but itself.
+        for session in ["session-2", "session-3"] {
+            let call = launch(client.call_tool("t", ()));
+            gone(&web.post().await).await;
+            shake(&mut web, session, Listens::Yes).await;
+            let again = web.post().await;
+            assert_eq!(
+                (again.method(), &again.body["params"]["level"]),
+                ("logging/setLevel", &json!("warning"))
+            );
+            assert_eq!(again.header("mcp-session-id"), Some(session));
+            settle().await;
+            assert!(!web.has_more(), "the call waits for it");
+            match session {
+                "session-2" => again.result(json!({})).await,
+                _ => again.error(200, -32601, json!(null)).await,
+            }
+            let post = web.post().await;
+            assert_eq!(post.method(), "tools/call");
+            post.result(said("ran")).await;
+            call.await.unwrap().unwrap();
+        }
+        close_in(&mut web, client, "session-3").await;
+    })
+    .await;
+}
+
+/// The server that opened another session may be another server.
+#[tokio::test]
+async fn what_was_learnt_in_a_session_is_forgotten_with_it() {
+    within(async {
+        let mut web = Web::new().await;
+        let minute = ResponseCache::new().default_ttl(Duration::from_secs(60));
+        let Opened { client, .. } = open(&mut web, legacy().cache(minute)).await;
+        let promised = json!({"type": "object", "required": ["sum"]});
+        let tool =
+            json!({"name": "sum", "inputSchema": {"type": "object"}, "outputSchema": promised});
+        let listing = launch(client.list_tools());
+        web.post().await.result(json!({"tools": [tool]})).await;
+        listing.await.unwrap().unwrap();
+        client.list_tools().await.unwrap();
+        assert!(!web.has_more(), "it is kept");
+        let call = launch(client.call_tool("sum", ()));
+        web.post().await.result(said("no sum")).await;
+        assert!(call.await.unwrap().is_err(), "it was promised");
+        replace(&mut web, &client, "session-2").await;
+        let call = launch(client.call_tool("sum", ()));
+        web.post().await.result(said("no sum")).await;
+        call.await.unwrap().unwrap();
+        let listing = launch(client.list_tools());
+        let post = web.post().await;
+        assert_eq!(post.method(), "tools/list");
+        post.result(json!({"tools": []})).await;
+        assert!(listing.await.unwrap().unwrap().tools.is_empty());
         close_in(&mut web, client, "session-2").await;
     })
     .await;

@@ -28,6 +28,9 @@ fn in_session(post: &Post, session: &str) {
     assert_eq!(post.header("x-own"), Some("1"), "{}", post.head);
 }
 
+// req: client-transport:http:accept-header-post, client-transport:http:accept-header-get
+// req: client-transport:http:protocol-version-header, client-transport:http:session-stored
+// req: client-transport:http:custom-headers
 #[tokio::test]
 async fn everything_after_the_handshake_names_the_session_and_the_version() {
     within(async {
@@ -82,6 +85,7 @@ async fn everything_after_the_handshake_names_the_session_and_the_version() {
     .await;
 }
 
+// req: client-transport:http:protocol-version-stored, lifecycle:version:downgrade
 #[tokio::test]
 async fn the_revision_that_the_server_chose_is_named() {
     within(async {
@@ -127,6 +131,7 @@ async fn the_handshake_may_be_answered_by_a_stream() {
     .await;
 }
 
+// req: lifecycle:pre-initialization-ordering
 #[tokio::test]
 async fn the_stream_of_the_server_is_open_before_the_first_call() {
     within(async {
@@ -148,6 +153,7 @@ async fn the_stream_of_the_server_is_open_before_the_first_call() {
     .await;
 }
 
+// req: client-transport:http:sse-405-tolerated
 #[tokio::test]
 async fn a_server_without_a_stream_is_no_worse() {
     within(async {
@@ -178,6 +184,7 @@ async fn a_server_without_a_stream_is_no_worse() {
     .await;
 }
 
+// req: client-transport:http:404-surfaces
 #[tokio::test]
 async fn a_server_may_do_without_a_session() {
     within(async {
@@ -217,6 +224,7 @@ async fn a_session_that_no_header_can_carry_is_refused() {
     .await;
 }
 
+// req: client-transport:http:terminate-405-ok
 #[tokio::test]
 async fn the_end_of_a_session_is_told_and_nobody_waits_for_long() {
     within(async {
@@ -255,6 +263,7 @@ async fn gone(post: &Post) {
     post.answer(404, "text/plain", "no such session").await;
 }
 
+// req: client-transport:http:session-404-reinitialize, flow:session:terminate-then-reconnect
 #[tokio::test]
 async fn a_session_that_is_gone_is_opened_anew_once_for_all() {
     within(async {
@@ -301,6 +310,7 @@ async fn a_session_that_is_gone_is_opened_anew_once_for_all() {
     .await;
 }
 
+// req: client-transport:http:404-surfaces
 #[tokio::test]
 async fn a_call_is_sent_again_once_and_then_it_did_not_run() {
     within(async {

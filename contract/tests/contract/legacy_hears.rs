@@ -37,6 +37,8 @@ async fn begun(
     (call, post)
 }
 
+// req: client-transport:http:reconnect-retry-value
+// req: client-transport:http:no-reconnect-after-response, transport:streamable-http:resumability
 #[tokio::test]
 async fn a_stream_is_taken_up_where_it_ended_and_no_earlier_than_asked() {
     within(async {
@@ -89,6 +91,7 @@ async fn an_id_counts_without_data_and_not_without_its_end() {
     .await;
 }
 
+// req: client-transport:http:reconnect-post-priming
 #[tokio::test]
 async fn a_polled_server_is_polled_for_as_long_as_it_takes() {
     within(async {
@@ -111,6 +114,7 @@ async fn a_polled_server_is_polled_for_as_long_as_it_takes() {
     .await;
 }
 
+// req: client-transport:http:reconnect-post-priming
 #[tokio::test]
 async fn a_stream_without_an_id_is_lost_at_once() {
     within(async {
@@ -139,6 +143,7 @@ async fn a_stream_without_an_id_is_lost_at_once() {
     .await;
 }
 
+// req: client-transport:http:reconnect-post-priming
 #[tokio::test]
 async fn a_connection_that_broke_is_made_again_at_once() {
     within(async {
@@ -201,6 +206,7 @@ async fn a_stream_that_the_server_has_forgotten_is_lost() {
     .await;
 }
 
+// req: client-transport:http:reconnection-scheduler
 #[tokio::test]
 async fn reconnects_have_a_budget() {
     within(async {
@@ -228,6 +234,7 @@ async fn reconnects_have_a_budget() {
     .await;
 }
 
+// req: client-transport:http:reconnect-get
 #[tokio::test]
 async fn the_stream_of_the_server_is_taken_up_too_but_never_in_a_loop() {
     within_moved_time(async {
@@ -272,6 +279,30 @@ async fn the_stream_of_the_server_is_taken_up_too_but_never_in_a_loop() {
     .await;
 }
 
+// req: client-transport:http:no-reconnect-after-close
+#[tokio::test]
+async fn after_the_close_nothing_is_taken_up() {
+    within_moved_time(async {
+        let mut web = Web::new().await;
+        let Opened { client, get, .. } = open(&mut web, legacy()).await;
+        get.chunk("id: g-1\nretry: 1\ndata:\n\n").await;
+        let (call, post) = begun(&mut web, &client, "id: p-1\nretry: 1").await;
+        close(&mut web, client).await;
+        assert!(call.await.unwrap().unwrap_err().is_closed());
+        for stream in [&get, &post] {
+            stream.hang_up().await;
+            stream.closed().await;
+        }
+        settle().await;
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(60)).await;
+        tokio::time::resume();
+        settle().await;
+        assert!(!web.has_more(), "a closed client came back");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn d29_dropped_between_two_connections() {
     within(async {
@@ -311,6 +342,7 @@ fn question(id: impl Into<Value>, which: u64) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": {"which": which}})
 }
 
+// req: transport:streamable-http:server-to-client, ping:server-to-client
 #[tokio::test]
 async fn questions_are_answered_at_once_and_side_by_side_on_either_stream() {
     within(async {
@@ -400,6 +432,7 @@ async fn questions_beyond_the_limit_are_refused() {
     .await;
 }
 
+// req: transport:streamable-http:unrelated-messages
 #[tokio::test]
 async fn what_comes_on_the_stream_of_the_server_reaches_whom_it_is_about() {
     within(async {

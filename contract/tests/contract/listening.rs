@@ -240,6 +240,7 @@ async fn e35_notifications_find_their_stream_however_its_id_is_spelled() {
     .await;
 }
 
+// req: custom-methods:notification-handler
 #[tokio::test(start_paused = true)]
 async fn e35_what_a_stream_does_not_know_is_handed_on() {
     virtually(async {

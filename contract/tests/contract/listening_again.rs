@@ -12,7 +12,7 @@ use crate::{
     raw::said,
     rig::{Rig, Wire, contract, poll_once, within},
     session::{Listens, SESSION, legacy, shake},
-    web::{Post, Web, launch, modern},
+    web::{Post, Web, launch, modern, settle},
 };
 
 contract! { everywhere unconnected on [memory unix direct http sse] in [legacy modern]:
@@ -198,46 +198,130 @@ async fn dropping_a_stream_that_is_coming_back_gives_it_up() {
     .await;
 }
 
+/// A client in a session with a server that can tell of anything, and its first stream.
+async fn telling(web: &mut Web) -> Client {
+    let connecting = tokio::spawn(legacy().connect(web.url()));
+    let initialize = web.post().await;
+    let able = json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}});
+    let mut result = crate::session::result("2025-11-25");
+    result["capabilities"] = able;
+    initialize.result_in(SESSION, result).await;
+    web.post().await.accept().await;
+    web.post().await.stream().await;
+    connecting.await.unwrap().unwrap()
+}
+
+/// Listens; the script grants what is subscribed to.
+async fn granted(web: &mut Web, client: &Client, watch: Watch, uris: usize) -> Listening {
+    let script = async {
+        for _ in 0..uris {
+            let subscribe = web.post().await;
+            assert_eq!(subscribe.method(), "resources/subscribe");
+            subscribe.result(json!({})).await;
+        }
+    };
+    let (listening, ()) = tokio::join!(client.listen(watch), script);
+    listening.unwrap()
+}
+
+/// Has the session forgotten: the server's own stream, and what is subscribed to again.
+async fn forgotten(web: &mut Web, client: &Client, uris: usize) -> (Post, Vec<Post>) {
+    let call = launch(client.call_tool("t", ()));
+    web.post().await.answer(404, "text/plain", "no such session").await;
+    let (_, _, get) = shake(web, "session-2", Listens::Yes).await;
+    let mut subscribing = Vec::new();
+    // The call and the subscriptions are made again, in any order.
+    for _ in 0..=uris {
+        let post = web.post().await;
+        assert_eq!(post.header("mcp-session-id"), Some("session-2"));
+        match post.method() {
+            "resources/subscribe" => subscribing.push(post),
+            _ => post.result(said("ran")).await,
+        }
+    }
+    call.await.unwrap().unwrap();
+    (get, subscribing)
+}
+
 /// What a server knew of a session is gone with it.
 #[tokio::test]
 async fn a_new_session_is_subscribed_anew() {
     within(async {
         let mut web = Web::new().await;
-        let connecting = tokio::spawn(legacy().connect(web.url()));
-        let initialize = web.post().await;
-        let able = json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}});
-        let mut result = crate::session::result("2025-11-25");
-        result["capabilities"] = able;
-        initialize.result_in(SESSION, result).await;
-        web.post().await.accept().await;
-        let first = web.post().await;
-        first.stream().await;
-        let client = connecting.await.unwrap().unwrap();
+        let client = telling(&mut web).await;
         let watch = Watch::new().tools().resource("note://7");
-        let script = async {
-            let subscribe = web.post().await;
-            assert_eq!(subscribe.method(), "resources/subscribe");
-            subscribe.result(json!({})).await;
-        };
-        let (listening, ()) = tokio::join!(client.listen(watch), script);
-        let mut listening = listening.unwrap();
-        let call = launch(client.call_tool("t", ()));
-        web.post().await.answer(404, "text/plain", "no such session").await;
-        let (_, _, get) = shake(&mut web, "session-2", Listens::Yes).await;
+        let mut listening = granted(&mut web, &client, watch, 1).await;
+        let (get, subscribing) = forgotten(&mut web, &client, 1).await;
+        // Who reads again before the server has agreed could miss what comes between.
+        settle().await;
+        assert!(poll_once(&mut Box::pin(listening.next())).await.is_none());
+        subscribing[0].result(json!({})).await;
         assert_eq!(next(&mut listening).await, Happened::Missed);
-        // The call and the subscription are made again, in any order.
-        for _ in 0..2 {
-            let post = web.post().await;
-            assert_eq!(post.header("mcp-session-id"), Some("session-2"));
-            match post.method() {
-                "resources/subscribe" => post.result(json!({})).await,
-                _ => post.result(said("ran")).await,
-            }
-        }
-        call.await.unwrap().unwrap();
         let method = "notifications/resources/updated";
         get.event(json!({"jsonrpc": "2.0", "method": method, "params": {"uri": "note://7"}})).await;
         assert_eq!(next(&mut listening).await, updated("note://7"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_new_session_refuses_is_not_granted_any_more() {
+    within(async {
+        let mut web = Web::new().await;
+        let client = telling(&mut web).await;
+        let watch = Watch::new().resource("note://7").resource("note://8");
+        let mut both = granted(&mut web, &client, watch, 2).await;
+        let mut seven =
+            granted(&mut web, &client, Watch::new().tools().resource("note://7"), 0).await;
+        let mut only = granted(&mut web, &client, Watch::new().resource("note://7"), 0).await;
+        let (get, subscribing) = forgotten(&mut web, &client, 2).await;
+        for post in &subscribing {
+            match post.body["params"]["uri"].as_str() {
+                Some("note://7") => post.error(200, -32002, json!(null)).await,
+                _ => post.result(json!({})).await,
+            }
+        }
+        let told = |listening: &Listening| serde_json::to_value(listening.granted()).unwrap();
+        assert_eq!(next(&mut both).await, Happened::Missed);
+        assert_eq!(told(&both), json!({"resourceSubscriptions": ["note://8"]}));
+        assert_eq!(next(&mut seven).await, Happened::Missed);
+        assert_eq!(seven.granted().tools_list_changed, Some(true));
+        assert!(seven.granted().resource_subscriptions.iter().flatten().next().is_none());
+        // Nothing is left of this one.
+        assert_eq!(only.next().await.unwrap().unwrap_err().as_rpc().unwrap().code, -32002);
+        assert!(only.next().await.is_none());
+        let method = "notifications/resources/updated";
+        get.event(json!({"jsonrpc": "2.0", "method": method, "params": {"uri": "note://8"}})).await;
+        assert_eq!(next(&mut both).await, updated("note://8"));
+    })
+    .await;
+}
+
+/// What was kept while nobody listened may be stale: who asks again because of it is not given it.
+#[tokio::test]
+async fn a_stream_that_comes_back_has_kept_answers_forgotten() {
+    within(async {
+        let mut web = Web::new().await;
+        let client = modern().reconnect(quick()).connect(web.url()).await.unwrap();
+        let (listening, post) =
+            tokio::join!(client.listen(Watch::new().tools()), acknowledged(&mut web));
+        let mut listening = listening.unwrap();
+        let kept = json!({
+            "resultType": "complete", "tools": [], "ttlMs": 60_000, "cacheScope": "private",
+        });
+        let listing = launch(client.list_tools());
+        web.post().await.result(kept.clone()).await;
+        listing.await.unwrap().unwrap();
+        client.list_tools().await.unwrap();
+        assert!(!web.has_more(), "it is kept");
+        post.end().await;
+        let (told, _post) = tokio::join!(next(&mut listening), acknowledged(&mut web));
+        assert_eq!(told, Happened::Missed);
+        let listing = launch(client.list_tools());
+        let post = web.post().await;
+        assert_eq!(post.method(), "tools/list");
+        post.result(kept).await;
+        listing.await.unwrap().unwrap();
     })
     .await;
 }

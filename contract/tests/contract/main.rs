@@ -22,12 +22,15 @@
 //! | `offers_tools`, `offers_resources`, `offers_prompts`, `offers_completion`, `offers_logging`, `offers_callers` | both: what a server can offer | |
 //! | `words` | both, and what the legacy era must not hear | |
 //! | `child`, `restarts` | a client; its server is a process | laws 6 and 9 |
+//! | `joints` | a client; its server is a script: where calls, kept answers and connections meet | 13 |
 //! | `reconnects`, `unreachable` | a client that loses its server: a script, then a fixture or a script that speaks HTTP | |
 //! | `c_client`, `c_client_ids`, `http_answers`, `http_sends`, `http_ways`, `http_negotiate` | a client; its server is a script that speaks HTTP/1.1 and records bytes | C, A over HTTP, 35 |
 //! | `d_client`, `legacy_client`, `legacy_anew`, `legacy_hears`, `legacy_strain`, `sse_2024_client` | a client; its server is a script of the legacy era | D, 24 to 28 |
 //! | `c_http2` | a client; its server is a script that speaks HTTP/2 | C |
 //! | `c_server` | a fixture; its client is a socket that speaks HTTP/1.1 or HTTP/2 | C, 11, 12, 35 |
 //! | `d_server` | a fixture; its client is a socket that has a session | D, 5, 11, 18, 35 |
+//! | `hosted` | both, over HTTP in every way that it is served | |
+//! | `meets` | both: what they know of each other, what passes as it is | |
 //! | `matrix` | both: every pair of eras that a client and a server may speak | |
 //! | `linked` | both, and a way between them that fails as it is told to | laws 1, 6, 7 |
 //! | `catalogue`, `live` | both, and servers of their own: lists, what is hidden, what changes | |
@@ -61,10 +64,12 @@ mod e_server;
 mod faults;
 #[path = "../../../crates/turnbuckle/tests/common/heard.rs"]
 mod heard;
+mod hosted;
 mod http_answers;
 mod http_negotiate;
 mod http_sends;
 mod http_ways;
+mod joints;
 mod laws;
 mod legacy_anew;
 mod legacy_client;
@@ -78,6 +83,7 @@ mod live;
 mod live_lists;
 mod many;
 mod matrix;
+mod meets;
 mod memory;
 mod negotiate;
 mod offered;

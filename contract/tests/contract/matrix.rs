@@ -47,13 +47,18 @@ const OLD: Revision = Revision::V2025_11_25;
 
 cells! {
     modern_meets_modern: Modern meets Modern, Works(NEW);
+    // req: lifecycle:version:no-overlap-rejects
     modern_meets_legacy: Modern meets Legacy, Fails(OLD);
+    // req: typescript:hosting:entry:dual-era-one-factory, typescript:hosting:entry:pin-negotiation
     modern_meets_dual: Modern meets Both, Works(NEW);
     dual_meets_modern: Both meets Modern, Works(NEW);
     dual_meets_legacy: Both meets Legacy, Works(OLD);
+    // req: typescript:hosting:entry:dual-era-one-factory
     dual_meets_dual: Both meets Both, Works(NEW);
+    // req: lifecycle:version:no-overlap-rejects, typescript:hosting:entry:strict-rejects-legacy
     legacy_meets_modern: Legacy meets Modern, Fails(NEW);
     legacy_meets_legacy: Legacy meets Legacy, Works(OLD);
+    // req: typescript:hosting:entry:dual-era-one-factory, transport:streamable-http:stateful
     legacy_meets_dual: Legacy meets Both, Works(OLD);
 }
 

@@ -151,6 +151,8 @@ async fn failing_row(name: &str, treats: Vec<Treat>, sent: &[&str]) -> Error {
     }
 }
 
+// req: lifecycle:discover:basic, lifecycle:discover:retry-on-32022
+// req: lifecycle:stateless:no-initialize
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_is_recognised() {
     virtually(async {
@@ -173,6 +175,7 @@ async fn a_modern_server_is_recognised() {
     .await;
 }
 
+// req: lifecycle:discover:fallback-method-not-found, lifecycle:initialized-notification
 #[tokio::test(start_paused = true)]
 async fn any_answer_that_is_not_modern_means_legacy() {
     virtually(async {
@@ -305,6 +308,8 @@ async fn junk_is_quoted_when_the_handshake_fails() {
     .await;
 }
 
+// req: lifecycle:version:reject-unsupported, lifecycle:version:no-overlap-rejects
+// req: lifecycle:discover:retry-on-32022
 #[tokio::test(start_paused = true)]
 async fn nothing_in_common_is_refused() {
     virtually(async {
@@ -338,6 +343,7 @@ async fn nothing_in_common_is_refused() {
     .await;
 }
 
+// req: lifecycle:version:downgrade
 #[tokio::test(start_paused = true)]
 async fn an_older_counter_offer_is_accepted() {
     virtually(async {
@@ -367,6 +373,7 @@ async fn both_failures_are_kept() {
     .await;
 }
 
+// req: lifecycle:discover:network-error-raises
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_ends_is_not_a_legacy_server() {
     virtually(async {
@@ -388,6 +395,9 @@ async fn a_server_that_never_answers_is_given_up() {
     .await;
 }
 
+// req: lifecycle:mode:legacy-never-probes, lifecycle:mode:pin-never-handshakes
+// req: lifecycle:version:custom-supported-versions, lifecycle:version:no-overlap-rejects
+// req: lifecycle:initialized-notification
 #[tokio::test(start_paused = true)]
 async fn a_pinned_revision_sends_exactly_what_it_needs() {
     virtually(async {
@@ -412,6 +422,7 @@ async fn a_pinned_revision_sends_exactly_what_it_needs() {
     .await;
 }
 
+// req: lifecycle:stateless:request-envelope
 #[tokio::test(start_paused = true)]
 async fn the_probe_is_fully_stamped() {
     virtually(async {
@@ -433,6 +444,7 @@ async fn the_probe_is_fully_stamped() {
     .await;
 }
 
+// req: lifecycle:initialize:basic, lifecycle:initialized-notification
 #[tokio::test(start_paused = true)]
 async fn a_handshake_carries_no_modern_word() {
     virtually(async {
@@ -458,6 +470,7 @@ async fn a_handshake_carries_no_modern_word() {
 }
 
 /// A server may ping before the handshake is over, and may talk.
+// req: ping:server-to-client, lifecycle:pre-initialization-ordering
 #[tokio::test(start_paused = true)]
 async fn a_ping_in_the_middle_of_the_handshake_is_answered() {
     virtually(async {

@@ -15,6 +15,7 @@ use crate::{
 contract! { everywhere unconnected on [memory stdio unix direct http sse] in [legacy modern]:
     a_connections_own_value_reaches_every_kind_of_handler,
     who_asks_is_local_where_the_wire_is_ones_own,
+    // req: typescript:hosting:entry:ctx-http-req-headers
     headers_are_there_where_there_is_http,
     an_extractor_of_ones_own_sees_the_call_and_may_refuse,
     a_sync_function_holds_up_nobody,

@@ -11,6 +11,7 @@ use crate::{
 
 contract! { everywhere unconnected on [memory stdio unix direct http sse] in [legacy modern]:
     // req: prompts:capability:declared
+    // req: lifecycle:initialize:capabilities:from-handlers
     prompts_are_declared,
     // req: prompts:list:basic, mcpserver:prompt:decorated, mcpserver:prompt:optional-args
     prompts_are_listed_with_the_arguments_of_their_signature,

@@ -12,6 +12,7 @@ use crate::{
 
 contract! { everywhere unconnected on [memory stdio unix direct http sse] in [legacy modern]:
     // req: resources:capability:declared
+    // req: lifecycle:initialize:capabilities:from-handlers
     resources_are_declared,
     // req: resources:list:basic, resources:annotations, mcpserver:resource:static
     resources_are_listed_with_all_they_say,

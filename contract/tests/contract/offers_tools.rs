@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use turnbuckle::{Args, Client, ErrorKind, Server, tool, types::Era};
+use turnbuckle::{
+    Args, Client, ErrorKind, Server, tool,
+    types::{ContentBlock, Era, ResourceContents},
+};
 use turnbuckle_contract::SECRET;
 
 use crate::{
@@ -16,9 +19,12 @@ contract! { everywhere unconnected on [memory stdio unix direct http sse] in [le
     // req: tools:call:content:image, tools:call:content:audio
     // req: tools:call:content:embedded-resource, tools:call:content:resource-link
     content_of_every_kind_arrives,
+    // req: flow:tool-result:resource-link-follow
+    a_link_in_a_result_can_be_read,
     // req: tools:call:content:mixed
     blocks_keep_their_order,
     // req: tools:capability:declared
+    // req: lifecycle:initialize:capabilities:from-handlers
     tools_are_declared,
     // req: tools:list:metadata
     all_that_a_tool_says_of_itself_is_listed,
@@ -70,6 +76,15 @@ async fn content_of_every_kind_arrives(wire: Wire, era: Era) {
     }
 }
 
+async fn a_link_in_a_result_can_be_read(wire: Wire, era: Era) {
+    let offered = Offered::new(wire, era).await;
+    let result = offered.client.call_tool("link", ()).await.unwrap();
+    let [ContentBlock::ResourceLink(link)] = &result.content[..] else { panic!("{result:?}") };
+    let read = offered.client.read_resource(&link.uri).await.unwrap();
+    let [ResourceContents::Text(text)] = &read.contents[..] else { panic!("{read:?}") };
+    assert_eq!((&text.uri, &*text.text, &text.mime_type), (&link.uri, "# Text", &link.mime_type));
+}
+
 async fn blocks_keep_their_order(wire: Wire, era: Era) {
     let offered = Offered::new(wire, era).await;
     let text = |text: &str| json!({"type": "text", "text": text});
@@ -90,6 +105,7 @@ async fn tools_are_declared(wire: Wire, era: Era) {
     assert_eq!(offered.capabilities().await["tools"], json!({"listChanged": true}));
 }
 
+// req: lifecycle:initialize:capabilities:minimal
 #[tokio::test]
 async fn a_server_without_tools_declares_none_and_has_no_such_method() {
     for era in [Era::Legacy, Era::Modern] {

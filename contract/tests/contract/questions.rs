@@ -66,6 +66,7 @@ async fn questions_are_answered_at_once_and_in_any_order() {
     .await;
 }
 
+// req: protocol:cancel:server-to-client, protocol:cancel:handler-abort-propagates
 #[tokio::test(start_paused = true)]
 async fn e35_a_callback_is_dropped_when_the_server_gives_its_question_up() {
     virtually(async {
@@ -81,6 +82,7 @@ async fn e35_a_callback_is_dropped_when_the_server_gives_its_question_up() {
     .await;
 }
 
+// req: protocol:error:internal-error, sampling:error:user-rejected
 #[tokio::test(start_paused = true)]
 async fn a10_what_went_wrong_inside_a_callback_stays_inside() {
     virtually(async {
@@ -97,6 +99,7 @@ async fn a10_what_went_wrong_inside_a_callback_stays_inside() {
     .await;
 }
 
+// req: protocol:error:invalid-params, elicitation:form:action:decline
 #[tokio::test(start_paused = true)]
 async fn a_typed_callback_goes_before_the_one_for_everything_else() {
     virtually(async {
@@ -115,6 +118,8 @@ async fn a_typed_callback_goes_before_the_one_for_everything_else() {
     .await;
 }
 
+// req: lifecycle:initialize:client-capabilities, elicitation:capability:empty-is-form
+// req: lifecycle:capability:client-not-declared
 #[tokio::test(start_paused = true)]
 async fn registering_declares_in_the_shape_of_the_revision() {
     virtually(async {
@@ -140,6 +145,7 @@ async fn registering_declares_in_the_shape_of_the_revision() {
     .await;
 }
 
+// req: sampling:capability:declare, lifecycle:stateless:request-envelope
 #[tokio::test(start_paused = true)]
 async fn a_modern_request_declares_what_has_a_callback() {
     virtually(async {
@@ -149,6 +155,100 @@ async fn a_modern_request_declares_what_has_a_callback() {
         let declared = &request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
         assert_eq!(declared, &json!({"sampling": {}}), "{request}");
         call.abort();
+    })
+    .await;
+}
+
+/// Answers with what the callback was given, which must be all that was asked.
+async fn whole(builder: ClientBuilder, method: &str, params: Value) -> Value {
+    let (mut peer, _client) = legacy(builder).await;
+    peer.ask(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await
+}
+
+// req: sampling:create:basic, sampling:create:system-prompt, sampling:create:model-preferences
+// req: sampling:create:include-context, sampling:create-message:image-content
+// req: sampling:create-message:audio-content, sampling:create:tools
+// req: sampling:message:content-cardinality, sampling:result:with-tools-array-content
+#[tokio::test(start_paused = true)]
+async fn a_question_for_a_model_arrives_whole() {
+    virtually(async {
+        let image = json!({"type": "image", "data": "AP8QgA==", "mimeType": "image/png"});
+        let audio = json!({"type": "audio", "data": "AP8QgA==", "mimeType": "audio/wav"});
+        let used = json!({"type": "tool_use", "id": "u", "name": "look", "input": {"at": "sky"}});
+        let result = json!({"type": "tool_result", "toolUseId": "u",
+            "content": [{"type": "text", "text": "blue"}]});
+        let params = json!({
+            "messages": [
+                {"role": "user", "content": image},
+                {"role": "user", "content": [audio, {"type": "text", "text": "and?"}]},
+                {"role": "assistant", "content": [used]},
+                {"role": "user", "content": [result]},
+            ],
+            "maxTokens": 50,
+            "systemPrompt": "Be brief.",
+            "includeContext": "thisServer",
+            "temperature": 0.5,
+            "stopSequences": ["."],
+            "modelPreferences": {"hints": [{"name": "small"}], "costPriority": 0.75, "speedPriority": 0.25},
+            "tools": [{"name": "look", "inputSchema": {"type": "object"}}],
+            "toolChoice": {"mode": "auto"},
+            "metadata": {"example.com/own": 1},
+        });
+        let expected = params.clone();
+        let answer = json!({"role": "assistant", "model": "m", "content": [used, image],
+            "stopReason": "toolUse"});
+        let answers = answer.clone();
+        let able = json!({"sampling": {"tools": {}, "context": {}}});
+        let able = Client::builder().capabilities(serde_json::from_value(able).unwrap());
+        let builder = able.on_sampling(move |question: CreateMessage| {
+            let (expected, answer) = (expected.clone(), answers.clone());
+            async move {
+                assert_eq!(serde_json::to_value(&question).unwrap(), expected);
+                Ok(serde_json::from_value::<CreateMessageResult>(answer).unwrap())
+            }
+        });
+        let told = whole(builder, "sampling/createMessage", params).await;
+        assert_eq!(told["result"], answer, "{told}");
+    })
+    .await;
+}
+
+// req: elicitation:form:basic, elicitation:form:mode-omitted-default
+// req: elicitation:form:schema:primitives, elicitation:form:schema:enum-variants
+// req: elicitation:form:defaults, elicitation:form:action:accept
+#[tokio::test(start_paused = true)]
+async fn a_form_arrives_whole() {
+    virtually(async {
+        let titled = json!([{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}]);
+        let schema = json!({"type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string", "title": "Name", "minLength": 1, "maxLength": 9},
+            "mail": {"type": "string", "format": "email"},
+            "age": {"type": "integer", "minimum": 0, "maximum": 150},
+            "size": {"type": "number", "default": 1.5},
+            "sure": {"type": "boolean", "default": true},
+            "one": {"type": "string", "enum": ["a", "b"]},
+            "hue": {"type": "string", "oneOf": titled},
+            "many": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}, "maxItems": 2},
+            "hues": {"type": "array", "items": {"anyOf": titled}},
+        }});
+        let expected = schema.clone();
+        let builder = Client::builder().on_elicitation(move |question: Elicit| {
+            let expected = expected.clone();
+            async move {
+                let Elicit::Form(form) = question else { panic!("no mode is a form") };
+                assert_eq!(form.message, "Who?");
+                assert_eq!(serde_json::to_value(&form.requested_schema).unwrap(), expected);
+                let mut answer = ElicitResult::new(ElicitAction::Accept);
+                let filled = json!({"name": "Ada", "many": ["a"]});
+                answer.content = Some(serde_json::from_value(filled).unwrap());
+                Ok(answer)
+            }
+        });
+        let params = json!({"message": "Who?", "requestedSchema": schema});
+        let told = whole(builder, "elicitation/create", params).await;
+        // What was left out is what the form said it would be.
+        let content = json!({"name": "Ada", "many": ["a"], "size": 1.5, "sure": true});
+        assert_eq!(told["result"], json!({"action": "accept", "content": content}), "{told}");
     })
     .await;
 }

@@ -44,7 +44,7 @@ impl Desk {
     }
 
     /// Gives it.
-    async fn give(&mut self) -> Peer {
+    pub(crate) async fn give(&mut self) -> Peer {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         self.asked().await.send(Ok(ours)).expect("nobody waits for it");
         Peer::new(theirs)
@@ -65,7 +65,7 @@ impl Desk {
     }
 }
 
-async fn welcome(peer: &mut Peer) {
+pub(crate) async fn welcome(peer: &mut Peer) {
     let initialize = peer.read().await;
     assert_eq!(initialize["method"], "initialize");
     peer.answer(&initialize, initialized("2025-11-25")).await;
@@ -73,7 +73,7 @@ async fn welcome(peer: &mut Peer) {
 }
 
 /// A client that is being connected at a desk.
-fn connecting(
+pub(crate) fn connecting(
     builder: ClientBuilder,
 ) -> (Desk, tokio::task::JoinHandle<turnbuckle::Result<Client>>) {
     let (ask, asked) = mpsc::channel::<Given>(64);
@@ -95,7 +95,7 @@ async fn connected(era: Era, builder: ClientBuilder) -> (Desk, Peer, Client) {
 }
 
 /// Waits until the client knows that its connection is lost.
-async fn noticed(client: &Client) {
+pub(crate) async fn noticed(client: &Client) {
     let mut states = client.states();
     while !matches!(states.next().await, Some(ConnectionState::Reconnecting { .. })) {}
 }

@@ -8,7 +8,7 @@ use turnbuckle::{
 
 use crate::{
     live::connect,
-    raw::{Peer, client_with, connecting, initialized},
+    raw::{Peer, SILENCE, client_with, connecting, initialized},
     rig::{Wire, contract, pinned, virtually},
 };
 
@@ -66,6 +66,46 @@ async fn declared(set: &RootSet) -> (Peer, Client, Value) {
     assert_eq!(peer.read().await["method"], "notifications/initialized");
     let declared = initialize["params"]["capabilities"]["roots"].clone();
     (peer, connecting.await.unwrap().unwrap(), declared)
+}
+
+fn alive_tasks() -> usize {
+    tokio::runtime::Handle::current().metrics().num_alive_tasks()
+}
+
+/// Asserts that all tasks have ended but so many, once everyone has had the time that they need.
+async fn all_ended_but(before: usize) {
+    tokio::time::sleep(SILENCE).await; // tidy: sleep is all the time that anyone needs, paused
+    assert_eq!(alive_tasks(), before);
+}
+
+/// The set may outlive its clients: nothing that tells of its changes may.
+#[tokio::test(start_paused = true)]
+async fn who_tells_of_changes_ends_with_the_connection() {
+    virtually(async {
+        let set = RootSet::new([]).unwrap();
+        let before = alive_tasks();
+        let (mut peer, client, _) = declared(&set).await;
+        assert!(alive_tasks() > before);
+        set.add(root("a")).unwrap();
+        assert_eq!(peer.read().await["method"], CHANGED);
+        drop(client);
+        peer.ended().await;
+        all_ended_but(before).await;
+        // The same if the server ends it, or does not read what it is told.
+        let (peer, client, _) = declared(&set).await;
+        drop(peer);
+        all_ended_but(before).await;
+        let builder = Client::builder().root_set(set.clone());
+        let (peer, deaf) = client_with(Era::Legacy, builder, 64).await;
+        for number in 0..50 {
+            set.add(root(&format!("{number}"))).unwrap();
+            tokio::task::yield_now().await;
+        }
+        drop(deaf);
+        all_ended_but(before).await;
+        drop((peer, client));
+    })
+    .await;
 }
 
 // req: roots:list-changed, roots:list-changed:client-emits

@@ -25,6 +25,7 @@ const MODERN_WORDS: [&str; 9] = [
     "2026-07-28",
 ];
 
+// req: lifecycle:stateless:no-initialize, lifecycle:version:match
 #[tokio::test(start_paused = true)]
 async fn law07_both_eras_are_served_on_one_stream() {
     virtually(async {
@@ -58,6 +59,7 @@ async fn law07_both_eras_are_served_on_one_stream() {
     .await;
 }
 
+// req: lifecycle:stateless:unpinned-legacy-wire
 #[tokio::test(start_paused = true)]
 async fn law07_a_legacy_client_never_hears_a_modern_word() {
     virtually(async {
@@ -111,6 +113,7 @@ async fn say_everything(served: &mut Served) {
     served.fixture.touch();
 }
 
+// req: lifecycle:stateless:no-initialize
 #[tokio::test(start_paused = true)]
 async fn law07_methods_of_the_other_era_are_unknown() {
     virtually(async {

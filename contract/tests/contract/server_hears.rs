@@ -447,6 +447,7 @@ async fn law08_junk_is_not_answered_without_end(era: Era) {
     assert_eq!(said.last().unwrap()["id"], "after");
 }
 
+// req: lifecycle:requests-before-initialized, ping:client-to-server
 #[tokio::test(start_paused = true)]
 async fn law07_a_request_before_initialize_is_refused_and_the_connection_lives() {
     virtually(async {

@@ -2,18 +2,17 @@
 //! Does not own any expectation beyond the order of its words.
 
 use serde_json::{Value, json};
-use turnbuckle::{Client, ClientBuilder, Reconnect, Revision};
+use turnbuckle::{Client, ClientBuilder, Revision};
 
 use crate::web::{Post, Web};
 
 /// The session that the script opens.
 pub(crate) const SESSION: &str = "session-1";
 
-/// A client that speaks the last legacy revision without asking, goes through no proxy, waits for
-/// ever and does not look for a server that can't be reached.
+/// A client that speaks the last legacy revision without asking, goes through no proxy and waits
+/// for ever.
 pub(crate) fn legacy() -> ClientBuilder {
-    let builder = Client::builder().revision(Revision::V2025_11_25).no_proxy().no_timeouts();
-    builder.reconnect(Reconnect::never())
+    Client::builder().revision(Revision::V2025_11_25).no_proxy().no_timeouts()
 }
 
 /// A session, and the requests that opened it.

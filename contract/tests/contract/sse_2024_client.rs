@@ -57,6 +57,7 @@ async fn message(stream: &Post, to: &Post, result: Value) {
     stream.chunk(format!("event: message\ndata: {answer}\n\n")).await;
 }
 
+// req: transport:sse, transport:sse:endpoint-event, flow:compat:streamable-then-sse-fallback
 #[tokio::test]
 async fn a_server_that_refuses_the_handshake_is_tried_the_older_way() {
     within(async {
@@ -171,7 +172,8 @@ async fn a_message_that_is_too_long_costs_its_call_and_nobody_waits_for_ever() {
 async fn the_end_of_the_stream_is_the_end_of_the_connection() {
     within(async {
         let mut web = Web::new().await;
-        let (client, stream) = open(&mut web, 405, "/messages?id=7").await;
+        let builder = legacy().reconnect(Reconnect::never());
+        let (client, stream) = open_as(&mut web, builder, 405, "/messages?id=7").await;
         let call = launch(client.call_tool("t", ()));
         web.post().await.accept().await;
         stream.end().await;
@@ -188,8 +190,7 @@ async fn the_end_of_the_stream_is_the_end_of_the_connection() {
 async fn a_stream_that_ended_is_opened_again_if_it_may_be() {
     within(async {
         let mut web = Web::new().await;
-        let builder = legacy().reconnect(Reconnect::new());
-        let (client, stream) = open_as(&mut web, builder, 405, "/messages?id=7").await;
+        let (client, stream) = open(&mut web, 405, "/messages?id=7").await;
         stream.end().await;
         let stream = opening(&mut web, 405, "/messages?id=7").await;
         let call = launch(client.call_tool("t", ()));

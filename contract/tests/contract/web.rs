@@ -16,7 +16,7 @@ use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
 };
-use turnbuckle::{Call, Client, ClientBuilder, Reconnect, Result, Revision};
+use turnbuckle::{Call, Client, ClientBuilder, Result, Revision};
 
 /// A body that is longer is not read before [`Web::read_on`].
 pub(crate) const LARGE: usize = 1 << 20;
@@ -385,11 +385,10 @@ pub(crate) fn progress(post: &Post, done: u64) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 }
 
-/// A client that speaks the modern revision without asking, goes through no proxy, waits for ever
-/// and does not look for a server that can't be reached.
+/// A client that speaks the modern revision without asking, goes through no proxy and waits for
+/// ever.
 pub(crate) fn modern() -> ClientBuilder {
-    let builder = Client::builder().revision(Revision::V2026_07_28).no_proxy().no_timeouts();
-    builder.reconnect(Reconnect::never())
+    Client::builder().revision(Revision::V2026_07_28).no_proxy().no_timeouts()
 }
 
 /// Such a client of this server.

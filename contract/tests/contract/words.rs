@@ -179,6 +179,7 @@ async fn exchange(revision: Revision) -> String {
 }
 
 // req: 2025:jsonschema:non-object-structured-content-wrapped
+// req: lifecycle:stateless:unpinned-legacy-wire, hosting:http:legacy-no-modern-vocabulary
 #[tokio::test]
 async fn a_legacy_exchange_has_no_modern_word_in_either_direction() {
     within(async {

@@ -23,6 +23,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// Waited for, so short.
 const SHORT: Duration = Duration::from_millis(20);
 
+// req: transport:stdio:clean-shutdown
 #[tokio::test]
 async fn a_child_that_obeys_exits_at_the_end_of_its_input() {
     let child = patient("exec cat").spawn().unwrap();
@@ -46,6 +47,7 @@ async fn shutting_the_input_down_is_its_end_too() {
     assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
 }
 
+// req: transport:stdio:shutdown-escalation
 #[tokio::test]
 async fn a_child_that_ignores_the_end_of_its_input_is_terminated() {
     let child =
@@ -58,6 +60,7 @@ async fn a_child_that_ignores_the_end_of_its_input_is_terminated() {
     assert_not_there(child.handle.id());
 }
 
+// req: transport:stdio:shutdown-escalation
 #[tokio::test]
 async fn a_child_that_ignores_sigterm_too_is_killed() {
     let child = impatient("trap '' TERM; echo ready; exec tail -f /dev/null").spawn().unwrap();
@@ -162,6 +165,7 @@ async fn a_flood_of_stderr_blocks_nobody() {
     assert_eq!(report.last_stderr, [cut.as_str(), "end"]);
 }
 
+// req: transport:stdio:stderr-passthrough
 #[tokio::test]
 async fn the_last_lines_of_stderr_are_kept_and_each_is_told() {
     let body = "i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo line $i >&2; done";
@@ -191,6 +195,7 @@ async fn a_callback_that_blocks_delays_neither_exit_nor_end() {
     drop(open);
 }
 
+// req: transport:stdio:default-env-safelist
 #[tokio::test]
 async fn only_listed_variables_reach_the_child() {
     // The build tool sets this one for every test.

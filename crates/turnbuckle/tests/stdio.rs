@@ -25,6 +25,7 @@ use turnbuckle::transport::stdio::{Writer, take_stdio};
 
 const NOISE: &[&str] = &["noise from println", "noise from a child", "noise from eprintln"];
 
+// req: transport:stdio:stream-purity
 #[test]
 fn over_pipes_only_frames_reach_the_wire() {
     let mut server = start("pipe", Stdio::piped(), Stdio::piped());

@@ -85,12 +85,10 @@ impl List {
     pub(crate) fn lines(&self) -> impl Iterator<Item = &Line> {
         self.groups.iter().flat_map(|group| &group.lines)
     }
-}
 
-impl Line {
-    /// Whether a server has a part in it.
-    pub(crate) fn concerns_servers(&self) -> bool {
-        self.side != Side::Client
+    /// The lines that need a test or a reason now.
+    pub(crate) fn due(&self) -> impl Iterator<Item = &Line> {
+        self.groups.iter().filter(|group| !group.later).flat_map(|group| &group.lines)
     }
 }
 
@@ -105,14 +103,18 @@ mod tests {
             { id = "a:b", era = "modern", side = "server", what = "It is." },
             { id = "a:c", side = "client", what = "It is not.", waits = "Not yet." },
         ]
+        [[group]]
+        title = "Tasks"
+        later = true
+        lines = [{ id = "a:d", side = "both", what = "It will be." }]
     "#;
 
     #[test]
     fn the_file_is_read_in_its_order() {
         let list = List::parse(FILE).unwrap();
         let ids: Vec<(&str, Era)> = list.lines().map(|line| (&*line.id, line.era)).collect();
-        assert_eq!(ids, [("a:b", Era::Modern), ("a:c", Era::Both)]);
-        assert_eq!(list.lines().map(Line::concerns_servers).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(ids, [("a:b", Era::Modern), ("a:c", Era::Both), ("a:d", Era::Both)]);
+        assert_eq!(list.due().map(|line| &*line.id).collect::<Vec<_>>(), ["a:b", "a:c"]);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use crate::workspace;
 const USAGE: &str = "\
 usage: cargo xtask requirements [--check]
 
-  --check   fail if a server's line has neither a test nor a reason, or if docs/requirements.md is
-            not what would be written, instead of writing it";
+  --check   fail if a line that is due has neither a test nor a reason, or if docs/requirements.md
+            is not what would be written, instead of writing it";
 
 /// Where tests are looked for.
 const PLACES: &[&str] = &["conformance", "contract", "crates", "examples", "interop"];

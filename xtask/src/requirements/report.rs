@@ -20,11 +20,12 @@ pub(crate) fn text(list: &List, proofs: &Proofs) -> String {
     text
 }
 
-/// How many lines that concern a server have a test.
+/// How many lines have a test, of those that need one or a reason now.
 pub(crate) fn summary(list: &List, proofs: &Proofs) -> String {
-    let lines: Vec<&Line> = list.lines().filter(|line| line.concerns_servers()).collect();
-    let proven = lines.iter().filter(|line| proofs.of(&line.id).next().is_some()).count();
-    format!("{proven} of the {} lines that concern a server have a test.", lines.len())
+    let due: Vec<&Line> = list.due().collect();
+    let proven = due.iter().filter(|line| proofs.of(&line.id).next().is_some()).count();
+    let later = list.lines().count() - due.len();
+    format!("{proven} of the {} lines that are due have a test; {later} are for later.", due.len())
 }
 
 fn row(line: &Line, proofs: &Proofs) -> Vec<String> {
@@ -62,7 +63,11 @@ mod tests {
                 { id = "a", era = "legacy", side = "server", what = "W.", decided = "Not so." },
                 { id = "b", side = "both", what = "W.", waits = "Later." },
                 { id = "c", side = "client", what = "W." },
-            ]"#,
+            ]
+            [[group]]
+            title = "More"
+            later = true
+            lines = [{ id = "d", side = "both", what = "W." }]"#,
         )
         .unwrap();
         let mut proofs = Proofs::default();
@@ -72,8 +77,7 @@ mod tests {
         assert!(rows[0].ends_with("| `t.rs::one`<br>`t.rs::two`<br>Decided: Not so. |"), "{text}");
         assert!(rows[0].contains("| [L] |") && rows[1].contains("|     |"), "{text}");
         assert!(rows[1].ends_with("| Waits: Later. |") && rows[2].ends_with("| – |"), "{text}");
-        assert!(
-            text.starts_with("1 of the 2 lines that concern a server have a test.\n\n### Tools")
-        );
+        let summary = "1 of the 3 lines that are due have a test; 1 are for later.\n\n### Tools";
+        assert!(text.starts_with(summary), "{text}");
     }
 }

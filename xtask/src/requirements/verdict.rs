@@ -22,10 +22,9 @@ pub(crate) fn wrong(list: &List, proofs: &Proofs) -> Vec<String> {
     wrong
 }
 
-/// Lines that concern a server and have neither a test nor a reason.
+/// Lines that are due and have neither a test nor a reason.
 pub(crate) fn missing(list: &List, proofs: &Proofs) -> Vec<String> {
-    let due = list.groups.iter().filter(|group| !group.later).flat_map(|group| &group.lines);
-    due.filter(|line| line.concerns_servers())
+    list.due()
         .filter(|line| line.waits.is_none() && line.decided.is_none())
         .filter(|line| proofs.of(&line.id).next().is_none())
         .map(|line| format!("`{}` has neither a test nor a reason", line.id))
@@ -59,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_line_needs_a_test_or_a_reason() {
+    fn every_line_that_is_due_needs_a_test_or_a_reason() {
         let list = List::parse(FILE).unwrap();
         let missing = |ids| missing(&list, &proofs(ids));
         assert_eq!(
@@ -69,7 +68,8 @@ mod tests {
                 "`either` has neither a test nor a reason"
             ]
         );
-        assert_eq!(missing("server, either").len(), 0);
+        assert_eq!(missing("server, either"), ["`client` has neither a test nor a reason"]);
+        assert_eq!(missing("server, either, client").len(), 0);
     }
 
     #[test]

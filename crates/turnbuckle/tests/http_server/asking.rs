@@ -55,6 +55,7 @@ async fn what_a_client_keeps_is_its_principal_s_alone() {
     }
 }
 
+// req: hosting:http:modern:handler-error-status-via-table
 #[tokio::test]
 async fn a_capability_that_is_missing_is_a_bad_request() {
     let server = Server::new("places", "1.0").tool(tool("places", places));

@@ -42,6 +42,7 @@ async fn what_is_ready_at_once_is_one_array_and_what_wants_no_answer_gets_none()
     assert_eq!(service.sessions_in_use(), 0);
 }
 
+// req: hosting:http:batch
 #[tokio::test]
 async fn batches_are_refused_elsewhere_and_so_are_empty_ones() {
     let (server, _watch) = legacy_server();

@@ -27,6 +27,7 @@ fn said(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap()
 }
 
+// req: transport:streamable-http:server-to-client
 #[tokio::test]
 async fn a_question_goes_out_on_the_stream_of_its_request_and_is_answered_by_a_post() {
     let (server, _watch) = legacy_server();
@@ -120,6 +121,8 @@ async fn a_question_waits_for_a_client_that_went_away() {
     assert_eq!(said(&resumed.message().await), r#"{"roots":[]}"#);
 }
 
+// req: transport:streamable-http:json-response-restrictions
+// req: transport:streamable-http:stateless-restrictions
 #[tokio::test]
 async fn where_there_is_no_way_to_ask_the_handler_is_told_at_once() {
     let (server, _watch) = legacy_server();

@@ -11,6 +11,7 @@ use crate::{
     support::{frame, text},
 };
 
+// req: hosting:resume:event-ids, hosting:resume:priming
 #[tokio::test]
 async fn a_call_that_waits_is_a_stream_with_a_priming_event_and_ids() {
     let (server, mut watch) = legacy_server();
@@ -42,6 +43,8 @@ async fn a_call_that_waits_is_a_stream_with_a_priming_event_and_ids() {
     }
 }
 
+// req: transport:streamable-http:notifications, hosting:http:response-same-connection
+// req: hosting:http:sse-close-after-response
 #[tokio::test]
 async fn what_is_said_before_an_answer_that_is_ready_makes_a_stream() {
     let (server, _watch) = legacy_server();
@@ -70,6 +73,7 @@ async fn a_handler_faster_than_its_reader_waits_and_nothing_is_lost() {
     assert_eq!(seen, 106);
 }
 
+// req: hosting:resume:buffered-replay
 #[tokio::test]
 async fn a_handler_that_nobody_reads_waits_for_nobody() {
     let (server, _watch) = legacy_server_with(Limits::default().queued_notifications(10));
@@ -84,6 +88,8 @@ async fn a_handler_that_nobody_reads_waits_for_nobody() {
     assert_eq!(session.resume(&last).await.rest().await.len(), 501);
 }
 
+// req: transport:streamable-http:cancelled-request-terminated, protocol:cancel:in-flight
+// req: hosting:http:notifications-202
 #[tokio::test]
 async fn d30_a_cancel_drops_the_handler_and_ends_its_stream_without_an_answer() {
     let (server, mut watch) = legacy_server();
@@ -112,6 +118,7 @@ async fn d30_a_cancel_drops_the_handler_and_ends_its_stream_without_an_answer() 
     assert_eq!(service.sessions_in_use(), 0);
 }
 
+// req: transport:streamable-http:cancelled-request-terminated
 #[tokio::test]
 async fn d30_in_json_mode_a_cancelled_call_is_a_stream_without_an_event() {
     let (server, mut watch) = legacy_server();
@@ -128,6 +135,7 @@ async fn d30_in_json_mode_a_cancelled_call_is_a_stream_without_an_event() {
     assert_eq!(service.sessions_in_use(), 0);
 }
 
+// req: hosting:http:json-response-mode
 #[tokio::test]
 async fn in_json_mode_a_call_is_one_answer_and_goes_on_without_its_client() {
     let (server, mut watch) = legacy_server();
@@ -154,6 +162,7 @@ async fn in_json_mode_a_call_is_one_answer_and_goes_on_without_its_client() {
     assert_eq!(value(session.post(&call(7, "echo", json!({"text": "a"}))).await).await["id"], 7);
 }
 
+// req: hosting:http:disconnect-not-cancel, hosting:resume:replay
 #[tokio::test]
 async fn d31_a_connection_that_is_lost_is_no_cancel_and_the_answer_is_resumed() {
     let (server, mut watch) = legacy_server();

@@ -19,6 +19,8 @@ async fn open_aside(session: &Session) -> Events {
     events
 }
 
+// req: hosting:http:standalone-sse, hosting:http:second-sse-rejected, hosting:http:no-broadcast
+// req: transport:streamable-http:unrelated-messages
 #[tokio::test]
 async fn the_get_stream_tells_what_belongs_to_no_request_and_a_new_one_replaces_it() {
     let (server, _watch) = legacy_server();
@@ -43,6 +45,24 @@ async fn the_get_stream_tells_what_belongs_to_no_request_and_a_new_one_replaces_
     assert!(told.id().ends_with("-2"), "{told:?}");
 }
 
+// req: hosting:http:standalone-sse-no-response, hosting:http:response-same-connection
+#[tokio::test]
+async fn the_get_stream_has_no_answers() {
+    let (server, mut watch) = legacy_server();
+    let changes = server.changes();
+    let session = Session::open(&server.into_http(), LATEST).await;
+    let mut aside = open_aside(&session).await;
+    assert_eq!(session.post(&call(1, "echo", json!({"text": "a"}))).await.status(), 200);
+    let waiting = session.start(2, "b", &mut watch).await;
+    watch.release();
+    assert_eq!(waiting.rest().await.last().unwrap().data["id"], 2);
+    // What comes there next is what was said there next.
+    changes.tools();
+    assert_eq!(aside.message().await["method"], CHANGED);
+    assert_eq!(session.delete().await.status(), 204);
+    aside.ends().await;
+}
+
 /// Lets time pass for everyone who has begun to wait.
 async fn pass(seconds: u64) {
     tokio::task::yield_now().await;
@@ -50,6 +70,7 @@ async fn pass(seconds: u64) {
     tokio::task::yield_now().await;
 }
 
+// req: hosting:resume:buffered-replay
 #[tokio::test(start_paused = true)]
 async fn a_get_stream_that_broke_off_is_kept_for_a_while() {
     let (server, _watch) = legacy_server();
@@ -80,6 +101,7 @@ async fn a_get_stream_that_broke_off_is_kept_for_a_while() {
     events.ends().await;
 }
 
+// req: hosting:resume:bad-event-id
 #[tokio::test]
 async fn a_place_that_is_none_is_refused() {
     let (server, _watch) = legacy_server();
@@ -89,6 +111,7 @@ async fn a_place_that_is_none_is_refused() {
     }
 }
 
+// req: hosting:resume:bad-event-id, hosting:session:isolation
 #[tokio::test]
 async fn what_is_not_known_in_this_session_is_an_empty_stream_that_has_ended() {
     let (server, mut watch) = legacy_server();
@@ -105,6 +128,8 @@ async fn what_is_not_known_in_this_session_is_an_empty_stream_that_has_ended() {
     assert_eq!(one.resume(&first).await.rest().await.len(), 3);
 }
 
+// req: hosting:resume:replay, hosting:resume:stream-scoped, hosting:resume:event-ids
+// req: transport:streamable-http:resumability
 #[tokio::test]
 async fn a_stream_is_told_from_where_it_broke_off_in_order_and_alone() {
     let (server, mut watch) = legacy_server();
@@ -150,6 +175,7 @@ fn polling() -> (turnbuckle::Server, Watch, std::sync::Arc<tokio::sync::Semaphor
     (server.state(gate.clone()).tool(tool("polled", polled)), watch, gate)
 }
 
+// req: hosting:resume:close-stream
 #[tokio::test]
 async fn a_handler_may_let_the_connection_go_and_answer_later() {
     let (server, _watch, gate) = polling();

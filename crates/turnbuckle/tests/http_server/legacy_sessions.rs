@@ -21,6 +21,8 @@ use crate::{
 
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
+// req: hosting:session:create, hosting:session:reuse, hosting:session:id-charset
+// req: lifecycle:version:match, ping:client-to-server, hosting:http:legacy-no-modern-vocabulary
 #[tokio::test]
 async fn every_revision_is_opened_and_served_without_a_modern_word() {
     let (server, _watch) = legacy_server();
@@ -42,6 +44,7 @@ async fn every_revision_is_opened_and_served_without_a_modern_word() {
     assert_eq!(service.sessions_in_use(), 0);
 }
 
+// req: lifecycle:version:server-fallback-latest
 #[tokio::test]
 async fn an_unknown_revision_is_offered_the_newest_legacy_one() {
     let (server, _watch) = legacy_server();
@@ -73,6 +76,7 @@ async fn errors_of_requests_come_with_status_200() {
     assert_eq!(refusal(response).await, (200, -32602));
 }
 
+// req: hosting:session:reinitialize
 #[tokio::test]
 async fn a_second_initialize_in_a_session_is_refused() {
     let (server, _watch) = legacy_server();
@@ -83,6 +87,7 @@ async fn a_second_initialize_in_a_session_is_refused() {
     assert_eq!(session.post(&ping(1)).await.status(), 200);
 }
 
+// req: hosting:session:missing-id, hosting:session:unknown-id
 #[tokio::test]
 async fn a_request_needs_one_session_id_that_is_known() {
     let (server, _watch) = legacy_server();
@@ -114,6 +119,8 @@ async fn a_request_needs_one_session_id_that_is_known() {
     assert_eq!(service.sessions_in_use(), 0);
 }
 
+// req: hosting:http:protocol-version-400, hosting:http:protocol-version-default
+// req: hosting:http:protocol-version-rejection-literal
 #[tokio::test]
 async fn the_version_header_may_be_absent_but_not_wrong() {
     let (server, _watch) = legacy_server();
@@ -134,6 +141,7 @@ async fn the_version_header_may_be_absent_but_not_wrong() {
     assert!(message.contains(LATEST), "{message}");
 }
 
+// req: hosting:session:isolation
 #[tokio::test]
 async fn only_the_one_who_opened_a_session_may_use_it() {
     let (server, mut watch) = legacy_server();
@@ -155,6 +163,8 @@ async fn only_the_one_who_opened_a_session_may_use_it() {
     assert_eq!(events.rest().await.len(), 2);
 }
 
+// req: hosting:session:delete, hosting:session:delete-cancels-inflight
+// req: hosting:session:post-termination-404
 #[tokio::test]
 async fn delete_ends_a_session_and_what_runs_in_it() {
     let (server, mut watch) = legacy_server();
@@ -178,6 +188,7 @@ async fn delete_ends_a_session_and_what_runs_in_it() {
     assert_eq!(service.sessions_in_use(), 0);
 }
 
+// req: typescript:hosting:entry:strict-rejects-legacy, typescript:hosting:entry:method-405
 #[tokio::test]
 async fn a_server_of_the_modern_era_alone_knows_no_sessions() {
     let (server, _watch) = legacy_server();
@@ -194,6 +205,7 @@ async fn a_server_of_the_modern_era_alone_knows_no_sessions() {
     }
 }
 
+// req: hosting:http:method-405, hosting:http:accept-406
 #[tokio::test]
 async fn methods_are_those_of_the_era_that_the_version_declares() {
     let (server, _watch) = legacy_server();

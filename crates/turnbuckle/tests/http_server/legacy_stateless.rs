@@ -10,6 +10,9 @@ use crate::{
     support::{Fed, ask, frame, text},
 };
 
+// req: hosting:stateless:no-session-id, hosting:stateless:no-reuse
+// req: typescript:hosting:entry:no-session-id, typescript:hosting:entry:notification-202
+// req: typescript:hosting:entry:method-405
 #[tokio::test]
 async fn there_is_no_id_and_each_request_is_served_for_itself() {
     let (server, _watch) = legacy_server();
@@ -40,6 +43,8 @@ async fn there_is_no_id_and_each_request_is_served_for_itself() {
     }
 }
 
+// req: hosting:http:protocol-version-default
+// req: typescript:hosting:entry:legacy-protocol-version-default
 #[tokio::test]
 async fn the_revision_is_that_of_the_header_or_2025_03_26() {
     let (server, _watch) = legacy_server();

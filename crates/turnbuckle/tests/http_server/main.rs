@@ -3,9 +3,12 @@
 #![cfg(all(feature = "http", feature = "server"))]
 
 mod asking;
+mod both_eras;
 mod disconnect;
 #[cfg(feature = "client")]
 mod extensions;
+#[cfg(feature = "client")]
+mod legacy_answers;
 mod legacy_batches;
 mod legacy_faults;
 mod legacy_questions;

@@ -26,6 +26,8 @@ fn header(name: &'static str, value: &'static str) -> Request<Fed> {
     with(|request| drop(request.headers_mut().insert(name, value.parse().unwrap())))
 }
 
+// req: hosting:http:method-405, hosting:http:accept-406, hosting:http:content-type-415
+// req: transport:streamable-http:origin-validation
 #[tokio::test]
 async fn what_http_refuses_has_its_status_and_no_id() {
     for (request, expected) in [
@@ -46,6 +48,7 @@ async fn what_http_refuses_has_its_status_and_no_id() {
     }
 }
 
+// req: hosting:http:dns-rebinding
 #[tokio::test]
 async fn a_page_that_rebinds_its_name_to_this_machine_is_refused() {
     let mut request = header("host", "evil.example.com");
@@ -64,6 +67,7 @@ async fn a_stated_name_is_served() {
     assert_eq!(ask(&service, request).await.status(), 200);
 }
 
+// req: hosting:http:parse-error-400, hosting:http:batch, hosting:http:modern:notification-post-202
 #[tokio::test]
 async fn what_is_no_request_is_refused_with_its_id_where_it_can_be_read() {
     for (body, code, id) in [
@@ -86,6 +90,7 @@ async fn what_is_no_request_is_refused_with_its_id_where_it_can_be_read() {
     }
 }
 
+// req: sep-2243:std-header:mismatch-rejected
 #[tokio::test]
 async fn headers_that_contradict_the_body_are_refused_with_its_id() {
     for request in [

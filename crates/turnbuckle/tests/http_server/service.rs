@@ -15,6 +15,8 @@ use crate::support::{
     ask, call, events, frame, listen, message, server, server_with, text,
 };
 
+// req: hosting:http:modern:tools-call-stateless, hosting:http:modern:no-session-id
+// req: typescript:hosting:entry:modern-lazy-sse-upgrade
 #[tokio::test]
 async fn a_call_that_says_nothing_is_answered_as_one_line_of_json() {
     let (server, _watch) = server();
@@ -24,6 +26,7 @@ async fn a_call_that_says_nothing_is_answered_as_one_line_of_json() {
             ask(&service, call(id.clone(), "echo", json!({"text": "a"}), Wanted).request()).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "application/json");
+        assert!(!response.headers().contains_key("mcp-session-id"));
         let exact = response.body().size_hint().exact().unwrap();
         let body = text(response.into_body()).await;
         assert_eq!(body.len() as u64, exact);
@@ -49,6 +52,7 @@ async fn a_long_result_is_sent_whole_with_its_exact_length() {
     assert_eq!(answer["result"]["content"][0]["text"], long);
 }
 
+// req: hosting:http:modern:discover-response-shape, lifecycle:discover:basic
 #[tokio::test]
 async fn what_needs_no_handler_is_answered_too() {
     let (server, _watch) = server();
@@ -58,13 +62,32 @@ async fn what_needs_no_handler_is_answered_too() {
         assert_eq!(response.status(), 200);
         let answer: Value = serde_json::from_str(&text(response.into_body()).await).unwrap();
         assert!(answer["result"]["ttlMs"].is_u64(), "{answer}");
+        if method == "server/discover" {
+            let found = &answer["result"];
+            assert!(found["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")));
+            assert!(found["capabilities"]["tools"].is_object(), "{answer}");
+            assert!(found["cacheScope"].is_string() && found.get("serverInfo").is_none());
+            assert!(found["_meta"]["io.modelcontextprotocol/serverInfo"]["name"].is_string());
+        }
     }
-    let response = ask(&service, message(json!(4), "ping", json!({})).request()).await;
-    assert_eq!(response.status(), 404);
-    let answer: Value = serde_json::from_str(&text(response.into_body()).await).unwrap();
-    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(4), &json!(-32601)));
 }
 
+// req: hosting:http:modern:removed-method-status-404, hosting:http:modern:initialize-removed
+// req: lifecycle:stateless:no-initialize
+#[tokio::test]
+async fn what_the_revision_has_no_more_is_not_found() {
+    let (server, _watch) = server();
+    let service = server.into_http();
+    for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe"] {
+        let response = ask(&service, message(json!(4), method, json!({})).request()).await;
+        assert_eq!(response.status(), 404, "{method}");
+        assert!(!response.headers().contains_key("mcp-session-id"));
+        let answer: Value = serde_json::from_str(&text(response.into_body()).await).unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(4), &json!(-32601)));
+    }
+}
+
+// req: typescript:hosting:entry:modern-lazy-sse-upgrade, transport:streamable-http:notifications
 #[tokio::test]
 async fn ready_events_share_a_frame_with_the_answer_and_the_end() {
     let (server, _watch) = server();
@@ -86,6 +109,7 @@ async fn ready_events_share_a_frame_with_the_answer_and_the_end() {
     assert_eq!(events[50]["result"]["content"][0]["text"], "counted");
 }
 
+// req: typescript:hosting:entry:modern-response-mode, protocol:progress:no-token
 #[tokio::test]
 async fn progress_that_nobody_asked_for_makes_no_stream() {
     let (server, _watch) = server();
@@ -112,6 +136,7 @@ async fn a_handler_faster_than_its_reader_waits_and_nothing_is_lost() {
     assert!(seen[105]["result"].is_object());
 }
 
+// req: hosting:http:response-same-connection, hosting:http:sse-close-after-response
 #[tokio::test]
 async fn events_leave_as_they_come_and_the_last_frame_ends_the_body() {
     let (server, mut watch) = server();
@@ -155,6 +180,7 @@ async fn after_a_silent_window_the_answer_becomes_a_stream_that_is_kept_alive() 
     assert!(body.is_end_stream());
 }
 
+// req: hosting:http:modern:handler-exception-internal-error
 #[tokio::test]
 async fn a_panic_is_an_error_for_that_id_and_tells_nothing() {
     let (server, _watch) = server();
@@ -187,6 +213,8 @@ async fn equal_ids_in_two_posts_are_both_served() {
     assert!(first.await.unwrap().contains("released"));
 }
 
+// req: hosting:http:notifications-202, hosting:http:modern:notification-post-202
+// req: typescript:hosting:entry:notification-202
 #[tokio::test]
 async fn a_posted_cancellation_is_accepted_and_cancels_nothing() {
     let (server, mut watch) = server();

@@ -137,6 +137,7 @@ async fn cancelled(watch: &mut Watch, name: &str) {
     assert_eq!(told, [format!("{name} dropped"), format!("{name} heard")]);
 }
 
+// req: transport:sse
 #[tokio::test]
 async fn a_whole_conversation() {
     let (server, _watch) = server();
@@ -264,6 +265,7 @@ async fn a_session_is_its_principals_alone() {
     assert_ne!(alice.endpoint, nobody.endpoint);
 }
 
+// req: transport:sse:post:session-routing, transport:streamable-http:origin-validation
 #[tokio::test]
 async fn what_is_not_for_a_session_is_refused() {
     let (server, _watch) = server_with(Limits::default().body_bytes(1000));
@@ -318,6 +320,7 @@ async fn pages_that_may_call_may_read() {
     assert_eq!(response.headers()["access-control-allow-origin"], "https://app.example.com");
 }
 
+// req: transport:sse:post:session-routing
 #[tokio::test]
 async fn sessions_are_bounded_and_go_with_their_streams() {
     let (server, mut watch) = server();
