@@ -1,10 +1,15 @@
 // The checks that a TypeScript client runs against the server, the same for every SDK.
 //
 // A client gives `main` a function that connects and returns an object with `revision`,
-// `list()` (tool names, and the names of those with an output schema),
-// `call(tool, arguments, {onprogress, signal})`, `read(uri)` and `close()`.
+// `capabilities` (the server's), `list()` (tool names, and the names of those with an output schema),
+// `call(tool, arguments, {onprogress, signal})`, `read(uri)` (text), `templates()`, `prompts()` (names),
+// `prompt(name, arguments)` (text), `complete(prompt, argument, typed)` (values) and `close()`.
+// `listen(uri)` and `changed()` listen, and return an object with `next()` and `close()`.
 
-const TOOLS = ['add', 'ask', 'count', 'echo', 'fail', 'hold', 'was_cancelled'];
+const TOOLS = [
+    'add', 'ask', 'ask_model', 'ask_roots', 'count', 'echo', 'fail', 'hold', 'touch', 'was_cancelled'
+];
+const PATIENCE = 5000;
 const ONE_CHECK = 20_000;
 const PHRASE = 'Grüße, 世界 ✓';
 
@@ -24,12 +29,47 @@ function same(got, wanted, what) {
     ensure(left === right, `${what}: ${left}`);
 }
 
+/** What the user's model says, and where the user works. */
+export const THOUGHT = { role: 'assistant', content: { type: 'text', text: 'forty-two' }, model: 'a-model' };
+export const ROOTS = { roots: [{ uri: 'file:///home/ada' }] };
+
+/** What a server says by itself, until somebody asks for it. */
+export class News {
+    #said = [];
+    #waiting;
+
+    say(news) {
+        this.#said.push(news);
+        this.#waiting?.();
+    }
+
+    async next(about) {
+        for (;;) {
+            const found = this.#said.findIndex(news => news.startsWith(about));
+            if (found >= 0) return this.#said.splice(found, 1)[0];
+            await new Promise(resolve => (this.#waiting = resolve));
+        }
+    }
+}
+
+/** Listens, has the server touched, and waits for what it says of that. */
+async function heard(peer, listening, wanted) {
+    await peer.call('touch', {});
+    const news = within(PATIENCE, 'waiting', listening.next()).catch(() => 'nothing was heard');
+    same(await news, wanted, 'heard');
+    await listening.close();
+}
+
+function declared(present, what) {
+    if (!present) throw new Absent(`the server declares no ${what}`);
+}
+
 export function text(result) {
     return (result.content ?? []).map(block => block.text ?? '').join('');
 }
 
 async function until(peer, state) {
-    const deadline = performance.now() + 5000;
+    const deadline = performance.now() + PATIENCE;
     for (;;) {
         const found = text(await peer.call('was_cancelled', {}));
         if (found === state) return;
@@ -77,8 +117,41 @@ const CHECKS = {
         const result = await peer.call('ask', {});
         ensure(text(result) === 'hello Ada' && !result.isError, `got ${JSON.stringify(result)}`);
     },
+    async sample(peer) {
+        const result = await peer.call('ask_model', {});
+        ensure(text(result) === 'said forty-two' && !result.isError, `got ${JSON.stringify(result)}`);
+    },
+    async roots(peer) {
+        const result = await peer.call('ask_roots', {});
+        ensure(text(result) === ROOTS.roots[0].uri && !result.isError, `got ${JSON.stringify(result)}`);
+    },
     async resource(peer) {
+        declared(peer.capabilities?.resources, 'resources');
         same(await peer.read('note://one'), 'the first note', 'got');
+    },
+    async template(peer) {
+        declared(peer.capabilities?.resources, 'resources');
+        const templates = await peer.templates();
+        ensure(templates.includes('note://about/{name}'), `listed ${templates}`);
+        same(await peer.read('note://about/ada'), 'a note about ada', 'got');
+    },
+    async prompt(peer) {
+        declared(peer.capabilities?.prompts, 'prompts');
+        const prompts = await peer.prompts();
+        ensure(prompts.includes('greet'), `listed ${prompts}`);
+        same(await peer.prompt('greet', { name: 'Ada' }), 'Greet Ada', 'got');
+    },
+    async complete(peer) {
+        declared(peer.capabilities?.completions, 'completions');
+        same(await peer.complete('greet', 'name', 'A'), ['Ada', 'Alan'], 'got');
+    },
+    async listen(peer) {
+        declared(peer.capabilities?.resources?.subscribe, 'subscriptions to resources');
+        await heard(peer, await peer.listen('note://one'), 'updated note://one');
+    },
+    async changed(peer) {
+        declared(peer.capabilities?.tools?.listChanged, 'changes of its tools');
+        await heard(peer, await peer.changed(), 'tools changed');
     }
 };
 

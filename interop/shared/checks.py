@@ -1,8 +1,11 @@
 """The checks that a Python client runs against the server, the same for every SDK.
 
-A client gives `run` an object with these coroutines: `list()` (tool names, and the names of those
-with an output schema), `call(tool, arguments, on_progress)` (a `Reply`), `read(uri)` (text, or None
-if the server declares no resources), and the revision that was agreed on.
+A client gives `run` an object with the revision that was agreed on, `declares(what)` (whether the
+server declares `resources`, `prompts`, `completions`, `subscribe` or `changed`) and these coroutines:
+`list()` (tool names, and the names of those with an output schema), `call(tool, arguments,
+on_progress)` (a `Reply`), `read(uri)` (text), `templates()`, `prompts()` (names), `prompt(name,
+arguments)` (text), `complete(prompt, argument, typed)` (values). `listen(uri)` and `changed()` are
+context managers that listen and give a coroutine that waits for the next news.
 """
 
 import json
@@ -13,8 +16,14 @@ from dataclasses import dataclass
 
 import anyio
 
-TOOLS = {"echo", "add", "count", "fail", "hold", "was_cancelled", "ask"}
+TOOLS = {"echo", "add", "count", "fail", "hold", "was_cancelled", "touch"} | {
+    "ask",
+    "ask_model",
+    "ask_roots",
+}
 ONE_CHECK = 20
+PATIENCE = 5
+ROOT = "file:///home/ada"
 PHRASE = "Grüße, 世界 ✓"
 
 
@@ -96,7 +105,7 @@ async def check_abandon(peer):
 
 
 async def until(peer, state):
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE
     while True:
         reply = await peer.call("was_cancelled", {})
         if reply.text == state:
@@ -109,9 +118,68 @@ async def check_elicit(peer):
     assert reply.text == "hello Ada" and not reply.is_error, f"got {reply}"
 
 
+async def check_sample(peer):
+    reply = await peer.call("ask_model", {})
+    assert reply.text == "said forty-two" and not reply.is_error, f"got {reply}"
+
+
+async def check_roots(peer):
+    reply = await peer.call("ask_roots", {})
+    assert reply.text == ROOT and not reply.is_error, f"got {reply}"
+
+
 async def check_resource(peer):
+    declared(peer, "resources", "resources")
     text = await peer.read("note://one")
     assert text == "the first note", f"got {text!r}"
+
+
+async def check_template(peer):
+    declared(peer, "resources", "resources")
+    templates = await peer.templates()
+    assert "note://about/{name}" in templates, f"listed {templates}"
+    text = await peer.read("note://about/ada")
+    assert text == "a note about ada", f"got {text!r}"
+
+
+async def check_prompt(peer):
+    declared(peer, "prompts", "prompts")
+    prompts = await peer.prompts()
+    assert "greet" in prompts, f"listed {prompts}"
+    text = await peer.prompt("greet", {"name": "Ada"})
+    assert text == "Greet Ada", f"got {text!r}"
+
+
+async def check_complete(peer):
+    declared(peer, "completions", "completions")
+    values = await peer.complete("greet", "name", "A")
+    assert values == ["Ada", "Alan"], f"got {values}"
+
+
+async def check_listen(peer):
+    declared(peer, "subscribe", "subscriptions to resources")
+    await heard(peer, peer.listen("note://one"), "updated note://one")
+
+
+async def check_changed(peer):
+    declared(peer, "changed", "changes of its tools")
+    await heard(peer, peer.changed(), "tools changed")
+
+
+async def heard(peer, listening, wanted):
+    async with listening as following:
+        await peer.call("touch", {})
+        try:
+            with anyio.fail_after(PATIENCE):
+                news = await following()
+        except TimeoutError:
+            raise AssertionError("nothing was heard") from None
+    assert news == wanted, f"heard {news}"
+
+
+def declared(peer, what, name):
+    if not peer.declares(what):
+        raise Absent(f"the server declares no {name}")
 
 
 CHECKS = {
@@ -122,7 +190,14 @@ CHECKS = {
     "tool-error": check_tool_error,
     "abandon": check_abandon,
     "elicit": check_elicit,
+    "sample": check_sample,
+    "roots": check_roots,
     "resource": check_resource,
+    "template": check_template,
+    "prompt": check_prompt,
+    "complete": check_complete,
+    "listen": check_listen,
+    "changed": check_changed,
 }
 
 

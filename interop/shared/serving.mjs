@@ -20,6 +20,24 @@ export function reply(text) {
     return { content: [{ type: 'text', text }] };
 }
 
+export const QUESTION = {
+    messages: [{ role: 'user', content: { type: 'text', text: 'What is six times seven?' } }],
+    maxTokens: 20
+};
+
+/** How a name may go on. */
+export function names(typed) {
+    return ['Ada', 'Alan', 'Grace'].filter(name => name.startsWith(typed));
+}
+
+export function greeting(name) {
+    return { messages: [{ role: 'user', content: { type: 'text', text: `Greet ${name}` } }] };
+}
+
+export function note(uri, text) {
+    return { contents: [{ uri: uri.href, text }] };
+}
+
 /**
  * `--stdio LOG`: serve, and write to the log that it started, and that it ended by itself.
  * `--http`: print the URL.

@@ -2,15 +2,18 @@
 
 import { randomUUID } from 'node:crypto';
 
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { completable } from '@modelcontextprotocol/sdk/server/completable.js';
+import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import { SubscribeRequestSchema, UnsubscribeRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 
-import { body, hold, holding, main, reply, sessions } from './serving.mjs';
+import { QUESTION, body, greeting, hold, holding, main, names, note, reply, sessions } from './serving.mjs';
 
 function build() {
-    const server = new McpServer({ name: 'interop-typescript-1', version: '1.0.0' });
+    const options = { capabilities: { resources: { subscribe: true } } };
+    const server = new McpServer({ name: 'interop-typescript-1', version: '1.0.0' }, options);
     server.registerTool('echo', { inputSchema: { text: z.string() } }, async ({ text }) => reply(text));
     server.registerTool(
         'add',
@@ -36,9 +39,33 @@ function build() {
         const answer = await server.server.elicitInput({ message: 'What is your name?', requestedSchema }, related);
         return reply(answer.action === 'accept' ? `hello ${answer.content.name}` : answer.action);
     });
-    server.registerResource('one', 'note://one', {}, async uri => ({
-        contents: [{ uri: uri.href, text: 'the first note' }]
-    }));
+    server.registerTool('ask_model', { inputSchema: {} }, async (_, extra) => {
+        const answer = await server.server.createMessage(QUESTION, { relatedRequestId: extra.requestId });
+        return reply(`said ${answer.content.text}`);
+    });
+    server.registerTool('ask_roots', { inputSchema: {} }, async (_, extra) => {
+        const { roots } = await server.server.listRoots({}, { relatedRequestId: extra.requestId });
+        return reply(roots.map(root => root.uri).join(' '));
+    });
+    const subscribed = new Set();
+    server.server.setRequestHandler(SubscribeRequestSchema, async ({ params }) => {
+        subscribed.add(params.uri);
+        return {};
+    });
+    server.server.setRequestHandler(UnsubscribeRequestSchema, async ({ params }) => {
+        subscribed.delete(params.uri);
+        return {};
+    });
+    server.registerTool('touch', { inputSchema: {} }, async () => {
+        if (subscribed.has('note://one')) await server.server.sendResourceUpdated({ uri: 'note://one' });
+        server.sendToolListChanged();
+        return reply('touched');
+    });
+    server.registerResource('one', 'note://one', {}, async uri => note(uri, 'the first note'));
+    const about = new ResourceTemplate('note://about/{name}', { list: undefined });
+    server.registerResource('about', about, {}, async (uri, { name }) => note(uri, `a note about ${name}`));
+    const argsSchema = { name: completable(z.string(), names) };
+    server.registerPrompt('greet', { argsSchema }, ({ name }) => greeting(name));
     return server;
 }
 

@@ -1,13 +1,16 @@
 //! The server that real peers call.
 //!
-//! Owns: one tool for each thing they check. Does not own: the checks.
+//! Owns: what they check: tools, notes, a prompt. Does not own: the checks.
 //! Over stdio it writes to a log that it started, and that it ended by itself.
 
 use std::{fs::OpenOptions, io::Write, sync::Arc, sync::Mutex};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use turnbuckle::{Ctx, Elicited, Json, Server, State, ToolError, elicit, resource, tool};
+use turnbuckle::{
+    Changes, Ctx, Elicited, Json, Server, State, ToolError, Typed, elicit, prompt, resource, roots,
+    sample, tool, types::SamplingBlock,
+};
 
 const USAGE: &str = "usage: interop-server --stdio LOG | --http";
 
@@ -95,6 +98,48 @@ async fn ask(ctx: Ctx) -> Result<String, ToolError> {
     }
 }
 
+/// Ask the user's model.
+#[tool]
+async fn ask_model(ctx: Ctx) -> Result<String, ToolError> {
+    let answer = ctx.ask("model", sample("What is six times seven?").max_tokens(20)).await?;
+    let said = answer.content.blocks().iter().find_map(|block| match block {
+        SamplingBlock::Text(text) => Some(text.text.as_str()),
+        _ => None,
+    });
+    Ok(format!("said {}", said.unwrap_or_default()))
+}
+
+/// Ask where to work.
+#[tool]
+async fn ask_roots(ctx: Ctx) -> Result<String, ToolError> {
+    let places = ctx.ask("roots", roots()).await?;
+    Ok(places.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(" "))
+}
+
+/// Tell that the first note and the list of tools have changed.
+#[tool]
+async fn touch(State(changes): State<Changes>) -> &'static str {
+    changes.resource("note://one");
+    changes.tools();
+    "touched"
+}
+
+/// Greet someone.
+#[prompt]
+async fn greet(#[arg(complete = names)] name: String) -> String {
+    format!("Greet {name}")
+}
+
+async fn names(Typed(typed): Typed) -> Vec<&'static str> {
+    ["Ada", "Alan", "Grace"].into_iter().filter(|name| name.starts_with(&typed)).collect()
+}
+
+/// A note about someone.
+#[resource("note://about/{name}", mime_type = "text/plain")]
+async fn note_about(name: String) -> String {
+    format!("a note about {name}")
+}
+
 /// A note.
 #[resource("note://one", mime_type = "text/plain")]
 async fn first_note() -> &'static str {
@@ -102,7 +147,10 @@ async fn first_note() -> &'static str {
 }
 
 fn server() -> Server {
-    Server::new("interop-server", env!("CARGO_PKG_VERSION"))
+    let server = Server::new("interop-server", env!("CARGO_PKG_VERSION"));
+    let changes = server.changes();
+    server
+        .state(changes)
         .state(Held(Arc::new(Mutex::new("idle"))))
         .tool(echo)
         .tool(add)
@@ -111,7 +159,12 @@ fn server() -> Server {
         .tool(hold)
         .tool(was_cancelled)
         .tool(ask)
+        .tool(ask_model)
+        .tool(ask_roots)
+        .tool(touch)
+        .prompt(greet)
         .resource(first_note)
+        .template(note_about)
 }
 
 fn note(log: &str, line: &str) -> std::io::Result<()> {

@@ -28,6 +28,14 @@ pub(crate) fn command(program: &Path) -> Command {
     command
 }
 
+/// Whether this is the command line of what [`command`] puts around a program.
+pub(crate) fn is_guard(words: &[&[u8]]) -> bool {
+    #[cfg(unix)]
+    return words.contains(&GUARDED.as_bytes());
+    #[cfg(not(unix))]
+    return words.is_empty();
+}
+
 /// A child with everything it started; dropping it kills them all.
 #[derive(Debug)]
 pub(crate) struct Family(Child);
@@ -44,7 +52,7 @@ impl Family {
     }
 
     /// Waits for the end, but not past `deadline`.
-    fn wait_until(&mut self, deadline: Instant) -> io::Result<Option<ExitStatus>> {
+    pub(crate) fn wait_until(&mut self, deadline: Instant) -> io::Result<Option<ExitStatus>> {
         loop {
             if let Some(status) = self.0.try_wait()? {
                 return Ok(Some(status));

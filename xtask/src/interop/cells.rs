@@ -66,6 +66,9 @@ pub(crate) enum Era {
 }
 
 impl Era {
+    /// What we speak, the newest first.
+    const BOTH: [Era; 2] = [Era::Modern, Era::Legacy];
+
     /// What two programs of this era agree on: the newest revision that it has.
     pub(crate) fn revision(self) -> &'static str {
         match self {
@@ -75,13 +78,33 @@ impl Era {
     }
 }
 
+impl Wire {
+    fn other(self) -> Wire {
+        match self {
+            Wire::Stdio => Wire::Http,
+            Wire::Http => Wire::Stdio,
+        }
+    }
+}
+
+/// What is between client and server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Direct,
+    /// `turnbuckle bridge`, which speaks this with the server, over the other wire.
+    Bridge(Era),
+}
+
 /// One conversation with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) peer: Peer,
     pub(crate) role: Role,
+    /// The client's.
     pub(crate) wire: Wire,
+    /// The client's.
     pub(crate) era: Era,
+    pub(crate) way: Way,
 }
 
 impl Cell {
@@ -92,9 +115,14 @@ impl Cell {
             for role in [Role::Server, Role::Client] {
                 for wire in [Wire::Stdio, Wire::Http] {
                     for era in peer.speaks() {
-                        cells.push(Cell { peer, role, wire, era: *era });
+                        cells.push(Cell { peer, role, wire, era: *era, way: Way::Direct });
                     }
                 }
+            }
+        }
+        for peer in Peer::ALL {
+            for role in [Role::Server, Role::Client] {
+                cells.extend(bridged(peer, role));
             }
         }
         cells
@@ -103,14 +131,67 @@ impl Cell {
     /// What the client is told to speak. Where two programs meet on the newest that both have, it
     /// has to find out by itself.
     pub(crate) fn pinned(&self) -> Option<&'static str> {
-        let newest = self.peer.speaks().first() == Some(&self.era);
-        (!newest).then(|| self.era.revision())
+        let newest = match (self.way, self.role) {
+            (Way::Bridge(_), Role::Server) => Era::BOTH[0],
+            _ => self.peer.speaks()[0],
+        };
+        (newest != self.era).then(|| self.era.revision())
     }
+
+    /// What a bridge is told to speak with the server.
+    pub(crate) fn pinned_far(&self) -> Option<&'static str> {
+        let Way::Bridge(far) = self.way else { return None };
+        let newest = match self.role {
+            Role::Server => self.peer.speaks()[0],
+            Role::Client => Era::BOTH[0],
+        };
+        (newest != far).then(|| far.revision())
+    }
+
+    /// What the server is spoken to in.
+    pub(crate) fn far_era(&self) -> Era {
+        match self.way {
+            Way::Direct => self.era,
+            Way::Bridge(far) => far,
+        }
+    }
+
+    /// The wire to the server.
+    pub(crate) fn far_wire(&self) -> Wire {
+        match self.way {
+            Way::Direct => self.wire,
+            Way::Bridge(_) => self.wire.other(),
+        }
+    }
+}
+
+/// Every pair of eras that there can be, each over one of the two pairs of wires: which one, is the
+/// other way round for the other role, so that each pair is met over both.
+fn bridged(peer: Peer, role: Role) -> Vec<Cell> {
+    let (near, far) = match role {
+        Role::Server => (Era::BOTH.as_slice(), peer.speaks()),
+        Role::Client => (peer.speaks(), Era::BOTH.as_slice()),
+    };
+    let mut cells = Vec::new();
+    for era in near {
+        for far in far {
+            let wire = match (role, era == far) {
+                (Role::Server, true) | (Role::Client, false) => Wire::Stdio,
+                (Role::Server, false) | (Role::Client, true) => Wire::Http,
+            };
+            cells.push(Cell { peer, role, wire, era: *era, way: Way::Bridge(*far) });
+        }
+    }
+    cells
 }
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {} {}", self.peer.name(), self.role, self.wire, self.era)
+        write!(f, "{} {} {} {}", self.peer.name(), self.role, self.wire, self.era)?;
+        match self.way {
+            Way::Direct => write!(f, " direct"),
+            Way::Bridge(far) => write!(f, " bridge to-{far}"),
+        }
     }
 }
 
@@ -142,7 +223,7 @@ impl fmt::Display for Era {
 }
 
 /// Everything that is checked in a cell, in the order in which it is shown.
-pub(crate) const CHECKS: [&str; 10] = [
+pub(crate) const CHECKS: [&str; 17] = [
     "connect",
     "list",
     "call",
@@ -151,7 +232,14 @@ pub(crate) const CHECKS: [&str; 10] = [
     "tool-error",
     "abandon",
     "elicit",
+    "sample",
+    "roots",
     "resource",
+    "template",
+    "prompt",
+    "complete",
+    "listen",
+    "changed",
     "shutdown",
 ];
 
@@ -162,13 +250,52 @@ mod tests {
     #[test]
     fn every_peer_is_met_in_both_roles_on_both_wires_in_each_era_it_speaks() {
         let cells = Cell::all();
-        let count = |peer| cells.iter().filter(|cell| cell.peer == peer).count();
+        let direct = || cells.iter().filter(|cell| cell.way == Way::Direct);
+        let count = |peer| direct().filter(|cell| cell.peer == peer).count();
         assert_eq!(Peer::ALL.map(count), [8, 4, 8, 4, 8]);
     }
 
     #[test]
+    fn a_bridge_stands_between_each_pair_of_eras_and_wires() {
+        let cells = Cell::all();
+        let bridged = || cells.iter().filter(|cell| matches!(cell.way, Way::Bridge(_)));
+        let count = |peer| bridged().filter(|cell| cell.peer == peer).count();
+        assert_eq!(Peer::ALL.map(count), [8, 4, 8, 4, 8]);
+        for wire in [Wire::Stdio, Wire::Http] {
+            for near in Era::BOTH {
+                for far in Era::BOTH {
+                    let found =
+                        bridged().any(|c| (c.wire, c.era, c.way) == (wire, near, Way::Bridge(far)));
+                    assert!(found, "{wire} {near} {far}");
+                }
+            }
+            for peer in Peer::ALL {
+                for role in [Role::Server, Role::Client] {
+                    let found = bridged().any(|c| (c.peer, c.role, c.wire) == (peer, role, wire));
+                    assert!(found, "{} {role} {wire}", peer.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_speaks_through_a_bridge_is_told_only_what_is_not_its_newest() {
+        let pins = |peer, role, era, far| {
+            let cell = Cell { peer, role, wire: Wire::Http, era, way: Way::Bridge(far) };
+            (cell.pinned().is_some(), cell.pinned_far().is_some())
+        };
+        use Era::{Legacy, Modern};
+        assert_eq!(pins(Peer::Python1, Role::Server, Modern, Legacy), (false, false));
+        assert_eq!(pins(Peer::Python1, Role::Server, Legacy, Legacy), (true, false));
+        assert_eq!(pins(Peer::Python1, Role::Client, Legacy, Modern), (false, false));
+        assert_eq!(pins(Peer::Python1, Role::Client, Legacy, Legacy), (false, true));
+        assert_eq!(pins(Peer::Python2, Role::Client, Legacy, Legacy), (true, true));
+    }
+
+    #[test]
     fn the_newest_era_of_a_pair_is_not_dictated() {
-        let cell = |peer, era| Cell { peer, role: Role::Server, wire: Wire::Http, era };
+        let cell =
+            |peer, era| Cell { peer, role: Role::Server, wire: Wire::Http, era, way: Way::Direct };
         assert_eq!(cell(Peer::Python2, Era::Modern).pinned(), None);
         assert_eq!(cell(Peer::Python2, Era::Legacy).pinned(), Some("2025-11-25"));
         assert_eq!(cell(Peer::Python1, Era::Legacy).pinned(), None);

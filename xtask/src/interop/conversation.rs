@@ -1,6 +1,7 @@
 //! Owns: one cell as it happens: starting server and client, reading what the client prints, seeing
 //! to it that both end. Does not own: what is expected.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::cells::{Cell, Wire};
+use super::bridge::{RunningBridge, over_stdio};
+use super::cells::{Cell, Way, Wire};
 use super::peers::{Program, Programs};
 use crate::common::files::{create, read};
-use crate::common::process::{Output, command, file, run_until};
+use crate::common::process::{Output, command, file, is_guard, run_until};
 use crate::common::serving::RunningServer;
 
 /// The clients give up earlier, and say what took so long.
@@ -44,45 +46,93 @@ pub(crate) fn folder(programs: &Programs, cell: &Cell) -> PathBuf {
 pub(crate) fn run(programs: &Programs, cell: &Cell) -> Result<Vec<Line>, String> {
     let folder = folder(programs, cell);
     create(&folder)?;
-    let (server, client) = (programs.server(cell)?, programs.client(cell)?);
-    let log = folder.join("server.log");
-    let mut command = start(&client);
+    let mut command = start(&programs.client(cell)?);
     if let Some(revision) = cell.pinned() {
         command.args(["--revision", revision]);
     }
-    let running = match cell.wire {
-        Wire::Stdio => {
-            command.arg("--command").args(&server).arg("--stdio").arg(&log);
-            None
-        }
-        Wire::Http => {
-            let mut serve = start(&server);
-            let stderr = file(&folder.join("server.err"))?;
-            let running = RunningServer::start(serve.arg("--http").stderr(stderr));
-            let running = running.map_err(|error| format!("{cell}: {error}"))?;
-            command.args(["--url", &running.url]);
-            Some(running)
-        }
-    };
+    let others =
+        Others::start(programs, cell, &folder).map_err(|error| format!("{cell}: {error}"))?;
+    command.args(&others.target);
     let (stdout, stderr) = (folder.join("client.jsonl"), folder.join("client.err"));
     let output = Output::Apart { stdout: &stdout, stderr: &stderr };
     let status = run_until(&mut command, output, Instant::now() + ONE)?;
-    drop(running);
-    let mut lines = parse(&read(&stdout)?)?;
-    let mut ending = match status {
+    let ending = match status {
         None => Err("the client did not end".to_owned()),
         Some(status) if !status.success() => Err(format!("the client ended with {status}")),
         Some(_) => Ok(()),
     };
-    if cell.wire == Wire::Stdio {
-        let left = end_leftovers(&log);
-        ending = ending.and_then(|()| ended(&log)).and(left);
-    }
-    end_with(&mut lines, ending);
+    let others = others.end();
+    let mut lines = parse(&read(&stdout)?)?;
+    end_with(&mut lines, ending.and(others));
     Ok(lines)
 }
 
-fn start(program: &Program) -> Command {
+/// Everyone but the client.
+struct Others {
+    /// How the client is told to reach them.
+    target: Vec<PathBuf>,
+    server: Option<RunningServer>,
+    bridge: Option<RunningBridge>,
+    /// Of the one whose end can be seen, if its end is theirs to choose.
+    log: Option<PathBuf>,
+}
+
+impl Others {
+    fn start(programs: &Programs, cell: &Cell, folder: &Path) -> Result<Others, String> {
+        let mut words = programs.server(cell)?;
+        let log = folder.join("server.log");
+        let server = match cell.far_wire() {
+            Wire::Http => {
+                let mut serve = start(&words);
+                let stderr = file(&folder.join("server.err"))?;
+                Some(RunningServer::start(serve.arg("--http").stderr(stderr))?)
+            }
+            Wire::Stdio => {
+                words.extend([PathBuf::from("--stdio"), log.clone()]);
+                None
+            }
+        };
+        let (mut bridge, mut logs) = (None, Some(log.clone()));
+        let pinned = cell.pinned_far();
+        let target = match (cell.way, &server) {
+            (Way::Direct, None) => commanded(words),
+            (Way::Direct, Some(server)) => {
+                logs = None;
+                vec!["--url".into(), server.url.clone().into()]
+            }
+            (Way::Bridge(_), Some(server)) => {
+                commanded(over_stdio(&programs.bridge()?, pinned, &server.url, &log))
+            }
+            (Way::Bridge(_), None) => {
+                let stderr = folder.join("bridge.err");
+                let started =
+                    RunningBridge::start(&programs.bridge()?, pinned, &words, &log, &stderr)?;
+                let url = started.url.clone().into();
+                bridge = Some(started);
+                vec!["--url".into(), url]
+            }
+        };
+        Ok(Others { target, server, bridge, log: logs })
+    }
+
+    /// The client has ended: whoever it had started should have, too, and a bridge that it had not
+    /// started is asked to.
+    fn end(self) -> Result<(), String> {
+        let stopped = self.bridge.map_or(Ok(()), RunningBridge::stop);
+        let Some(log) = self.log else { return Ok(()) };
+        let left = end_leftovers(log.as_os_str());
+        // A bridge over stdio has the address of its server, which no one else has.
+        let bridges =
+            self.server.as_ref().map_or(Ok(()), |server| end_leftovers(OsStr::new(&server.url)));
+        stopped.and_then(|()| ended(&log)).and(left).and(bridges)
+    }
+}
+
+fn commanded(words: Program) -> Vec<PathBuf> {
+    [PathBuf::from("--command")].into_iter().chain(words).collect()
+}
+
+pub(crate) fn start(program: &Program) -> Command {
     let mut command = command(&program[0]);
     command.args(&program[1..]);
     command
@@ -105,34 +155,53 @@ fn ended(log: &Path) -> Result<(), String> {
     }
 }
 
-/// Ends the servers of this cell that still run, which is an error. They may be in a group of their
-/// own, and are known by the log that is theirs alone.
-fn end_leftovers(log: &Path) -> Result<(), String> {
-    let mut found = Ok(());
+/// Ends the programs of this cell that still run, which is an error. They may be in a group of their
+/// own, and are known by an argument that is theirs alone: a log, or an address.
+fn end_leftovers(mark: &OsStr) -> Result<(), String> {
+    let mark = mark.as_encoded_bytes();
+    match signal(Say::End, |words| runs_with(words, mark)).first() {
+        None => Ok(()),
+        Some(line) => Err(format!("`{line}` was still running")),
+    }
+}
+
+/// Whether this is the command line of a program with that argument. The client's, which is on its
+/// way out, has the server's in it; so has what is around a bridge, and that was killed with it.
+fn runs_with(words: &[&[u8]], mark: &[u8]) -> bool {
+    words.contains(&mark) && !words.contains(&b"--command".as_slice()) && !is_guard(words)
+}
+
+/// What a process is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Say {
+    Stop,
+    End,
+}
+
+/// Tells the processes that are chosen by their command line, and returns those lines. Where command
+/// lines can't be seen it finds none.
+pub(crate) fn signal(what: Say, chosen: impl Fn(&[&[u8]]) -> bool) -> Vec<String> {
+    let mut told = Vec::new();
     #[cfg(target_os = "linux")]
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(id) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        if !serves_with(&words, log.as_os_str().as_encoded_bytes()) {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if !chosen(&line.split(|byte| *byte == 0).collect::<Vec<_>>()) {
             continue;
         }
+        let signal = match what {
+            Say::Stop => rustix::process::Signal::TERM,
+            Say::End => rustix::process::Signal::KILL,
+        };
         if let Some(id) = rustix::process::Pid::from_raw(id) {
-            let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
-            found = Err("the server was still running".to_owned());
+            let _ = rustix::process::kill_process(id, signal);
+            told.push(String::from_utf8_lossy(&line).replace('\0', " ").trim_end().to_owned());
         }
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = log;
-    found
-}
-
-/// Whether this is the command line of a server with that log. The client's, which is on its way
-/// out, has the server's in it.
-#[cfg(target_os = "linux")]
-fn serves_with(command_line: &[u8], log: &[u8]) -> bool {
-    let words: Vec<&[u8]> = command_line.split(|byte| *byte == 0).collect();
-    words.contains(&log) && !words.contains(&b"--command".as_slice())
+    let _ = (&mut told, what, chosen);
+    told
 }
 
 /// What the client did not see of the end is added to what it said about it.
@@ -200,18 +269,21 @@ mod tests {
         let mut child = child.spawn().unwrap();
         // It takes a moment until the process is what it will be.
         let patience = Instant::now() + ONE;
-        while end_leftovers(&log).is_ok() {
+        while end_leftovers(log.as_os_str()).is_ok() {
             assert!(Instant::now() < patience, "it is not found");
         }
         assert!(!child.wait().unwrap().success());
-        assert_eq!(end_leftovers(&log), Ok(()));
+        assert_eq!(end_leftovers(log.as_os_str()), Ok(()));
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_client_is_not_taken_for_its_server() {
-        assert!(serves_with(b"server\0--stdio\0/log\0", b"/log"));
-        assert!(!serves_with(b"server\0--stdio\0/log2\0", b"/log"));
-        assert!(!serves_with(b"client\0--command\0server\0--stdio\0/log\0", b"/log"));
+        let runs = |line: &[u8]| {
+            runs_with(&line.split(|byte| *byte == 0).collect::<Vec<_>>(), b"/log".as_slice())
+        };
+        assert!(runs(b"server\0--stdio\0/log\0"));
+        assert!(!runs(b"server\0--stdio\0/log2\0"));
+        assert!(!runs(b"client\0--command\0server\0--stdio\0/log\0"));
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::cells::{CHECKS, Cell, Era, Peer, Role, Wire};
+use super::cells::{CHECKS, Cell, Era, Peer, Role, Way, Wire};
 use super::peers::Versions;
 use crate::common::files::read;
 
@@ -32,6 +32,12 @@ pub(crate) struct Entry {
     wires: Vec<Wire>,
     #[serde(default)]
     eras: Vec<Era>,
+    /// What the server is spoken to in.
+    #[serde(default)]
+    server_eras: Vec<Era>,
+    /// Whether a bridge may be between the two.
+    #[serde(default)]
+    ways: Vec<Between>,
     checks: Vec<String>,
     /// What happens, in a sentence.
     pub(crate) what: String,
@@ -39,6 +45,14 @@ pub(crate) struct Entry {
     pub(crate) seen: String,
     #[serde(default)]
     pub(crate) when: When,
+}
+
+/// What is between client and server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Between {
+    Direct,
+    Bridge,
 }
 
 /// Whose doing it is.
@@ -101,7 +115,13 @@ impl Entry {
         fn named<T: PartialEq>(list: &[T], value: &T) -> bool {
             list.is_empty() || list.contains(value)
         }
-        named(&self.peers, &cell.peer)
+        let way = match cell.way {
+            Way::Direct => Between::Direct,
+            Way::Bridge(_) => Between::Bridge,
+        };
+        named(&self.ways, &way)
+            && named(&self.server_eras, &cell.far_era())
+            && named(&self.peers, &cell.peer)
             && named(&self.roles, &cell.role)
             && named(&self.wires, &cell.wire)
             && named(&self.eras, &cell.era)
@@ -162,7 +182,25 @@ mod tests {
     }
 
     fn cell(peer: Peer, role: Role, wire: Wire) -> Cell {
-        Cell { peer, role, wire, era: Era::Legacy }
+        Cell { peer, role, wire, era: Era::Legacy, way: Way::Direct }
+    }
+
+    #[test]
+    fn an_entry_may_be_about_a_bridge_or_about_none() {
+        let bridged =
+            Cell { way: Way::Bridge(Era::Modern), ..cell(Peer::Rmcp, Role::Client, Wire::Http) };
+        let direct = Cell { way: Way::Direct, ..bridged };
+        for (line, cells) in [
+            ("", [true, true]),
+            ("ways = [\"bridge\"]", [true, false]),
+            ("ways = [\"direct\"]", [false, true]),
+            ("server_eras = [\"modern\"]", [true, false]),
+            ("server_eras = [\"legacy\"]", [false, true]),
+        ] {
+            let known = parse(&FILE.replacen("roles", &format!("{line}\nroles"), 1)).unwrap();
+            let found = [bridged, direct].map(|cell| known.of(&cell, "resource").is_some());
+            assert_eq!(found, cells, "{line}");
+        }
     }
 
     #[test]
@@ -190,7 +228,8 @@ mod tests {
         assert!(parse(&FILE.replace("We have none.", " ")).is_err());
         let twice = FILE.replace("\"abandon\"", "\"resource\"");
         assert!(parse(&twice).unwrap_err().contains("more than once"));
-        let nothing = FILE.replace("wires = [\"stdio\"]", "eras = [\"modern\"]");
+        let nothing =
+            FILE.replace("wires = [\"stdio\"]", "eras = [\"modern\"]\nroles = [\"client\"]");
         assert!(parse(&nothing).unwrap_err().contains("no cell"));
     }
 }

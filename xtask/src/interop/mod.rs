@@ -1,6 +1,7 @@
 //! Owns: `cargo xtask interop`: real peers against us, in both roles, and whether what came out is
 //! what was expected. Does not own: the programs that talk to each other, which are in `interop/`.
 
+mod bridge;
 mod cells;
 mod conversation;
 mod known;
@@ -24,7 +25,8 @@ usage: cargo xtask interop [--only WORD]… [--check]
 
   --only WORD   only cells whose name has this word, and does not write the page; a name is a peer
                 (python-2, python-1, typescript-2, typescript-1, rmcp), what the peer is (server,
-                client), a wire (stdio, http) and an era (modern, legacy)
+                client), the client's wire (stdio, http) and era (modern, legacy), and what is
+                between the two (direct; or bridge and the server's era, to-modern or to-legacy)
   --check       fail if docs/interop.md is not what would be written, instead of writing it";
 
 /// How many cells run at a time.
@@ -158,7 +160,8 @@ mod tests {
             Cell::all().iter().filter(|cell| options.chooses(cell)).count()
         };
         assert_eq!(chosen(""), Cell::all().len());
-        assert_eq!(chosen("--only rmcp --only http"), 4);
+        assert_eq!(chosen("--only rmcp --only http --only direct"), 4);
+        assert_eq!(chosen("--only rmcp --only bridge --only to-legacy"), 4);
         assert_eq!(chosen("--only python"), 0);
         assert_eq!(options("").unwrap().page(), PageIs::Written);
         assert_eq!(options("--check").unwrap().page(), PageIs::Checked);

@@ -42,8 +42,8 @@ impl Programs {
         cargo.arg("--target-dir").arg(home.join("rmcp")).env("CARGO_PROFILE_DEV_DEBUG", "0");
         let rmcp = Built::build(&mut cargo)?;
         let mut cargo = workspace::cargo();
-        let ours =
-            Built::build(cargo.args(["build", "--package", "turnbuckle-interop", "--bins"]))?;
+        let ours = ["--package", "turnbuckle-interop", "--package", "turnbuckle-cli"];
+        let ours = Built::build(cargo.arg("build").args(ours).arg("--bins"))?;
         Ok(Programs { node: conformance::node(root)?, home, source, ours, rmcp })
     }
 
@@ -59,6 +59,10 @@ impl Programs {
             Role::Server => Ok(vec![self.ours.program("interop-client")?]),
             Role::Client => self.peer(cell.peer, "client"),
         }
+    }
+
+    pub(crate) fn bridge(&self) -> Result<Program, String> {
+        Ok(vec![self.ours.program("turnbuckle")?, "bridge".into()])
     }
 
     fn peer(&self, peer: Peer, what: &str) -> Result<Program, String> {

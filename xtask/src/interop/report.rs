@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::cells::{CHECKS, Cell, Peer, Role, Wire};
+use super::cells::{CHECKS, Cell, Peer, Role, Way, Wire};
 use super::known::{Entry, Known, When};
 use super::peers::Versions;
 use super::verdict::{Row, Verdict};
@@ -29,29 +29,52 @@ pub(crate) fn text(rows: &[Row], known: &Known, versions: &Versions) -> String {
     text
 }
 
-/// A row for each cell, a column for each check.
+/// A row for each cell, a column for each check: first without a bridge, then with one.
 pub(crate) fn matrix(rows: &[Row]) -> String {
-    let mut head: Vec<String> = ["peer", "wire", "revision"].map(str::to_owned).to_vec();
-    head.extend(CHECKS.map(str::to_owned));
+    let (direct, bridged): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().partition(|row| row.cell.way == Way::Direct);
+    let tables = [
+        table(&["peer", "wire", "revision"], &direct),
+        table(&["peer, through a bridge", "client's side", "server's side"], &bridged),
+    ];
+    tables.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+fn table(heads: &[&str], rows: &[&Row]) -> Option<String> {
+    if rows.is_empty() {
+        return None;
+    }
+    let head = heads.iter().chain(&CHECKS).map(|word| (*word).to_owned()).collect();
     let mut lines = vec![head];
     lines.extend(rows.iter().map(|row| {
-        let mut line = heads(&row.cell);
+        let mut line = titles(&row.cell);
         line.extend(row.verdicts.iter().map(word));
         line
     }));
-    page::table(&lines)
+    Some(page::table(&lines))
 }
 
-fn heads(cell: &Cell) -> Vec<String> {
+fn titles(cell: &Cell) -> Vec<String> {
     let role = match cell.role {
         Role::Server => "serves",
         Role::Client => "calls",
     };
-    let wire = match cell.wire {
+    let who = format!("{} {role}", title(cell.peer));
+    let (wire, revision) = (name(cell.wire), cell.era.revision());
+    match cell.way {
+        Way::Direct => vec![who, wire.to_owned(), revision.to_owned()],
+        Way::Bridge(far) => {
+            let far = format!("{}, {}", name(cell.far_wire()), far.revision());
+            vec![who, format!("{wire}, {revision}"), far]
+        }
+    }
+}
+
+fn name(wire: Wire) -> &'static str {
+    match wire {
         Wire::Stdio => "stdio",
         Wire::Http => "HTTP",
-    };
-    vec![format!("{} {role}", title(cell.peer)), wire.to_owned(), cell.era.revision().to_owned()]
+    }
 }
 
 fn word(verdict: &Verdict) -> String {
@@ -122,8 +145,8 @@ mod tests {
 
     #[test]
     fn the_matrix_shows_each_verdict_and_the_notes_say_whose_doing_it_is() {
-        let cell =
-            Cell { peer: Peer::Rmcp, role: Role::Client, wire: Wire::Http, era: Era::Modern };
+        let (peer, role, wire, era) = (Peer::Rmcp, Role::Client, Wire::Http, Era::Modern);
+        let cell = Cell { peer, role, wire, era, way: Way::Direct };
         let mut verdicts = [const { Verdict::Passed }; CHECKS.len()];
         verdicts[1] = Verdict::Known(1);
         verdicts[2] = Verdict::NotReached;
@@ -133,10 +156,15 @@ mod tests {
              what = \"It lists nothing.\"\nseen = \"s\"\nwhen = \"sometimes\"\n",
         )
         .unwrap();
-        let text = text(&[Row { cell, verdicts }], &known, &Versions::fixed("1.0"));
+        let bridged = Cell { way: Way::Bridge(Era::Legacy), ..cell };
+        let rows = [cell, bridged].map(|cell| Row { cell, verdicts: verdicts.clone() });
+        let text = text(&rows, &known, &Versions::fixed("1.0"));
         let row = text.lines().find(|line| line.contains("rmcp calls")).unwrap();
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         assert_eq!(cells[1..8], ["rmcp calls", "HTTP", "2026-07-28", "yes", "(1)", "–", "FAIL"]);
+        let row = text.lines().filter(|line| line.contains("rmcp calls")).nth(1).unwrap();
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        assert_eq!(cells[1..4], ["rmcp calls", "HTTP, 2026-07-28", "stdio, 2025-11-25"]);
         assert!(text.ends_with("1. rmcp (1.0): It lists nothing. Not every time.\n"), "{text}");
         assert!(text.contains("| `package` 1.0 |"));
     }

@@ -80,11 +80,16 @@ pub(crate) fn surprises(rows: &[Row]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells::{Era, Peer, Role, Wire};
+    use super::super::cells::{Era, Peer, Role, Way, Wire};
     use super::*;
 
-    const CELL: Cell =
-        Cell { peer: Peer::Rmcp, role: Role::Server, wire: Wire::Stdio, era: Era::Legacy };
+    const CELL: Cell = Cell {
+        peer: Peer::Rmcp,
+        role: Role::Server,
+        wire: Wire::Stdio,
+        era: Era::Legacy,
+        way: Way::Direct,
+    };
 
     fn known(check: &str, when: &str) -> Known {
         let text = format!(
@@ -149,6 +154,6 @@ mod tests {
     #[test]
     fn a_surprise_names_its_cell_and_check() {
         let row = judge(CELL, &[line("connect", Outcome::Fail, "refused")], &Known::default());
-        assert_eq!(surprises(&[row]), ["rmcp server stdio legacy: connect: refused"]);
+        assert_eq!(surprises(&[row]), ["rmcp server stdio legacy direct: connect: refused"]);
     }
 }

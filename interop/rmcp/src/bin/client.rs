@@ -2,23 +2,41 @@
 //!
 //! Owns: the same checks that every other client runs. Does not own: anything about rmcp itself.
 
+#![expect(deprecated, reason = "what is deprecated is still spoken")]
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams,
-    ElicitResult, ElicitationAction, Implementation, ProgressNotificationParam, ProtocolVersion,
-    ReadResourceRequestParams, ResourceContents,
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig,
+    CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult,
+    ElicitationAction, GetPromptRequestParams, Implementation, ListRootsResult,
+    ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ResourceContents,
+    ResourceUpdatedNotificationParam, Root, SamplingMessage, ServerCapabilities,
+    ServerNotification, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient, RunningService};
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 const USAGE: &str = "usage: client [--revision R] (--url URL | --command WORD…)";
-const TOOLS: [&str; 7] = ["add", "ask", "count", "echo", "fail", "hold", "was_cancelled"];
+const TOOLS: [&str; 10] = [
+    "add",
+    "ask",
+    "ask_model",
+    "ask_roots",
+    "count",
+    "echo",
+    "fail",
+    "hold",
+    "touch",
+    "was_cancelled",
+];
+const ROOT: &str = "file:///home/ada";
 const PHRASE: &str = "Grüße, 世界 ✓";
 const ONE_CHECK: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -37,15 +55,22 @@ impl<E: std::error::Error> From<E> for Failure {
 
 type Outcome = Result<(), Failure>;
 
-/// A user called Ada, who answers every question with that.
-#[derive(Clone, Default)]
+/// A user called Ada, who answers every question with that, whose model knows one number, and who
+/// works at home.
+#[derive(Clone)]
 struct Ada {
     progress: Arc<Mutex<Vec<(f64, Option<f64>)>>>,
+    /// What a legacy server says by itself.
+    news: mpsc::Sender<String>,
 }
 
 impl ClientHandler for Ada {
     fn get_info(&self) -> ClientConfig {
-        let capabilities = ClientCapabilities::builder().enable_elicitation().build();
+        let capabilities = ClientCapabilities::builder()
+            .enable_elicitation()
+            .enable_sampling()
+            .enable_roots()
+            .build();
         let mut config =
             ClientConfig::new(capabilities, Implementation::new("interop-rmcp", "1.0.0"));
         config.protocol_version = ProtocolVersion::V_2025_11_25;
@@ -58,6 +83,34 @@ impl ClientHandler for Ada {
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         Ok(ElicitResult::new(ElicitationAction::Accept).with_content(json!({ "name": "Ada" })))
+    }
+
+    async fn create_message(
+        &self,
+        _: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let said = SamplingMessage::assistant_text("forty-two");
+        Ok(CreateMessageResult::new(said, "a-model".to_owned()))
+    }
+
+    async fn list_roots(
+        &self,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ListRootsResult, ErrorData> {
+        Ok(ListRootsResult::new(vec![Root::new(ROOT)]))
+    }
+
+    async fn on_resource_updated(
+        &self,
+        updated: ResourceUpdatedNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        let _ = self.news.send(format!("updated {}", updated.uri)).await;
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        let _ = self.news.send(CHANGED.to_owned()).await;
     }
 
     async fn on_progress(
@@ -73,7 +126,11 @@ impl ClientHandler for Ada {
 struct Peer {
     service: RunningService<RoleClient, Ada>,
     user: Ada,
+    news: tokio::sync::Mutex<mpsc::Receiver<String>>,
 }
+
+const UPDATED: &str = "updated note://one";
+const CHANGED: &str = "tools changed";
 
 impl Peer {
     async fn connect(options: &Options) -> Result<Peer, Failure> {
@@ -84,7 +141,8 @@ impl Peer {
                 legacy_version: Some(ProtocolVersion::V_2025_11_25),
             },
         };
-        let user = Ada::default();
+        let (said, news) = mpsc::channel(100);
+        let user = Ada { progress: Arc::default(), news: said };
         let service = match &options.target {
             Target::Url(url) => {
                 let transport = StreamableHttpClientTransport::from_uri(url.clone());
@@ -97,7 +155,7 @@ impl Peer {
                 user.clone().serve_with_lifecycle(transport, lifecycle).await?
             }
         };
-        Ok(Peer { service, user })
+        Ok(Peer { service, user, news: news.into() })
     }
 
     fn revision(&self) -> String {
@@ -154,8 +212,98 @@ impl Peer {
                 let result = self.call("ask", json!({})).await?;
                 ensure(succeeded(&result) && text(&result) == "hello Ada", || got(&result))
             }
-            _ => self.resource().await,
+            "sample" => {
+                let result = self.call("ask_model", json!({})).await?;
+                ensure(succeeded(&result) && text(&result) == "said forty-two", || got(&result))
+            }
+            "roots" => {
+                let result = self.call("ask_roots", json!({})).await?;
+                ensure(succeeded(&result) && text(&result) == ROOT, || got(&result))
+            }
+            "resource" => {
+                self.declared("resources", |server| server.resources.is_some())?;
+                self.reads("note://one", "the first note").await
+            }
+            "template" => {
+                self.declared("resources", |server| server.resources.is_some())?;
+                let listed = self.service.list_all_resource_templates().await?;
+                let found = listed.iter().any(|each| each.uri_template == "note://about/{name}");
+                ensure(found, || format!("listed {listed:?}"))?;
+                self.reads("note://about/ada", "a note about ada").await
+            }
+            "prompt" => self.prompt().await,
+            "complete" => {
+                self.declared("completions", |server| server.completions.is_some())?;
+                let found = self.service.complete_prompt_simple("greet", "name", "A").await?;
+                ensure(found == ["Ada", "Alan"], || format!("got {found:?}"))
+            }
+            "listen" => {
+                self.declared("subscriptions to resources", |server| {
+                    server.resources.as_ref().and_then(|has| has.subscribe) == Some(true)
+                })?;
+                let watch = SubscriptionFilter::builder();
+                self.heard(watch.resource_subscriptions(["note://one"]).build(), UPDATED).await
+            }
+            _ => {
+                self.declared("changes of its tools", |server| {
+                    server.tools.as_ref().and_then(|has| has.list_changed) == Some(true)
+                })?;
+                self.heard(SubscriptionFilter::builder().tools_list_changed().build(), CHANGED)
+                    .await
+            }
         }
+    }
+
+    /// Whether the server declares what a check needs.
+    fn declared(&self, what: &str, has: fn(&ServerCapabilities) -> bool) -> Outcome {
+        match self.service.peer_info() {
+            Some(info) if !has(&info.capabilities) => {
+                Err(Failure::Absent(format!("the server declares no {what}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn prompt(&self) -> Outcome {
+        self.declared("prompts", |server| server.prompts.is_some())?;
+        let listed = self.service.list_all_prompts().await?;
+        let found = listed.iter().any(|prompt| prompt.name == "greet");
+        ensure(found, || format!("listed {listed:?}"))?;
+        let arguments = json!({ "name": "Ada" }).as_object().cloned().unwrap_or_default();
+        let params = GetPromptRequestParams::new("greet").with_arguments(arguments);
+        let result = self.service.get_prompt(params).await?;
+        let said = result.messages.first().and_then(|message| message.content.as_text());
+        ensure(said.is_some_and(|said| said.text == "Greet Ada"), || format!("got {result:?}"))
+    }
+
+    /// Listens, has the server touched, and waits for what it says of that.
+    async fn heard(&self, watch: SubscriptionFilter, wanted: &str) -> Outcome {
+        if self.revision() != ProtocolVersion::V_2025_11_25.to_string() {
+            let mut listening = self.service.listen(watch).await?;
+            self.call("touch", json!({})).await?;
+            let news = timeout(PATIENCE, listening.next()).await.map_err(|_| unheard())??;
+            listening.cancel().await?;
+            let said = match &news {
+                Some(ServerNotification::ResourceUpdatedNotification(updated)) => {
+                    format!("updated {}", updated.params.uri)
+                }
+                Some(ServerNotification::ToolListChangedNotification(_)) => CHANGED.to_owned(),
+                other => format!("{other:?}"),
+            };
+            return ensure(said == wanted, || format!("heard {said}"));
+        }
+        let uris = watch.resource_subscriptions.unwrap_or_default();
+        for uri in &uris {
+            self.service.subscribe(SubscribeRequestParams::new(uri)).await?;
+        }
+        self.call("touch", json!({})).await?;
+        let mut news = self.news.lock().await;
+        let heard = async { while news.recv().await.is_some_and(|said| said != wanted) {} };
+        timeout(PATIENCE, heard).await.map_err(|_| unheard())?;
+        for uri in uris {
+            self.service.unsubscribe(UnsubscribeRequestParams::new(uri)).await?;
+        }
+        Ok(())
     }
 
     async fn list(&self) -> Outcome {
@@ -174,18 +322,18 @@ impl Peer {
         ensure(seen == wanted, || format!("saw {seen:?} before the result"))
     }
 
-    async fn resource(&self) -> Outcome {
-        if self.service.peer_info().is_some_and(|info| info.capabilities.resources.is_none()) {
-            return Err(Failure::Absent("the server declares no resources".to_owned()));
-        }
-        let params = ReadResourceRequestParams::new("note://one");
-        let result = self.service.read_resource(params).await?;
+    async fn reads(&self, uri: &str, wanted: &str) -> Outcome {
+        let result = self.service.read_resource(ReadResourceRequestParams::new(uri)).await?;
         let note = match result.contents.first() {
             Some(ResourceContents::TextResourceContents { text, .. }) => text.as_str(),
             _ => "",
         };
-        ensure(note == "the first note", || format!("got {result:?}"))
+        ensure(note == wanted, || format!("got {result:?}"))
     }
+}
+
+fn unheard() -> Failure {
+    Failure::Failed("nothing was heard".to_owned())
 }
 
 fn text(result: &CallToolResult) -> String {
@@ -256,8 +404,23 @@ async fn main() {
         Err(_) => return say("connect", Err(late())),
     };
     say("connect", Ok(peer.revision()));
-    let checks =
-        ["list", "call", "structured", "progress", "tool-error", "abandon", "elicit", "resource"];
+    let checks = [
+        "list",
+        "call",
+        "structured",
+        "progress",
+        "tool-error",
+        "abandon",
+        "elicit",
+        "sample",
+        "roots",
+        "resource",
+        "template",
+        "prompt",
+        "complete",
+        "listen",
+        "changed",
+    ];
     for check in checks {
         let outcome = timeout(ONE_CHECK, peer.check(check)).await.unwrap_or_else(|_| Err(late()));
         say(check, outcome.map(|()| String::new()));

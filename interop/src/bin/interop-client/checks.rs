@@ -9,9 +9,23 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use turnbuckle::{Client, types::CallToolResult};
+use turnbuckle::{
+    Client, Happened, Watch,
+    types::{CallToolResult, PromptReference, ServerCapabilities},
+};
 
-const TOOLS: [&str; 7] = ["add", "ask", "count", "echo", "fail", "hold", "was_cancelled"];
+const TOOLS: [&str; 10] = [
+    "add",
+    "ask",
+    "ask_model",
+    "ask_roots",
+    "count",
+    "echo",
+    "fail",
+    "hold",
+    "touch",
+    "was_cancelled",
+];
 const PHRASE: &str = "Grüße, 世界 ✓";
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -46,7 +60,14 @@ pub(crate) const ALL: &[Check] = &[
     Check { name: "tool-error", run: |client| Box::pin(tool_error(client)) },
     Check { name: "abandon", run: |client| Box::pin(abandon(client)) },
     Check { name: "elicit", run: |client| Box::pin(elicit(client)) },
+    Check { name: "sample", run: |client| Box::pin(sample(client)) },
+    Check { name: "roots", run: |client| Box::pin(roots(client)) },
     Check { name: "resource", run: |client| Box::pin(resource(client)) },
+    Check { name: "template", run: |client| Box::pin(template(client)) },
+    Check { name: "prompt", run: |client| Box::pin(prompt(client)) },
+    Check { name: "complete", run: |client| Box::pin(complete(client)) },
+    Check { name: "listen", run: |client| Box::pin(listen(client)) },
+    Check { name: "changed", run: |client| Box::pin(changed(client)) },
 ];
 
 async fn list(client: Client) -> Outcome {
@@ -117,12 +138,81 @@ async fn elicit(client: Client) -> Outcome {
     ensure(succeeded(&result) && result.to_text() == "hello Ada", || format!("got {result:?}"))
 }
 
+async fn sample(client: Client) -> Outcome {
+    let result = client.call_tool("ask_model", ()).await?;
+    ensure(succeeded(&result) && result.to_text() == "said forty-two", || format!("got {result:?}"))
+}
+
+async fn roots(client: Client) -> Outcome {
+    let result = client.call_tool("ask_roots", ()).await?;
+    ensure(succeeded(&result) && result.to_text() == "file:///home/ada", || {
+        format!("got {result:?}")
+    })
+}
+
 async fn resource(client: Client) -> Outcome {
-    if client.server_capabilities().is_some_and(|server| server.resources.is_none()) {
-        return Err(Failure::Absent("the server declares no resources".to_owned()));
-    }
+    declared(&client, "resources", |server| server.resources.is_some())?;
     let result = client.read_resource("note://one").await?;
     ensure(result.to_text() == "the first note", || format!("got {result:?}"))
+}
+
+async fn template(client: Client) -> Outcome {
+    declared(&client, "resources", |server| server.resources.is_some())?;
+    let templates = client.resource_templates().all().await?;
+    let listed = templates.iter().any(|template| template.uri_template == "note://about/{name}");
+    ensure(listed, || format!("listed {templates:?}"))?;
+    let result = client.read_resource("note://about/ada").await?;
+    ensure(result.to_text() == "a note about ada", || format!("got {result:?}"))
+}
+
+async fn prompt(client: Client) -> Outcome {
+    declared(&client, "prompts", |server| server.prompts.is_some())?;
+    let prompts = client.prompts().all().await?;
+    let listed = prompts.iter().any(|prompt| prompt.name == "greet");
+    ensure(listed, || format!("listed {prompts:?}"))?;
+    let result = client.get_prompt("greet", json!({ "name": "Ada" })).await?;
+    let said = result.messages.first().and_then(|message| message.content.as_text());
+    ensure(said == Some("Greet Ada"), || format!("got {result:?}"))
+}
+
+async fn complete(client: Client) -> Outcome {
+    declared(&client, "completions", |server| server.completions.is_some())?;
+    let found = client.complete(PromptReference::new("greet"), "name", "A").await?;
+    ensure(found.completion.values == ["Ada", "Alan"], || format!("got {found:?}"))
+}
+
+async fn listen(client: Client) -> Outcome {
+    declared(&client, "subscriptions to resources", |server| {
+        server.resources.as_ref().is_some_and(|resources| resources.subscribe == Some(true))
+    })?;
+    let wanted = Happened::ResourceUpdated("note://one".to_owned());
+    heard(client, Watch::new().resource("note://one"), wanted).await
+}
+
+async fn changed(client: Client) -> Outcome {
+    declared(&client, "changes of its tools", |server| {
+        server.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
+    })?;
+    heard(client, Watch::new().tools(), Happened::ToolsChanged).await
+}
+
+/// Listens, has the server touched, and waits for what it says of that.
+async fn heard(client: Client, watch: Watch, wanted: Happened) -> Outcome {
+    let mut listening = client.listen(watch).await?;
+    client.call_tool("touch", ()).await?;
+    let news = tokio::time::timeout(PATIENCE, listening.next()).await;
+    let news = news.map_err(|_| Failure::Failed("nothing was heard".to_owned()))?;
+    ensure(matches!(&news, Some(Ok(happened)) if *happened == wanted), || format!("heard {news:?}"))
+}
+
+/// Whether the server declares what a check needs.
+fn declared(client: &Client, what: &str, has: fn(&ServerCapabilities) -> bool) -> Outcome {
+    match client.server_capabilities() {
+        Some(server) if !has(&server) => {
+            Err(Failure::Absent(format!("the server declares no {what}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn succeeded(result: &CallToolResult) -> bool {

@@ -10,8 +10,8 @@ use serde_json::json;
 use tokio::time::timeout;
 use turnbuckle::{
     Client, ClientBuilder, Revision,
-    transport::child::Ending,
-    types::{ElicitAction, ElicitResult},
+    transport::child::{Ending, Spawn},
+    types::{CreateMessageResult, ElicitAction, ElicitResult, Role, Root, TextContent},
 };
 
 use checks::Failure;
@@ -23,6 +23,9 @@ const ONE_CHECK: Duration = Duration::from_secs(20);
 
 /// How long the server has to end.
 const CLOSING: Duration = Duration::from_secs(5);
+
+/// After how much of that it gets a signal, which leaves time to say so.
+const GRACE: Duration = Duration::from_secs(4);
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -109,19 +112,29 @@ impl Options {
         match &self.target {
             Target::Url(url) => builder.connect(url).await,
             Target::Command(words) => {
-                builder.spawn(Command::new(&words[0]).args(&words[1..])).await
+                let mut command = Command::new(&words[0]);
+                command.args(&words[1..]);
+                // A machine that is busy with other cells is no reason for a signal.
+                builder.spawn(Spawn::new(command).close_grace(GRACE)).await
             }
         }
     }
 }
 
-/// A client whose user is called Ada and answers every question with that.
+/// A client whose user is called Ada and answers every question with that, whose model knows one
+/// number, and who works at home.
 fn builder() -> ClientBuilder {
-    Client::builder().info("interop-client", env!("CARGO_PKG_VERSION")).on_elicitation(async |_| {
-        let mut answer = ElicitResult::new(ElicitAction::Accept);
-        answer.content = Some(json!({ "name": "Ada" }).into());
-        Ok(answer)
-    })
+    Client::builder()
+        .info("interop-client", env!("CARGO_PKG_VERSION"))
+        .on_elicitation(async |_| {
+            let mut answer = ElicitResult::new(ElicitAction::Accept);
+            answer.content = Some(json!({ "name": "Ada" }).into());
+            Ok(answer)
+        })
+        .on_sampling(async |_| {
+            Ok(CreateMessageResult::new(Role::Assistant, TextContent::new("forty-two"), "a-model"))
+        })
+        .roots([Root::new("file:///home/ada")])
 }
 
 #[cfg(test)]
