@@ -1,8 +1,8 @@
 //! Owns: the command line that all client drivers take.
 //! Does not own: what they do with it.
 
-const USAGE: &str = "usage: DRIVER [--era modern|legacy] [--mode calls|cancel|unwritten] [--conc CALLERS] \
-                     [--n CALLS] [--secs SECONDS] (--http URL | --stdio COMMAND…)";
+const USAGE: &str = "usage: DRIVER [--era modern|legacy] [--mode calls|counted|cached|cancel|unwritten] \
+                     [--conc CALLERS] [--n CALLS] [--secs SECONDS] (--http URL | --stdio COMMAND…)";
 
 /// Which handshake the client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,10 @@ pub enum Era {
 pub enum Mode {
     /// `echo` in a closed loop.
     Calls,
+    /// `echo`, so many times and no more, so that two lengths of it can be compared.
+    Counted,
+    /// The list of tools, which the server lets its clients keep, read again and again.
+    Cached,
     /// `slow`, many at once, then all of them abandoned.
     Cancel,
     /// `slow`, begun and abandoned before anything can be written.
@@ -35,9 +39,9 @@ pub enum Target {
 pub struct Arguments {
     pub era: Era,
     pub mode: Mode,
-    /// Callers at once, in [`Mode::Calls`].
+    /// Callers at once, in [`Mode::Calls`] and [`Mode::Counted`].
     pub callers: usize,
-    /// Calls to abandon, in [`Mode::Cancel`] and [`Mode::Unwritten`].
+    /// Calls in all, or reads of the list; those of [`Mode::Calls`] are not counted.
     pub calls: usize,
     pub seconds: f64,
     pub target: Target,
@@ -66,6 +70,8 @@ impl Arguments {
                 "--era" if value == "modern" => era = Era::Modern,
                 "--era" if value == "legacy" => era = Era::Legacy,
                 "--mode" if value == "calls" => mode = Mode::Calls,
+                "--mode" if value == "counted" => mode = Mode::Counted,
+                "--mode" if value == "cached" => mode = Mode::Cached,
                 "--mode" if value == "cancel" => mode = Mode::Cancel,
                 "--mode" if value == "unwritten" => mode = Mode::Unwritten,
                 "--conc" => callers = value.parse().map_err(|_| wrong())?,

@@ -2,14 +2,14 @@
 //! Does not own: the client, nor what is too slow.
 
 use std::future::poll_fn;
-use std::io::{Read, Write};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::process::{cpu_ms, resident_kib};
-use crate::{Arguments, Caller, Target, counter, percentile};
+use crate::statistics::statistics;
+use crate::{Arguments, Caller, counter, percentile};
 
 /// How often all calls are started and abandoned.
 const CYCLES: i64 = 5;
@@ -143,25 +143,4 @@ async fn is_usable(client: &impl Caller) -> bool {
     let echo = client.echo("still here".into());
     let answer = tokio::time::timeout(Duration::from_secs(3), echo).await;
     answer == Ok(Ok("still here".to_owned()))
-}
-
-/// The server's counters: over HTTP beside the client under test, on a stream through it.
-async fn statistics(arguments: &Arguments, client: &impl Caller) -> String {
-    match &arguments.target {
-        Target::Http(url) => {
-            let url = url.clone();
-            let asked = tokio::task::spawn_blocking(move || statistics_over_http(&url)).await;
-            asked.ok().and_then(Result::ok).unwrap_or_default()
-        }
-        Target::Stdio(_) => client.stats().await.unwrap_or_default(),
-    }
-}
-
-fn statistics_over_http(url: &str) -> std::io::Result<String> {
-    let host = url.trim_start_matches("http://").split('/').next().unwrap_or_default();
-    let mut stream = std::net::TcpStream::connect(host)?;
-    write!(stream, "GET /stats HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::process::{cpu_ms, resident_kib};
-use crate::{Arguments, Mode, cancel, percentile};
+use crate::{Arguments, Mode, cached, cancel, percentile};
 
 const WARM_UP: Duration = Duration::from_millis(500);
 /// After so many wrong answers a caller gives up.
@@ -21,6 +21,9 @@ pub trait Caller: Clone + Send + Sync + 'static {
     fn slow(&self) -> impl Future<Output = ()> + Send;
     /// Calls `stats` and returns the text of the answer.
     fn stats(&self) -> impl Future<Output = Result<String, String>> + Send;
+    /// Reads the list of tools, as often from what it keeps as it may, and returns how many there
+    /// are.
+    fn list(&self) -> impl Future<Output = Result<usize, String>> + Send;
 }
 
 /// Measures what the arguments ask for, prints one line of JSON and ends the process: how long a
@@ -28,6 +31,8 @@ pub trait Caller: Clone + Send + Sync + 'static {
 pub async fn drive(arguments: &Arguments, client: impl Caller) -> ! {
     match arguments.mode {
         Mode::Calls => calls(arguments, client).await,
+        Mode::Counted => counted(arguments, client).await,
+        Mode::Cached => cached::reads(arguments, client).await,
         Mode::Cancel => cancel::in_flight(arguments, client).await,
         Mode::Unwritten => cancel::unwritten(arguments, client).await,
     }
@@ -35,6 +40,7 @@ pub async fn drive(arguments: &Arguments, client: impl Caller) -> ! {
 }
 
 async fn calls(arguments: &Arguments, client: impl Caller) {
+    know_tools(&client).await;
     let warm = Instant::now() + WARM_UP;
     let end = warm + Duration::from_secs_f64(arguments.seconds);
     let callers: Vec<_> = (0..arguments.callers)
@@ -64,6 +70,38 @@ async fn calls(arguments: &Arguments, client: impl Caller) {
             "errors": errors,
         })
     );
+}
+
+/// So many calls, shared out among the callers.
+async fn counted(arguments: &Arguments, client: impl Caller) {
+    know_tools(&client).await;
+    let (callers, calls) = (arguments.callers.max(1), arguments.calls);
+    let callers: Vec<_> = (0..callers)
+        .map(|number| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                let mut errors = 0;
+                for turn in (number..calls).step_by(callers) {
+                    let text = format!("hello from the client under test #{turn:09}");
+                    if client.echo(text.clone()).await != Ok(text) {
+                        errors += 1;
+                    }
+                }
+                errors
+            })
+        })
+        .collect();
+    let mut errors = 0;
+    for caller in callers {
+        errors += caller.await.expect("a caller does not panic");
+    }
+    println!("{}", json!({ "calls_in_all": calls, "errors": errors }));
+}
+
+/// A client that looks at a tool's description when it calls it should have one to look at.
+async fn know_tools(client: &impl Caller) {
+    // The bare limit has no use for it.
+    let _ = client.list().await;
 }
 
 /// What one caller did.

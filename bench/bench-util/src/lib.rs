@@ -4,9 +4,11 @@
 //! process. Does not own: any client; each driver brings its own as a [`Caller`].
 
 mod arguments;
+mod cached;
 mod cancel;
 mod drive;
 pub mod process;
+mod statistics;
 
 pub use arguments::{Arguments, Era, Mode, Target};
 pub use drive::{Caller, drive};

@@ -50,18 +50,43 @@ fn machine() -> (f64, f64) {
     (busy * 10.0, processors as f64)
 }
 
-/// Watches how much of the machine is used by anybody but the server and this process.
+/// A server and the processes that it has started, of which a bridge has one.
+#[derive(Clone, Debug)]
+pub struct Family(Vec<u32>);
+
+impl Family {
+    /// As it is now.
+    pub fn of(server: u32) -> Self {
+        let mut members = vec![server];
+        let tasks = std::fs::read_dir(format!("/proc/{server}/task")).into_iter().flatten();
+        for task in tasks.flatten() {
+            let children = std::fs::read_to_string(task.path().join("children"));
+            let children = children.unwrap_or_default();
+            members.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        }
+        Self(members)
+    }
+
+    /// Processor time of all of them, in milliseconds.
+    pub fn cpu_ms(&self) -> f64 {
+        self.0.iter().copied().map(cpu_ms).sum()
+    }
+}
+
+/// Watches how much of the machine is used by anybody but the server, what it has started, and
+/// this process.
 #[derive(Debug)]
 pub struct Noise {
     busy: f64,
     ours: f64,
-    server: u32,
+    server: Family,
     started: std::time::Instant,
 }
 
 impl Noise {
     pub fn start(server: u32) -> Self {
-        let ours = cpu_ms(std::process::id()) + cpu_ms(server);
+        let server = Family::of(server);
+        let ours = cpu_ms(std::process::id()) + server.cpu_ms();
         Self { busy: machine().0, ours, server, started: std::time::Instant::now() }
     }
 
@@ -69,7 +94,7 @@ impl Noise {
     pub fn percent(&self) -> f64 {
         let (busy, processors) = machine();
         let wall = self.started.elapsed().as_secs_f64() * 1e3 * processors;
-        let ours = cpu_ms(std::process::id()) + cpu_ms(self.server) - self.ours;
+        let ours = cpu_ms(std::process::id()) + self.server.cpu_ms() - self.ours;
         (busy - self.busy - ours) / wall * 100.0
     }
 }
@@ -85,6 +110,16 @@ mod tests {
         assert!((0..200_000u64).map(std::hint::black_box).sum::<u64>() > 0);
         assert!(cpu_ms(own) > before);
         assert!(resident_kib(own) > 100.0);
+    }
+
+    #[test]
+    fn what_a_server_has_started_belongs_to_it() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        assert!(Family::of(std::process::id()).0.contains(&child.id()));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(!Family::of(std::process::id()).0.contains(&child.id()));
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Limit {
         );
         let answer: Option<Bytes> = match &self.0.connection {
             Connection::Pipe(pipe) => pipe.exchange(id, request).await,
-            Connection::Web(web) => web.exchange(tool, request).await,
+            Connection::Web(web) => web.exchange(id, tool, request).await,
         };
         text_of(&answer.ok_or("the connection is gone")?)
     }
@@ -83,6 +83,10 @@ impl Caller for Limit {
 
     async fn stats(&self) -> Result<String, String> {
         self.call("stats", "{}").await
+    }
+
+    async fn list(&self) -> Result<usize, String> {
+        Err("the bare limit keeps nothing".to_owned())
     }
 }
 

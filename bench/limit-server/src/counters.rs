@@ -9,6 +9,8 @@ pub(crate) static LISTENERS: Counter = Counter::new();
 pub(crate) static BY_CLOSE: Counter = Counter::new();
 /// Slow calls that ended by a cancellation that named them.
 pub(crate) static BY_NOTIFICATION: Counter = Counter::new();
+/// Lists of tools that were asked for.
+pub(crate) static LISTS: Counter = Counter::new();
 /// Cancellations that arrived, whether they named a live call or not.
 pub(crate) static CANCEL_NOTES: Counter = Counter::new();
 
@@ -34,12 +36,13 @@ impl Counter {
 
 pub(crate) fn report() -> String {
     format!(
-        r#"{{"started":{},"released":{},"listeners":{},"by_close":{},"by_notification":{},"cancel_notes":{}}}"#,
+        r#"{{"started":{},"released":{},"listeners":{},"by_close":{},"by_notification":{},"cancel_notes":{},"lists":{}}}"#,
         STARTED.value(),
         RELEASED.value(),
         LISTENERS.value(),
         BY_CLOSE.value(),
         BY_NOTIFICATION.value(),
         CANCEL_NOTES.value(),
+        LISTS.value(),
     )
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::io::Write;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -76,12 +76,14 @@ pub(crate) fn handle(method: &str, id: &RawValue, params: &Params, out: &mut Vec
     match method {
         "tools/call" => return call(id, params, out),
         "tools/list" => {
+            counters::LISTS.up();
             open(out, id);
             let tools: &str = &TOOLS;
+            let ttl = if KEPT_LIST.get().is_some() { HOUR } else { 0 };
             put(
                 out,
                 format_args!(
-                    r#""resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[{tools}]}}}}"#
+                    r#""resultType":"complete","ttlMs":{ttl},"cacheScope":"public","tools":[{tools}]}}}}"#
                 ),
             );
         }
@@ -191,8 +193,14 @@ fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("a vector takes everything");
 }
 
+/// How many tools are listed, if clients may keep that list.
+pub(crate) static KEPT_LIST: OnceLock<usize> = OnceLock::new();
+/// In milliseconds.
+const HOUR: u64 = 3_600_000;
+
 static TOOLS: LazyLock<String> = LazyLock::new(|| {
-    let count = std::env::var("BENCH_TOOLS").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
+    let wanted = || std::env::var("BENCH_TOOLS").ok().and_then(|count| count.parse().ok());
+    let count = KEPT_LIST.get().copied().or_else(wanted).unwrap_or(0);
     let tools = if count == 0 { contract() } else { so_many(count) };
     tools.join(",")
 });

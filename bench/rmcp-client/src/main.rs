@@ -38,6 +38,11 @@ impl Caller for Rmcp {
     async fn stats(&self) -> Result<String, String> {
         self.call("stats", json!({})).await
     }
+
+    async fn list(&self) -> Result<usize, String> {
+        let page = self.0.list_tools(None).await.map_err(|error| error.to_string())?;
+        Ok(page.tools.len())
+    }
 }
 
 async fn connect(arguments: &Arguments) -> Result<Rmcp, Box<dyn std::error::Error>> {

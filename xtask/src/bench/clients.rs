@@ -33,7 +33,7 @@ pub(crate) fn measure(
         let candidates = chosen(wire.candidates, candidates);
         for load in wire.clients {
             for round in 0..effort.rounds {
-                for candidate in &candidates {
+                for candidate in candidates.iter().filter(|one| !load.without.contains(*one)) {
                     let Some(printed) = run(programs, candidate, load, effort) else { continue };
                     let line = printed
                         .map_or_else(|error| json!({ "error": error }), |text| metrics(&text));
@@ -56,7 +56,8 @@ fn over_pipes(
 ) -> Option<Result<String, String>> {
     let mut command = driver(programs, &programs.stdio_client(candidate)?, load, effort);
     command.arg("--stdio").arg(programs.path("loadgen")).args(["--pin", "0"]);
-    command.arg(programs.path("limit-server")).args(["--stdio", "pipe"]);
+    command.arg(programs.path("limit-server")).args(load.server_arguments());
+    command.args(["--stdio", "pipe"]);
     Some(output_within(&mut command, PATIENCE))
 }
 
@@ -67,7 +68,9 @@ fn over_http(
     effort: &Effort,
 ) -> Option<Result<String, String>> {
     let mut command = driver(programs, &programs.http_client(candidate)?, load, effort);
-    Some(Listening::start(programs).and_then(|server| {
+    let mut server = pinned(programs, "0");
+    server.arg(programs.path("limit-server")).args(load.server_arguments());
+    Some(Listening::start(&mut server).and_then(|server| {
         command.arg("--http").arg(format!("http://127.0.0.1:{}/mcp", server.port));
         output_within(&mut command, PATIENCE)
     }))
@@ -81,7 +84,7 @@ fn driver(programs: &Programs, client: &Client, load: &ClientLoad, effort: &Effo
         // More could write a call between its beginning and its end.
         command.env("TOKIO_WORKER_THREADS", "1");
     }
-    command.arg(&client.program);
+    command.arg(&client.program).args(["--era", load.era]);
     command.args(["--mode", load.mode, "--conc", load.callers, "--n", load.calls]);
     command.args(["--secs", &effort.seconds.to_string()]);
     command
@@ -95,18 +98,17 @@ fn pinned(programs: &Programs, cpu: &str) -> Command {
 }
 
 /// The bare limit on a port, with counters that begin at zero; killed when dropped.
-struct Listening {
+pub(crate) struct Listening {
     child: Child,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Listening {
-    fn start(programs: &Programs) -> Result<Self, String> {
+    /// Starts a command that lacks nothing but where to listen.
+    pub(crate) fn start(command: &mut Command) -> Result<Self, String> {
         let port = free_port()?;
-        let server = programs.http_server(HTTP.limit, port);
-        let child = pinned(programs, "0")
-            .arg(server.program)
-            .args(server.arguments)
+        let child = command
+            .args(["--http", &port.to_string()])
             .spawn()
             .map_err(|error| format!("the server could not be started: {error}"))?;
         let server = Self { child, port };

@@ -1,6 +1,7 @@
 //! Owns: the options of `cargo xtask bench` and the order of its steps.
 //! Does not own: any measurement; the programs in `bench/` and valgrind make them.
 
+mod bridge;
 mod child;
 mod clients;
 mod count;
@@ -72,14 +73,14 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
             results.check()
         }
         Task::Count => {
-            let programs = Programs::build(&options.candidates)?;
+            let programs = Programs::build_counted(&options.candidates)?;
             let results = count::all(&programs, &options.candidates)?;
             report::write_section("counts", &report::counts(&results))?;
             results.check()
         }
         Task::Gate => {
             let ours = [OURS.to_owned()];
-            let programs = Programs::build_servers(&ours)?;
+            let programs = Programs::build_counted(&ours)?;
             let mut results = count::all(&programs, &ours)?;
             sizes::crates(&ours, &mut results)?;
             sizes::binaries(&programs, &ours, &mut results)?;
@@ -94,6 +95,7 @@ fn measure(effort: &Effort, candidates: &[String]) -> Result<Results, String> {
     let mut results = Results::default();
     servers::measure(&programs, effort, candidates, &mut results)?;
     clients::measure(&programs, effort, candidates, &mut results);
+    bridge::measure(&programs, effort, candidates, &mut results)?;
     sizes::crates(candidates, &mut results)?;
     sizes::binaries(&programs, candidates, &mut results)?;
     Ok(results)

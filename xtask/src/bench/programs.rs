@@ -1,6 +1,6 @@
 //! Owns: the programs of `bench/`: building them and where they are. Does not own: running them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{OURS, home};
@@ -15,12 +15,18 @@ impl Programs {
     pub(crate) fn build(candidates: &[String]) -> Result<Self, String> {
         let mut packages = vec!["loadgen", "limit-server"];
         packages.extend(candidates.iter().flat_map(|candidate| packages_of(candidate)));
+        if candidates.iter().any(|candidate| candidate == OURS) {
+            build_command()?;
+        }
         build(packages)
     }
 
-    /// Builds the candidates and nothing to drive them.
-    pub(crate) fn build_servers(candidates: &[String]) -> Result<Self, String> {
-        build(candidates.iter().flat_map(|candidate| packages_of(candidate)).copied().collect())
+    /// Builds what is needed to count these candidates.
+    pub(crate) fn build_counted(candidates: &[String]) -> Result<Self, String> {
+        // Clients are counted while they speak to it.
+        let mut packages = vec!["limit-server"];
+        packages.extend(candidates.iter().flat_map(|candidate| packages_of(candidate)));
+        build(packages)
     }
 
     /// Where a program is.
@@ -153,15 +159,29 @@ fn build(mut packages: Vec<&str>) -> Result<Programs, String> {
             std::fs::copy(&from, to)
                 .map_err(|error| format!("{} cannot be copied: {error}", from.display()))?;
         }
+        if package == "turnbuckle-bench" {
+            // With everything that a client does by default.
+            let client = ["--features", "validate", "--bin", "bench-client"];
+            workspace::run(cargo_build(package).args(client))?;
+        }
         workspace::run(&mut cargo_build(package))?;
     }
     Ok(programs)
 }
 
+/// Builds our command, whose bridge is measured. It belongs to the SDK's own workspace.
+fn build_command() -> Result<(), String> {
+    workspace::run(&mut cargo_build_of(&workspace::root(), "turnbuckle-cli"))
+}
+
 fn cargo_build(package: &str) -> Command {
+    cargo_build_of(&home(), package)
+}
+
+fn cargo_build_of(workspace: &Path, package: &str) -> Command {
     let mut command = workspace::cargo();
     command.args(["build", "--release", "--package", package]);
-    command.arg("--manifest-path").arg(home().join("Cargo.toml"));
+    command.arg("--manifest-path").arg(workspace.join("Cargo.toml"));
     command.arg("--target-dir").arg(target());
     // Build scripts look at what cargo told us about ourselves, and would run again.
     for (name, _) in std::env::vars_os() {

@@ -76,7 +76,8 @@ pub(crate) fn counts(results: &Results) -> String {
     let about = "`cargo xtask bench --count`: callgrind and memcheck, the difference of two run \
                  lengths, two worker threads. Over stdio 64 requests at a time, over HTTP one on \
                  each of 32 connections; 1 MiB one at a time, lists 8. A row in × is a ratio \
-                 to the row before it, of the same candidate.";
+                 to the row before it, of the same candidate. Clients speak to the bare \
+                 limit, which is not counted, and have everything on that is on by default.";
     let mut parts = vec![about.to_owned()];
     for wire in WIRES {
         parts.push(format!("### Over {}", wire.name));

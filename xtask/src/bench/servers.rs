@@ -24,7 +24,8 @@ pub(crate) fn measure(
     Ok(())
 }
 
-fn run(
+/// Runs one load over some of its candidates.
+pub(crate) fn run(
     programs: &Programs,
     effort: &Effort,
     load: &Load,

@@ -37,10 +37,23 @@ pub(crate) struct Load {
 #[derive(Debug)]
 pub(crate) struct ClientLoad {
     pub(crate) scenario: &'static str,
+    pub(crate) era: &'static str,
     pub(crate) mode: &'static str,
     pub(crate) callers: &'static str,
     pub(crate) calls: &'static str,
+    /// Who does not take part.
+    pub(crate) without: &'static [&'static str],
 }
+
+impl ClientLoad {
+    /// What the server is told besides where to listen.
+    pub(crate) fn server_arguments(&self) -> &'static [&'static str] {
+        if self.mode == "cached" { KEPT_LIST } else { &[] }
+    }
+}
+
+/// Has the bare limit list so many tools, which its clients may keep.
+pub(crate) const KEPT_LIST: &[&str] = &["--kept-list", "8"];
 
 const fn client(
     scenario: &'static str,
@@ -48,7 +61,20 @@ const fn client(
     callers: &'static str,
     calls: &'static str,
 ) -> ClientLoad {
-    ClientLoad { scenario, mode, callers, calls }
+    ClientLoad { scenario, era: "modern", mode, callers, calls, without: &[] }
+}
+
+/// A list that is read again and again; the bare limits keep none.
+const fn cached(scenario: &'static str) -> ClientLoad {
+    let without = &["limit-pipe", "limit-hyper"];
+    ClientLoad { without, ..client(scenario, "cached", "1", "20000") }
+}
+
+/// A thousand calls dropped at once in the legacy era. As its README sets it up, rmcp runs 16 of
+/// them at a time, which the modern era shows already, and only time is lost on it here.
+const fn legacy_cancel(scenario: &'static str) -> ClientLoad {
+    let without = &["rmcp-readme"];
+    ClientLoad { era: "legacy", without, ..client(scenario, "cancel", "1", "1000") }
 }
 
 /// The wires, in the order of the page.
@@ -75,6 +101,8 @@ pub(crate) const STDIO: Wire = Wire {
     clients: &[
         client("client-calls:64", "calls", "64", "0"),
         client("client-cancel:1000", "cancel", "1", "1000"),
+        legacy_cancel("client-legacy-cancel:1000"),
+        cached("client-cached"),
     ],
     sizes: "sizes",
     times: stdio::TIMES,
@@ -109,6 +137,8 @@ pub(crate) const HTTP: Wire = Wire {
         client("http-client-calls:1", "calls", "1", "0"),
         client("http-client-calls:64", "calls", "64", "0"),
         client("http-client-cancel:1000", "cancel", "1", "1000"),
+        legacy_cancel("http-client-legacy-cancel:1000"),
+        cached("http-client-cached"),
         client("http-client-unwritten:1000", "unwritten", "1", "1000"),
     ],
     sizes: "http-sizes",
@@ -129,6 +159,7 @@ mod tests {
                 wire.loads.iter().flat_map(|load| load.scenarios).copied().collect();
             scenarios.extend(wire.clients.iter().map(|client| client.scenario));
             scenarios.insert(wire.sizes);
+            scenarios.insert(super::super::bridge::SCENARIO);
             for row in wire.times {
                 assert!(scenarios.contains(row.scenario), "{}: {}", row.name, row.scenario);
             }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bench_util::percentile;
-use bench_util::process::{Noise, cpu_ms, resident_kib};
+use bench_util::process::{Family, Noise, resident_kib};
 
 use super::connection::Connection;
 use super::{Client, Server};
@@ -91,14 +91,15 @@ pub(crate) async fn run(
 /// The server's processor time, its largest memory, and what others used.
 async fn watch(server: u32, begin: Instant, end: Instant) -> (f64, f64, f64) {
     tokio::time::sleep_until(begin.into()).await;
-    let (cpu, noise) = (cpu_ms(server), Noise::start(server));
+    let family = Family::of(server);
+    let (cpu, noise) = (family.cpu_ms(), Noise::start(server));
     let mut resident = 0.0f64;
     while Instant::now() < end {
         resident = resident.max(resident_kib(server));
         let next = Instant::now() + Duration::from_millis(100);
         tokio::time::sleep_until(next.min(end).into()).await;
     }
-    (cpu_ms(server) - cpu, resident, noise.percent())
+    (family.cpu_ms() - cpu, resident, noise.percent())
 }
 
 async fn keep_calling(mut client: Client, run: Rc<RefCell<Run>>) {

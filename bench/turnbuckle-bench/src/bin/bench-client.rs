@@ -33,6 +33,11 @@ impl Caller for Turnbuckle {
     async fn stats(&self) -> Result<String, String> {
         self.call("stats", ()).await
     }
+
+    async fn list(&self) -> Result<usize, String> {
+        let page = self.0.list_tools().await.map_err(|error| error.to_string())?;
+        Ok(page.tools.len())
+    }
 }
 
 #[tokio::main]

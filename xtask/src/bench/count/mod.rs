@@ -1,6 +1,7 @@
 //! Owns: instructions and allocations per request, counted by valgrind as the difference of two
 //! run lengths. Does not own: what is too many, nor how a server is spoken to.
 
+mod client;
 mod message;
 mod pipes;
 mod web;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use self::workload::{COMPARISONS, Counts, Talk, WORKLOADS, Workload};
+use self::workload::{COMPARISONS, Counts, Sends, Talk, WORKLOADS, Workload};
 use super::programs::{Programs, Server};
 use super::results::Results;
 use super::wire::{HTTP, STDIO};
@@ -26,12 +27,7 @@ pub(crate) fn all(programs: &Programs, candidates: &[String]) -> Result<Results,
     }
     let mut results = Results::default();
     for workload in WORKLOADS {
-        let compared = match workload.talk {
-            Talk::Pipes => STDIO.candidates,
-            Talk::Http => HTTP.candidates,
-            Talk::Handlers => &[OURS],
-        };
-        for candidate in chosen(compared, candidates) {
+        for candidate in chosen(compared(workload), candidates) {
             match count(programs, candidate, workload) {
                 Ok(counts) => {
                     for (metric, value) in counts {
@@ -48,6 +44,19 @@ pub(crate) fn all(programs: &Programs, candidates: &[String]) -> Result<Results,
     }
     compare(&mut results, candidates);
     Ok(results)
+}
+
+/// Whose counts are compared.
+fn compared(workload: &Workload) -> &'static [&'static str] {
+    match (workload.talk, workload.sends) {
+        (Talk::Pipes, _) => STDIO.candidates,
+        (Talk::Http, _) => HTTP.candidates,
+        (Talk::Handlers, _) => &[OURS],
+        // The bare limit keeps no list.
+        (Talk::ClientOverPipes, Sends::KeptList) => &["rmcp-arc-nd", OURS],
+        (Talk::ClientOverPipes, _) => &["limit-pipe", "rmcp-arc-nd", OURS],
+        (Talk::ClientOverHttp, _) => &["limit-hyper", "rmcp-json-nd", "rmcp-readme", OURS],
+    }
 }
 
 /// Notes, of workloads that are compared with another, how many times its instructions they take.
@@ -133,6 +142,14 @@ fn drive(
             let port = super::child::free_port()?;
             let server = programs.http_server(candidate, port);
             web::drive(&mut valgrind(&server), port, workload, length)
+        }
+        Talk::ClientOverPipes | Talk::ClientOverHttp => {
+            let client = match workload.talk {
+                Talk::ClientOverPipes => programs.stdio_client(candidate),
+                _ => programs.http_client(candidate),
+            };
+            let client = client.ok_or_else(|| format!("{candidate} has no client"))?;
+            client::drive(programs, client, valgrind, workload, length)
         }
     }
 }

@@ -49,7 +49,7 @@ fn request(sends: Sends, id: usize) -> String {
         Sends::Echo { length } => echo(id, length),
         Sends::Sum { tool } => sum(id, tool),
         Sends::Hello => hello(id),
-        Sends::List => list(id),
+        Sends::List | Sends::KeptList => list(id),
         Sends::Conversation => greet(id),
     }
 }

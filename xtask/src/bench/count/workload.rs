@@ -44,6 +44,10 @@ pub(super) enum Talk {
     Http,
     /// Over the pipes of our own tools that are compared with each other.
     Handlers,
+    /// It is a client that is counted, over the pipes of the bare limit.
+    ClientOverPipes,
+    /// The same over HTTP.
+    ClientOverHttp,
 }
 
 /// What a request is.
@@ -57,6 +61,8 @@ pub(super) enum Sends {
     Hello,
     /// The list of tools.
     List,
+    /// The list of tools, which a client may keep.
+    KeptList,
     /// A call that asks for a name, and the same call again with the answer.
     Conversation,
 }
@@ -96,6 +102,8 @@ const RAW: Workload = Workload {
     ..ECHO
 };
 
+const CLIENT: Workload = Workload { name: "client-echo", talk: Talk::ClientOverPipes, ..ECHO };
+
 pub(super) const WORKLOADS: &[Workload] = &[
     ECHO,
     LARGE,
@@ -106,6 +114,8 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload { name: "typed-handler", sends: Sends::Sum { tool: "add" }, ..RAW },
     Workload { name: "plain-call", sends: Sends::Hello, ..RAW },
     Workload { name: "conversation", sends: Sends::Conversation, ..RAW },
+    CLIENT,
+    Workload { name: "client-cached", sends: Sends::KeptList, window: 1, ..CLIENT },
     Workload { name: "http-echo", talk: Talk::Http, window: 32, ..ECHO },
     Workload { name: "http-large", talk: Talk::Http, ..LARGE },
     Workload { name: "http-list", talk: Talk::Http, ..LIST },
@@ -117,6 +127,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         counts: Counts::Remains,
         ..ECHO
     },
+    Workload { name: "http-client-echo", talk: Talk::ClientOverHttp, window: 32, ..CLIENT },
 ];
 
 /// Workloads whose instructions are compared with those of another.
