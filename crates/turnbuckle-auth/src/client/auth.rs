@@ -1,0 +1,192 @@
+//! Owns what a user says about authorization, in one place. Does not own what is made of it.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{
+    drive::Identity,
+    flow::Tools,
+    login::{Login, LoopbackLogin},
+    random::{Random, SystemRandom},
+    settings::{Registered, Settings, Way},
+    store::{GrantStore, MemoryStore, StoreKey, Swap},
+};
+use crate::{AuthError, AuthErrorKind, Clock, Rules, Scopes, Secret, SystemClock};
+
+/// How long a person may take to log in.
+const DEADLINE: Duration = Duration::from_secs(5 * 60);
+
+/// How a client authorizes itself: who logs in, as which client, and where what was granted is kept.
+///
+/// ```
+/// use turnbuckle_auth::{Auth, FileStore, LoopbackLogin, Secret};
+/// // A person, in the browser; what was granted is kept for the next time.
+/// let auth = Auth::person(LoopbackLogin::new()).store(FileStore::at("/home/me/.grants"));
+/// // A program, by its secret.
+/// let auth = Auth::client_credentials("my-client", Secret::new("s3cr3t"));
+/// assert!(!format!("{auth:?}").contains("s3cr3t"));
+/// ```
+#[derive(Clone)]
+pub struct Auth {
+    pub(super) settings: Settings,
+    pub(super) store: Arc<dyn GrantStore>,
+    pub(super) login: Option<Arc<dyn Login>>,
+    pub(super) identity: Option<Identity>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) random: Arc<dyn Random>,
+    pub(super) rules: Rules,
+    pub(super) private: bool,
+    pub(super) deadline: Duration,
+}
+
+impl Auth {
+    /// A person logs in.
+    pub fn person(login: impl Login + 'static) -> Auth {
+        Auth { login: Some(Arc::new(login)), ..Auth::with(Settings::default()) }
+    }
+
+    /// The client itself, by a secret that someone got for it beforehand.
+    pub fn client_credentials(client_id: impl Into<String>, secret: Secret) -> Auth {
+        let mut registered = Registered::new(client_id);
+        registered.secret = Some(secret);
+        let (way, registered) = (Way::ClientCredentials, Some(registered));
+        Auth::with(Settings { way, registered, ..Settings::default() })
+    }
+
+    /// By settings of one's own. Without [`Auth::login`] nobody logs in: what needs it fails with
+    /// [`AuthErrorKind::Required`].
+    pub fn with(settings: Settings) -> Auth {
+        Auth {
+            settings,
+            store: Arc::new(MemoryStore::new()),
+            login: None,
+            identity: None,
+            clock: Arc::new(SystemClock),
+            random: Arc::new(SystemRandom),
+            rules: Rules::default(),
+            private: false,
+            deadline: DEADLINE,
+        }
+    }
+
+    /// A person logs in, in the browser of this machine.
+    pub fn browser() -> Auth {
+        Auth::person(LoopbackLogin::new())
+    }
+
+    /// How a person logs in.
+    #[must_use]
+    pub fn login(mut self, login: impl Login + 'static) -> Auth {
+        self.login = Some(Arc::new(login));
+        self
+    }
+
+    /// Who says who the person or this program is, for [`Way::Enterprise`] and [`Way::Workload`].
+    #[must_use]
+    pub fn identity(mut self, identity: Identity) -> Auth {
+        self.identity = Some(identity);
+        self
+    }
+
+    /// Where what was granted is kept; in memory if nothing is said.
+    #[must_use]
+    pub fn store(mut self, store: impl GrantStore + 'static) -> Auth {
+        self.store = Arc::new(store);
+        self
+    }
+
+    /// What someone registered beforehand.
+    #[must_use]
+    pub fn registered(mut self, registered: Registered) -> Auth {
+        self.settings.registered = Some(registered);
+        self
+    }
+
+    /// The address of the client's own document, which is its name where that is understood.
+    #[must_use]
+    pub fn document(mut self, url: impl Into<String>) -> Auth {
+        self.settings.document = Some(url.into());
+        self
+    }
+
+    /// What to ask for instead of what the server says.
+    #[must_use]
+    pub fn scopes(mut self, scopes: Scopes) -> Auth {
+        self.settings.scopes = Some(scopes);
+        self
+    }
+
+    /// What people are shown as the name of the client.
+    #[must_use]
+    pub fn client_name(mut self, name: impl Into<String>) -> Auth {
+        self.settings.client_name = name.into();
+        self
+    }
+
+    /// Everything else that can be decided.
+    #[must_use]
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Auth {
+        change(&mut self.settings);
+        self
+    }
+
+    /// How long a person may take to log in: five minutes if nothing is said.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Auth {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Lets a public server name authorization servers in private networks.
+    #[must_use]
+    pub fn private_addresses(mut self) -> Auth {
+        self.private = true;
+        self
+    }
+
+    /// What holds for each request to an authorization server. Where connections may go is told
+    /// from the protected server, see [`Auth::private_addresses`].
+    #[must_use]
+    pub fn rules(mut self, rules: Rules) -> Auth {
+        self.rules = rules;
+        self
+    }
+
+    /// What time it is, for tests.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Auth {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Forgets what was granted for the server at this address. Who the client is at its
+    /// authorization server stays known. Dropping the future leaves open whether it happened.
+    pub async fn log_out(&self, server_url: &str) -> Result<(), AuthError> {
+        forget(&*self.store, &StoreKey::grant(server_url)).await
+    }
+
+    pub(super) fn tools(&self) -> Tools {
+        Tools {
+            settings: Arc::new(self.settings.clone()),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+        }
+    }
+}
+
+/// Deletes what is kept under `key`, whoever writes meanwhile.
+pub(super) async fn forget(store: &dyn GrantStore, key: &StoreKey) -> Result<(), AuthError> {
+    for _ in 0..8 {
+        let Some(stored) = store.load(key).await? else { return Ok(()) };
+        if let Swap::Done(_) = store.swap(key, Some(stored.version), None).await? {
+            return Ok(());
+        }
+    }
+    Err(AuthError::new(AuthErrorKind::Store, "what is to be deleted is written again and again"))
+}
+
+/// Nothing secret: what the settings show, and no more.
+impl fmt::Debug for Auth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Auth").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,164 @@
+//! Owns doing what a flow says: sending, logging in, asking the store. Does not own any decision.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+
+use super::{
+    flow::{Answer, Flow, IdentityRequest, LoginRequest, Step},
+    grant::{Grant, Registration},
+    login::Waiting,
+    store::{GrantStore, StoreKey},
+};
+use crate::{AuthError, AuthErrorKind, BoxFuture, Fetch, Rules, Secret};
+
+/// The most steps of one flow. None of them is known to take half as many.
+const MOST: usize = 40;
+
+type Ask = dyn Fn(IdentityRequest) -> BoxFuture<'static, Result<Secret, AuthError>> + Send + Sync;
+
+/// Whoever says who a person or this program is, by a token from an organization or a platform.
+///
+/// ```
+/// use turnbuckle_auth::{Identity, Secret};
+/// let identity = Identity::new(|request| async move {
+///     // Ask the platform for a token for `request.audience`.
+///     Ok(Secret::new("…"))
+/// });
+/// ```
+#[derive(Clone)]
+pub struct Identity(Arc<Ask>);
+
+impl Identity {
+    /// From a function. Dropping its future gives up.
+    pub fn new<A, F>(ask: A) -> Identity
+    where
+        A: Fn(IdentityRequest) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Secret, AuthError>> + Send + 'static,
+    {
+        Identity(Arc::new(move |request| Box::pin(ask(request)) as BoxFuture<'static, _>))
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Identity")
+    }
+}
+
+/// What a flow is done with.
+pub(super) struct Driver<'a> {
+    pub(super) fetch: &'a dyn Fetch,
+    pub(super) rules: &'a Rules,
+    pub(super) store: &'a dyn GrantStore,
+    pub(super) identity: Option<&'a Identity>,
+    /// Ready for someone to come back.
+    pub(super) waiting: Option<Box<dyn Waiting>>,
+    /// How long a person may take.
+    pub(super) deadline: Duration,
+}
+
+/// What came of a flow.
+pub(super) struct Driven {
+    pub(super) result: Result<Box<Grant>, AuthError>,
+    /// The refresh token was refused for good.
+    pub(super) spent: bool,
+    /// The last request for a token was a silent one.
+    pub(super) silent: bool,
+    /// The issuer at which an earlier registration was looked for.
+    pub(super) recalled: Option<String>,
+}
+
+impl Driver<'_> {
+    /// To the end. Dropping the future gives the flow up, wherever it is.
+    pub(super) async fn drive(mut self, (mut flow, mut step): (Flow, Step)) -> Driven {
+        let message = "authorization did not come to an end";
+        let endless = AuthError::new(AuthErrorKind::Unreachable, message);
+        let mut driven =
+            Driven { result: Err(endless), spent: false, silent: false, recalled: None };
+        for _ in 0..MOST {
+            let answer = match step {
+                Step::Done(grant) => return Driven { result: Ok(grant), ..driven },
+                Step::Failed(error) => return Driven { result: Err(error), ..driven },
+                Step::Send(request) => {
+                    let grant_type = grant_type(&request);
+                    let answer = self.send(request).await;
+                    if let Some(grant_type) = grant_type {
+                        driven.silent = grant_type == "refresh_token";
+                        driven.spent |= driven.silent && is_spent(&answer);
+                    }
+                    answer
+                }
+                Step::LogIn(request) => self.log_in(request).await,
+                Step::Identity(request) => match self.identity {
+                    Some(Identity(ask)) => match ask(request).await {
+                        Ok(identity) => Answer::Identity(identity),
+                        Err(error) => Answer::NotLoggedIn(error),
+                    },
+                    None => Answer::NotLoggedIn(unset("`Auth::identity` is not set")),
+                },
+                Step::Recall(issuer) => {
+                    let answer = self.recall(&issuer).await;
+                    driven.recalled = Some(issuer);
+                    answer
+                }
+            };
+            step = flow.answer(answer);
+        }
+        driven
+    }
+
+    async fn log_in(&mut self, request: LoginRequest) -> Answer {
+        let Some(waiting) = self.waiting.take() else {
+            return Answer::NotLoggedIn(unset("there is nobody who could log in"));
+        };
+        match tokio::time::timeout(self.deadline, waiting.log_in(request)).await {
+            Ok(Ok(callback)) => Answer::CalledBack(callback),
+            Ok(Err(error)) => Answer::NotLoggedIn(error),
+            Err(_) => Answer::NotLoggedIn(late()),
+        }
+    }
+
+    async fn send(&mut self, request: Request<Bytes>) -> Answer {
+        match self.fetch.fetch(request, self.rules).await {
+            Ok(response) => Answer::Response(response),
+            Err(error) => Answer::Unreachable(error),
+        }
+    }
+
+    async fn recall(&mut self, issuer: &str) -> Answer {
+        match self.store.load(&StoreKey::registration(issuer)).await {
+            Ok(stored) => Answer::Recalled(
+                stored.and_then(|stored| Registration::from_record(&stored.record)),
+            ),
+            Err(error) => Answer::NotLoggedIn(error),
+        }
+    }
+}
+
+/// What kind of token request this is, if it is one.
+fn grant_type(request: &Request<Bytes>) -> Option<String> {
+    url::form_urlencoded::parse(request.body())
+        .find(|(name, _)| name == "grant_type")
+        .map(|(_, value)| value.into_owned())
+}
+
+/// Only this says that a refresh token will never be good again (RFC 6749 §5.2).
+fn is_spent(answer: &Answer) -> bool {
+    let Answer::Response(response) = answer else { return false };
+    response.status().is_client_error() && error_code(response).as_deref() == Some("invalid_grant")
+}
+
+fn error_code(response: &Response<Bytes>) -> Option<String> {
+    let body: serde_json::Value = serde_json::from_slice(response.body()).ok()?;
+    body.get("error")?.as_str().map(str::to_owned)
+}
+
+fn late() -> AuthError {
+    AuthError::new(AuthErrorKind::NotLoggedIn, "nobody logged in before the deadline")
+}
+
+fn unset(message: &str) -> AuthError {
+    AuthError::new(AuthErrorKind::Settings, message)
+}

@@ -1,0 +1,158 @@
+//! Owns what happens around each request to a protected server: the token goes on, a refusal is
+//! dealt with, the request is sent again. Does not own any of the decisions: `attempts` and
+//! `session` have them.
+
+use std::{
+    error::Error as StdError,
+    fmt,
+    future::poll_fn,
+    mem,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{Request, Response, header};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::{
+    attempts::{Attempts, How, Verdict},
+    auth::Auth,
+    session::{Need, Session},
+};
+use crate::{AuthError, BoxFuture, Fetch};
+
+/// What a service around another fails with: an [`AuthError`], or the other's own error.
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// Authorizes requests to one server, as a layer around whatever sends them.
+///
+/// A request gets the token that was granted; if there is none, or the server refuses it, one is
+/// got (silently if possible, else by a login) and the request sent again. Requests to other
+/// origins, and those that bring an `Authorization` of their own, pass untouched. Clones share the
+/// grant.
+///
+/// ```
+/// use std::sync::Arc;
+/// use turnbuckle_auth::{Auth, AuthLayer};
+/// # fn layer(fetch: impl turnbuckle_auth::Fetch + 'static) -> Result<(), turnbuckle_auth::AuthError> {
+/// let layer = AuthLayer::new(Auth::browser(), "https://mcp.example.com/mcp", Arc::new(fetch))?;
+/// # let _ = layer; Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct AuthLayer {
+    session: Arc<Session>,
+}
+
+impl AuthLayer {
+    /// For the server at `server_url`. `fetch` asks authorization servers.
+    pub fn new(
+        auth: Auth,
+        server_url: &str,
+        fetch: Arc<dyn Fetch>,
+    ) -> Result<AuthLayer, AuthError> {
+        Ok(AuthLayer { session: Arc::new(Session::new(auth, server_url, fetch)?) })
+    }
+
+    /// Logs in now, whether that is needed or not. Dropping the future does not end a login that
+    /// has begun.
+    pub async fn log_in(&self) -> Result<(), AuthError> {
+        let used = self.session.shown().await?;
+        self.session.better(Need { how: How::Anew, used, challenge: None }).await.map(|_| ())
+    }
+}
+
+impl<S> Layer<S> for AuthLayer {
+    type Service = AuthService<S>;
+
+    fn layer(&self, inner: S) -> AuthService<S> {
+        AuthService { inner, session: self.session.clone() }
+    }
+}
+
+/// A service whose requests are authorized; [`AuthLayer`] makes it.
+///
+/// Dropping a response's future drops the request. It ends no login or renewal that others wait
+/// for too.
+#[derive(Clone)]
+pub struct AuthService<S> {
+    inner: S,
+    session: Arc<Session>,
+}
+
+impl<S, B, R> Service<Request<B>> for AuthService<S>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: Clone + Send + 'static,
+    R: Send + 'static,
+{
+    type Response = Response<R>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<R>, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // The one that was made ready is the one that is called.
+        let clone = self.inner.clone();
+        let inner = mem::replace(&mut self.inner, clone);
+        Box::pin(authorized(inner, self.session.clone(), request))
+    }
+}
+
+impl<S> fmt::Debug for AuthService<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuthService").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+async fn authorized<S, B, R>(
+    mut inner: S,
+    session: Arc<Session>,
+    request: Request<B>,
+) -> Result<Response<R>, BoxError>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    S::Error: Into<BoxError>,
+    B: Clone,
+{
+    let address = request.uri().to_string();
+    if !session.is_for(&address) || request.headers().contains_key(header::AUTHORIZATION) {
+        return inner.call(request).await.map_err(Into::into);
+    }
+    let mut attempts = Attempts::default();
+    // Set while the service that was made ready has not been called yet.
+    let mut ready = true;
+    loop {
+        let held = session.current().await?;
+        let mut attempt = request.clone();
+        if let Some(held) = &held {
+            let method = attempt.method().clone();
+            session.show(held, &method, &address, attempt.headers_mut())?;
+        }
+        if !mem::take(&mut ready) {
+            poll_fn(|context| inner.poll_ready(context)).await.map_err(Into::into)?;
+        }
+        let response = inner.call(attempt).await.map_err(Into::into)?;
+        session.hear(response.headers());
+        let scheme = held.as_ref().map(|held| held.tokens.scheme);
+        let (how, challenge) = match attempts.judge(response.status(), response.headers(), scheme) {
+            Verdict::PassOn => return Ok(response),
+            Verdict::Again => continue,
+            Verdict::Fail(error) => return Err(error.into()),
+            Verdict::Better(how, challenge) => (how, challenge),
+        };
+        // Its connection is not needed while someone logs in.
+        drop(response);
+        let used = held.map(|held| held.tokens.access.clone());
+        let (_, by) = session.better(Need { how, used, challenge }).await?;
+        attempts.got(how, by);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! Owns one server's grant in this process: who waits for whose renewal, and what is known of it.
+//! Does not own how it is renewed (`renewal`), nor when that is needed (`attempts`).
+
+mod renewal;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use http::{HeaderMap, HeaderValue, Method, header};
+use tokio::sync::watch;
+
+use super::{
+    attempts::{By, How, required, scope},
+    auth::Auth,
+    grant::{Grant, Tokens},
+    guarded::Guarded,
+    store::StoreKey,
+};
+use crate::{
+    AuthError, AuthErrorKind, Challenge, Fetch, Origin, Scheme, Scopes, Secret, SigningKey,
+    jose::dpop,
+};
+
+/// How many seconds before its end a token is renewed: clocks differ, and requests take time.
+const EARLY: u64 = 30;
+
+/// The longest nonce that is remembered.
+const NONCE: usize = 1 << 10;
+
+/// The most sets of scopes that a process asks for one server.
+const SETS: usize = 64;
+
+/// One server's grant.
+pub(super) struct Session {
+    auth: Auth,
+    server_url: String,
+    origin: Origin,
+    key: StoreKey,
+    fetch: Guarded<Arc<dyn Fetch>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// `None` before the store was asked.
+    known: Option<Option<Arc<Held>>>,
+    /// Invariant: there iff its task runs.
+    flight: Option<Flight>,
+    flights: u64,
+    /// Sets of scopes that were asked for because the server wanted more.
+    asked: Vec<Scopes>,
+    /// What the server wants to find in the next proof.
+    nonce: Option<String>,
+}
+
+/// A grant that can be shown.
+pub(super) struct Held {
+    pub(super) grant: Grant,
+    pub(super) tokens: Tokens,
+    proof: Option<SigningKey>,
+}
+
+/// What is needed.
+#[derive(Clone)]
+pub(super) struct Need {
+    pub(super) how: How,
+    /// What was shown and is not good enough.
+    pub(super) used: Option<Secret>,
+    pub(super) challenge: Option<Challenge>,
+}
+
+/// A renewal that others can wait for too.
+struct Flight {
+    number: u64,
+    how: How,
+    scope: Option<Scopes>,
+    landed: watch::Receiver<Option<Landing>>,
+}
+
+type Landing = Result<(Arc<Held>, By), AuthError>;
+
+impl Session {
+    pub(super) fn new(
+        auth: Auth,
+        server_url: &str,
+        fetch: Arc<dyn Fetch>,
+    ) -> Result<Session, AuthError> {
+        let mut origin = Origin::of(server_url)?;
+        if auth.private {
+            origin = origin.with_private_addresses();
+        }
+        Ok(Session {
+            auth,
+            server_url: server_url.to_owned(),
+            key: StoreKey::grant(server_url),
+            fetch: Guarded::new(fetch, origin.clone()),
+            origin,
+            state: Mutex::default(),
+        })
+    }
+
+    /// Whether a request to this address is one to the server.
+    pub(super) fn is_for(&self, address: &str) -> bool {
+        Origin::of(address).is_ok_and(|origin| origin.as_str() == self.origin.as_str())
+    }
+
+    /// What can be shown now; renewed first if it is about to end.
+    pub(super) async fn current(self: &Arc<Self>) -> Result<Option<Arc<Held>>, AuthError> {
+        let Some(held) = self.known().await? else { return Ok(None) };
+        let now = self.auth.clock.now();
+        if !held.tokens.expired(now.saturating_add(EARLY)) || held.tokens.refresh.is_none() {
+            return Ok(Some(held));
+        }
+        let used = Some(held.tokens.access.clone());
+        match self.better(Need { how: How::Refresh, used, challenge: None }).await {
+            Ok((held, _)) => Ok(Some(held)),
+            Err(_) if !held.tokens.expired(now) => Ok(Some(held)),
+            // It is gone for good, or can't be renewed this way: the server will say what it wants.
+            Err(error) if error.kind() == AuthErrorKind::Expired => Ok(None),
+            Err(error) if error.kind() == AuthErrorKind::Refused => Ok(Some(held)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The token that would be shown, whatever it is worth.
+    pub(super) async fn shown(&self) -> Result<Option<Secret>, AuthError> {
+        Ok(self.known().await?.map(|held| held.tokens.access.clone()))
+    }
+
+    /// Something better than what was used. Whoever needs the same at the same time gets the same.
+    /// Dropping the future leaves the renewal to the others.
+    pub(super) async fn better(self: &Arc<Self>, need: Need) -> Landing {
+        loop {
+            let (mut landed, serves) = {
+                let mut state = self.lock();
+                if let Some(held) = state.other_than(need.used.as_ref()) {
+                    return Ok((held, By::Other));
+                }
+                match &state.flight {
+                    Some(flight) => (flight.landed.clone(), flight.serves(&need)),
+                    None => (self.fly(&mut state, need.clone())?, true),
+                }
+            };
+            let landing = landed.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
+            match landing {
+                Some(landing) if serves => return landing,
+                None if serves => return Err(lost()),
+                // Someone needed something else; perhaps it does.
+                _ => {}
+            }
+        }
+    }
+
+    /// Puts what is held on a request.
+    pub(super) fn show(
+        &self,
+        held: &Held,
+        method: &Method,
+        address: &str,
+        headers: &mut HeaderMap,
+    ) -> Result<(), AuthError> {
+        let scheme = match held.tokens.scheme {
+            Scheme::Bearer => "Bearer",
+            Scheme::Dpop => "DPoP",
+        };
+        if held.tokens.scheme == Scheme::Dpop {
+            let key = held.proof.as_ref();
+            let key = key.ok_or_else(|| required("the key of the token is lost", None))?;
+            let nonce = self.lock().nonce.clone();
+            let (access, now) = (&held.tokens.access, self.auth.clock.now());
+            let nonce = nonce.as_deref();
+            let proof = dpop::proof(key, method.as_str(), address, Some(access), nonce, now)?;
+            headers.insert("dpop", sensitive(&proof)?);
+        }
+        let shown = Secret::new(format!("{scheme} {}", held.tokens.access.expose()));
+        headers.insert(header::AUTHORIZATION, sensitive(shown.expose())?);
+        Ok(())
+    }
+
+    /// Remembers the nonce that a response of the server brings (RFC 9449 §8.2).
+    pub(super) fn hear(&self, headers: &HeaderMap) {
+        let nonce = headers.get("dpop-nonce").and_then(|nonce| nonce.to_str().ok());
+        if let Some(nonce) = nonce.filter(|nonce| !nonce.is_empty() && nonce.len() <= NONCE) {
+            self.lock().nonce = Some(nonce.to_owned());
+        }
+    }
+
+    async fn known(&self) -> Result<Option<Arc<Held>>, AuthError> {
+        if let Some(known) = &self.lock().known {
+            return Ok(known.clone());
+        }
+        let stored = self.auth.store.load(&self.key).await?;
+        let held = stored.and_then(|stored| Grant::from_record(&stored.record)).and_then(Held::new);
+        // Whoever was faster knows at least as much.
+        Ok(self.lock().known.get_or_insert(held).clone())
+    }
+
+    /// Begins a renewal that nobody's leaving ends.
+    fn fly(
+        self: &Arc<Self>,
+        state: &mut State,
+        need: Need,
+    ) -> Result<watch::Receiver<Option<Landing>>, AuthError> {
+        if need.how == How::StepUp {
+            state.may_step_up(&need)?;
+        }
+        let (send, landed) = watch::channel(None);
+        state.flights += 1;
+        state.flight = Some(Flight {
+            number: state.flights,
+            how: need.how,
+            scope: need.scope().cloned(),
+            landed: landed.clone(),
+        });
+        let guard = InFlight { session: self.clone(), number: state.flights };
+        tokio::spawn(async move {
+            let landing = guard.session.renew(&need).await;
+            // The flight ends before anyone hears of it: who then needs more begins another.
+            drop(guard);
+            send.send_replace(Some(landing));
+        });
+        Ok(landed)
+    }
+
+    /// From now on this is what there is.
+    fn learn(&self, held: Option<Arc<Held>>) {
+        self.lock().known = Some(held);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    /// Nothing if there are no tokens.
+    fn new(grant: Grant) -> Option<Arc<Held>> {
+        let tokens = grant.tokens.clone()?;
+        let proof = grant.proof_key.as_ref().and_then(|key| SigningKey::from_pkcs8(key).ok());
+        Some(Arc::new(Held { grant, tokens, proof }))
+    }
+}
+
+impl Need {
+    fn scope(&self) -> Option<&Scopes> {
+        self.challenge.as_ref().and_then(|challenge| challenge.scope.as_ref())
+    }
+}
+
+impl Flight {
+    /// Whether what it brings, or why it fails, is what `need` would get.
+    fn serves(&self, need: &Need) -> bool {
+        let enough = match (&self.scope, need.scope()) {
+            (_, None) => true,
+            (Some(asked), Some(needed)) => asked.contains_all(needed),
+            (None, Some(_)) => false,
+        };
+        enough && (self.how == need.how || (need.how == How::Renew && self.how == How::Anew))
+    }
+}
+
+impl State {
+    fn other_than(&self, used: Option<&Secret>) -> Option<Arc<Held>> {
+        let held = self.known.as_ref()?.as_ref()?;
+        (used != Some(&held.tokens.access)).then(|| held.clone())
+    }
+
+    /// Not for what was asked for already: it would be refused again, and someone bothered again.
+    fn may_step_up(&self, need: &Need) -> Result<(), AuthError> {
+        let held = self.known.as_ref().and_then(Option::as_ref);
+        let asked = held.map(|held| held.grant.scopes.clone()).unwrap_or_default();
+        let needed = need.scope().cloned().unwrap_or_default();
+        let granted = held.and_then(|held| held.tokens.granted.as_ref()).unwrap_or(&asked);
+        let nothing_new = asked.contains_all(&needed) && granted.contains_all(&needed);
+        let again = self.asked.contains(&asked.union(&needed)) || self.asked.len() >= SETS;
+        if nothing_new || again {
+            let message = "the server wants scopes that were asked for already";
+            return Err(scope(message, need.challenge.clone().unwrap_or_default()));
+        }
+        Ok(())
+    }
+}
+
+/// Ends the flight, even if its task panics.
+struct InFlight {
+    session: Arc<Session>,
+    number: u64,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let mut state = self.session.lock();
+        if state.flight.as_ref().is_some_and(|flight| flight.number == self.number) {
+            state.flight = None;
+        }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("origin", &self.origin).finish_non_exhaustive()
+    }
+}
+
+fn sensitive(value: &str) -> Result<HeaderValue, AuthError> {
+    let mut value = HeaderValue::from_str(value)
+        .map_err(|_| AuthError::new(AuthErrorKind::Response, "a token fits into no header"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn lost() -> AuthError {
+    AuthError::new(AuthErrorKind::Unreachable, "authorization was broken off")
+}

@@ -1,0 +1,139 @@
+//! Owns the examples of the RFCs: what they say is right is right here. Does not own anything else.
+
+use serde_json::{Value, json};
+
+use super::{
+    KeySet, dpop,
+    jwt::{self, Rejected},
+    public::PublicKey,
+};
+
+const JOE: &str =
+    "{\"iss\":\"joe\",\r\n \"exp\":1300819380,\r\n \"http://example.com/is_root\":true}";
+
+/// The payload of each example in RFC 7515 appendix A.
+const PAYLOAD: &str = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9p\
+                       c19yb290Ijp0cnVlfQ";
+
+fn keys(jwk: Value) -> KeySet {
+    KeySet::read(json!({ "keys": [jwk] }).to_string().as_bytes()).unwrap()
+}
+
+fn thumbprint(jwk: Value) -> String {
+    PublicKey::from_jwk(jwk.as_object().unwrap()).unwrap().thumbprint()
+}
+
+#[test]
+fn rfc_7515_a_1_a_shared_secret_is_refused() {
+    let token = format!(
+        "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.{PAYLOAD}.\
+         dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+    );
+    let secret = json!({"kty": "oct", "k": "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-\
+                        1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow"});
+    assert_eq!(jwt::open(&token, &keys(secret)).unwrap_err(), Rejected::Algorithm);
+}
+
+#[test]
+fn rfc_7515_a_2_rs256() {
+    let key = json!({"kty": "RSA", "e": "AQAB", "n": "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9\
+        k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b3\
+        2690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2Ca\
+        pHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2e\
+        thFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ"});
+    let token = format!(
+        "eyJhbGciOiJSUzI1NiJ9.{PAYLOAD}.cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj\
+         5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLg\
+         rnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOk\
+         HWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0\
+         igcN_IoypGlUPQGe77Rw"
+    );
+    assert_eq!(jwt::open(&token, &keys(key)).unwrap().payload, JOE.as_bytes());
+}
+
+#[test]
+fn rfc_7515_a_3_es256() {
+    let key = json!({"kty": "EC", "crv": "P-256",
+        "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+        "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"});
+    let token = format!(
+        "eyJhbGciOiJFUzI1NiJ9.{PAYLOAD}.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa\
+         8ISlSApmWQxfKTUJqPP3-Kg6NU1Q"
+    );
+    assert_eq!(jwt::open(&token, &keys(key)).unwrap().payload, JOE.as_bytes());
+}
+
+#[test]
+fn rfc_7515_a_5_unsecured_is_refused() {
+    let token = format!("eyJhbGciOiJub25lIn0.{PAYLOAD}.");
+    assert_eq!(jwt::open(&token, &KeySet::default()).unwrap_err(), Rejected::Algorithm);
+}
+
+fn rfc_8037_key() -> Value {
+    json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"})
+}
+
+#[test]
+fn rfc_8037_a_3_thumbprint() {
+    assert_eq!(thumbprint(rfc_8037_key()), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
+}
+
+#[test]
+fn rfc_8037_a_5_eddsa() {
+    let token = "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc.hgyY0il_MGCjP0JzlnLWG1PPO\
+                 t7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
+    let opened = jwt::open(token, &keys(rfc_8037_key())).unwrap();
+    assert_eq!(opened.payload, b"Example of Ed25519 signing");
+}
+
+#[test]
+fn rfc_7638_3_1_thumbprint() {
+    let key = json!({"kty": "RSA", "e": "AQAB", "alg": "RS256", "kid": "2011-04-29",
+        "n": "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc\
+        _BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_F\
+        DW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vM\
+        QFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw"});
+    assert_eq!(thumbprint(key), "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs");
+}
+
+/// RFC 9449 §4.1 and §7.1.
+const PROOF_HEADER: &str = "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7Imt0eSI6IkVDIiwieCI6Imw4dEZyaHgtMzR0VjNoU\
+     klDUkRZOXpDa0RscEJoRjQyVVFVZldWQVdCRnMiLCJ5IjoiOVZFNGpmX09rX282NHpiVFRsY3VOSmFqSG10NnY5VERWcl\
+     UwQ2R2R1JEQSIsImNydiI6IlAtMjU2In19";
+
+fn expected<'a>(method: &'a str, url: &'a str) -> dpop::Expected<'a> {
+    dpop::Expected {
+        method,
+        url,
+        access_token: None,
+        thumbprint: Some("0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"),
+        nonces: None,
+        now: 1_562_262_620,
+        oldest: 60,
+        skew: 0,
+    }
+}
+
+#[test]
+fn rfc_9449_4_1_proof_for_a_token_request() {
+    let proof = format!(
+        "{PROOF_HEADER}.eyJqdGkiOiItQndDM0VTYzZhY2MybFRjIiwiaHRtIjoiUE9TVCIsImh0dSI6Imh0dHBzOi8vc2\
+         VydmVyLmV4YW1wbGUuY29tL3Rva2VuIiwiaWF0IjoxNTYyMjYyNjE2fQ.2-GxA6T8lP4vfrg8v-FdWP0A0zdrj8ig\
+         iMLvqRMUvwnQg4PtFLbdLXiOSsX0x7NVY-FNyJK70nfbV37xRZT3Lg"
+    );
+    let expected = expected("POST", "https://server.example.com/token");
+    dpop::check(&proof, &expected, &dpop::Replays::new(1)).unwrap();
+}
+
+#[test]
+fn rfc_9449_7_1_proof_for_a_token() {
+    let proof = format!(
+        "{PROOF_HEADER}.eyJqdGkiOiJlMWozVl9iS2ljOC1MQUVCIiwiaHRtIjoiR0VUIiwiaHR1IjoiaHR0cHM6Ly9yZX\
+         NvdXJjZS5leGFtcGxlLm9yZy9wcm90ZWN0ZWRyZXNvdXJjZSIsImlhdCI6MTU2MjI2MjYxOCwiYXRoIjoiZlVIeU8\
+         ycjJaM0RaNTNFc05yV0JiMHhXWG9hTnk1OUlpS0NBcWtzbVFFbyJ9.2oW9RP35yRqzhrtNP86L-Ey71EOptxRimPP\
+         ToA1plemAgR6pxHF8y6-yqyVnmcw6Fy1dqd-jfxSYoMxhAJpLjA"
+    );
+    let mut expected = expected("GET", "https://resource.example.org/protectedresource");
+    expected.access_token = Some("Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU");
+    dpop::check(&proof, &expected, &dpop::Replays::new(1)).unwrap();
+}

@@ -1,0 +1,201 @@
+//! Owns whose tokens are taken, and who verifies them. Does not own what is checked afterwards.
+
+use std::{fmt, sync::Arc};
+
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::{
+    introspect::{Introspection, Introspector},
+    keys::{Keys, Outside},
+    place::is_safe,
+    verifier::{TokenVerifier, Unverified},
+};
+use crate::{
+    AuthError, Secret,
+    jose::jwt::{self, Rejected, Rules},
+};
+
+/// An authorization server whose tokens are taken.
+///
+/// ```
+/// use turnbuckle_auth::resource_server::{Issuer, ResourceServer};
+/// let server = ResourceServer::new("https://mcp.example.com/mcp")
+///     .issuer("https://auth.example.com")
+///     .issuer(Issuer::new("https://other.example.com").keys_at("https://other.example.com/keys"));
+/// ```
+#[derive(Clone)]
+pub struct Issuer {
+    name: String,
+    how: How,
+}
+
+#[derive(Clone)]
+enum How {
+    /// JSON web tokens, with the keys at this address, or where its metadata says.
+    Keys(Option<String>),
+    Introspection(Introspection),
+    Own(Arc<dyn TokenVerifier>),
+}
+
+impl Issuer {
+    /// By its own string, exactly as its tokens and its metadata spell it. Its tokens are JSON web
+    /// tokens, verified with the keys that its metadata points to, unless something else is said.
+    pub fn new(name: impl Into<String>) -> Issuer {
+        Issuer { name: name.into(), how: How::Keys(None) }
+    }
+
+    /// Its keys are here; its metadata is not asked for.
+    #[must_use]
+    pub fn keys_at(mut self, address: impl Into<String>) -> Issuer {
+        self.how = How::Keys(Some(address.into()));
+        self
+    }
+
+    /// It is asked about each token.
+    #[must_use]
+    pub fn introspected(mut self, introspection: Introspection) -> Issuer {
+        self.how = How::Introspection(introspection);
+        self
+    }
+
+    /// Someone else knows its tokens.
+    #[must_use]
+    pub fn verified_by(mut self, verifier: impl TokenVerifier + 'static) -> Issuer {
+        self.how = How::Own(Arc::new(verifier));
+        self
+    }
+
+    fn problem(&self) -> Option<&'static str> {
+        let (address, text) = match &self.how {
+            How::Keys(None) => {
+                (&self.name, "an issuer must be at https, or at http on this machine")
+            }
+            How::Keys(Some(address)) => {
+                (address, "an issuer's keys must be at https, or at http on this machine")
+            }
+            How::Introspection(introspection) => (
+                &introspection.endpoint,
+                "an introspection endpoint must be at https, or at http on this machine",
+            ),
+            How::Own(_) => return None,
+        };
+        (!Url::parse(address).is_ok_and(|url| is_safe(&url))).then_some(text)
+    }
+}
+
+impl From<&str> for Issuer {
+    fn from(name: &str) -> Issuer {
+        Issuer::new(name)
+    }
+}
+
+impl From<String> for Issuer {
+    fn from(name: String) -> Issuer {
+        Issuer::new(name)
+    }
+}
+
+impl fmt::Debug for Issuer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Issuer").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// An issuer at work.
+pub(super) struct Trusted {
+    pub(super) name: String,
+    /// What is wrong with its settings.
+    pub(super) problem: Option<&'static str>,
+    verifier: Verifier,
+}
+
+enum Verifier {
+    Keys(Arc<Keys>),
+    Introspection(Box<Introspector>),
+    Own(Arc<dyn TokenVerifier>),
+}
+
+/// Why a token is not taken.
+pub(super) enum Failed {
+    /// It is not good, and this is why.
+    Invalid(String),
+    /// It can't be told now.
+    Unavailable(AuthError),
+}
+
+/// `at+jwt` is what RFC 9068 §2.1 demands, and what few write yet.
+const ACCESS_TOKEN_TYPES: [&str; 2] = ["at+jwt", "jwt"];
+
+impl Trusted {
+    pub(super) fn new(issuer: Issuer) -> Trusted {
+        let problem = issuer.problem();
+        let verifier = match issuer.how {
+            How::Keys(given) => Verifier::Keys(Arc::new(Keys::new(&issuer.name, given))),
+            How::Introspection(introspection) => {
+                Verifier::Introspection(Box::new(Introspector::new(introspection)))
+            }
+            How::Own(own) => Verifier::Own(own),
+        };
+        Trusted { name: issuer.name, problem, verifier }
+    }
+
+    /// Whether its tokens may be texts that only it understands.
+    pub(super) fn takes_opaque(&self) -> bool {
+        !matches!(self.verifier, Verifier::Keys(..))
+    }
+
+    pub(super) fn needs_fetch(&self) -> bool {
+        !matches!(self.verifier, Verifier::Own(_))
+    }
+
+    /// What the token says. The audience and the times are right.
+    pub(super) async fn verify(
+        &self,
+        token: &Secret,
+        audiences: &[String],
+        skew: u64,
+        outside: &Outside,
+    ) -> Result<Map<String, Value>, Failed> {
+        let now = outside.clock.now();
+        let unverified = |error| match error {
+            Unverified::Invalid => Failed::Invalid("the token is not good".into()),
+            Unverified::Unavailable(error) => Failed::Unavailable(error),
+        };
+        let claims = match &self.verifier {
+            Verifier::Keys(keys) => {
+                let types = &ACCESS_TOKEN_TYPES;
+                let rules = Rules { issuer: &self.name, audiences, types, now, skew };
+                verify_with_keys(keys, token, &rules, outside).await?
+            }
+            Verifier::Introspection(introspector) => {
+                let answer = introspector.verify(&self.name, token, outside).await;
+                answer.map_err(unverified)?
+            }
+            Verifier::Own(own) => own.verify(token).await.map_err(unverified)?,
+        };
+        jwt::check_audience(&claims, audiences).map_err(invalid)?;
+        jwt::check_times(&claims, now, skew).map_err(invalid)?;
+        Ok(claims)
+    }
+}
+
+async fn verify_with_keys(
+    keys: &Arc<Keys>,
+    token: &Secret,
+    rules: &Rules<'_>,
+    outside: &Outside,
+) -> Result<Map<String, Value>, Failed> {
+    let known = keys.current(outside).await.map_err(Failed::Unavailable)?;
+    match jwt::verify(token.expose(), &known, rules) {
+        Err(Rejected::UnknownKey) => {}
+        verified => return verified.map_err(invalid),
+    }
+    // The issuer may have changed its keys since.
+    let newer = keys.newer_than(Some(&known), outside).await.map_err(Failed::Unavailable)?;
+    jwt::verify(token.expose(), &newer, rules).map_err(invalid)
+}
+
+fn invalid(rejected: Rejected) -> Failed {
+    Failed::Invalid(rejected.to_string())
+}

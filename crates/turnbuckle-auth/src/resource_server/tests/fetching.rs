@@ -1,0 +1,324 @@
+//! Owns when and how often issuers are asked. Does not own what their answers are worth.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::*;
+use crate::{
+    resource_server::{Introspection, Issuer},
+    testing::{Endpoint, Fault, InsecureClient},
+};
+
+#[tokio::test]
+async fn keys_that_changed_are_fetched_once() {
+    let world = world();
+    assert!(world.show(&world.token(json!({}))).await.is_ok());
+    world.clock.advance(60);
+    world.issuer.rotate_keys();
+    assert!(world.show(&world.token(json!({}))).await.is_ok());
+    assert!(world.show(&world.token(json!({}))).await.is_ok());
+    assert_eq!(world.issuer.requests(Endpoint::Keys), 2);
+}
+
+#[tokio::test]
+async fn unknown_keys_do_not_make_this_server_ask_again_and_again() {
+    let world = world();
+    let stranger = InsecureAuthorizationServer::new(ISSUER).clock(world.clock.clone());
+    assert!(world.show(&world.token(json!({}))).await.is_ok());
+    let ask = async || {
+        for _ in 0..20 {
+            stranger.rotate_keys();
+            let forged = stranger.issue(for_us(json!({})));
+            assert_eq!(world.show(&forged).await.unwrap_err().status(), 401);
+        }
+        world.issuer.requests(Endpoint::Keys)
+    };
+    assert_eq!(ask().await, 1, "they were fetched a moment ago");
+    world.clock.advance(30);
+    assert_eq!(ask().await, 2);
+    assert_eq!(ask().await, 2);
+}
+
+#[tokio::test]
+async fn keys_are_used_for_an_hour_and_longer_while_the_issuer_is_down() {
+    let world = world();
+    let show = async || world.show(&world.token(json!({}))).await;
+    assert!(show().await.is_ok());
+    world.clock.advance(3599);
+    assert!(show().await.is_ok());
+    assert_eq!(world.issuer.requests(Endpoint::Keys), 1);
+    world.issuer.fail(Endpoint::Keys, Fault::Status(500));
+    world.clock.advance(1);
+    for _ in 0..5 {
+        assert!(show().await.is_ok());
+    }
+    assert_eq!(world.issuer.requests(Endpoint::Keys), 2, "not asked for each request");
+    world.issuer.heal();
+    world.clock.advance(30);
+    assert!(show().await.is_ok());
+    assert_eq!(world.issuer.requests(Endpoint::Keys), 3);
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_down_at_first_can_come_up() {
+    let world = world();
+    world.issuer.fail(Endpoint::Metadata, Fault::Status(503));
+    let token = world.token(json!({}));
+    for _ in 0..5 {
+        assert_eq!(world.show(&token).await.unwrap_err().status(), 503);
+    }
+    assert_eq!(world.issuer.requests(Endpoint::Metadata), 1);
+    world.issuer.heal();
+    world.clock.advance(3);
+    assert!(world.show(&token).await.is_ok());
+}
+
+#[tokio::test]
+async fn keys_at_a_given_place_need_no_metadata() {
+    let clock = Hand::new();
+    let issuer = Arc::new(InsecureAuthorizationServer::new(ISSUER).clock(clock.clone()));
+    let server = ResourceServer::new(RESOURCE)
+        .issuer(Issuer::new(ISSUER).keys_at("https://auth.example.com/jwks"))
+        .clock(clock)
+        .fetch(issuer.clone());
+    assert!(server.check(&bearer(&issuer.issue(for_us(json!({}))))).await.is_ok());
+    assert_eq!(issuer.requests(Endpoint::Metadata), 0);
+}
+
+#[tokio::test]
+async fn an_issuer_with_a_path_is_found() {
+    for (issuer, metadata) in [
+        ("https://auth.example.com/tenant", "/.well-known/oauth-authorization-server/tenant"),
+        ("https://auth.example.com/tenant/", "/.well-known/openid-configuration/tenant"),
+        ("https://auth.example.com/tenant", "/tenant/.well-known/openid-configuration"),
+    ] {
+        let provider = Arc::new(InsecureAuthorizationServer::new(issuer));
+        let only = Only { provider: provider.clone(), metadata };
+        let server = ResourceServer::new(RESOURCE).issuer(issuer).fetch(Arc::new(only));
+        let token = provider.issue(for_us(json!({})));
+        assert!(server.check(&bearer(&token)).await.is_ok(), "{metadata}");
+    }
+}
+
+/// Has its metadata at one place only.
+struct Only {
+    provider: Arc<InsecureAuthorizationServer>,
+    metadata: &'static str,
+}
+
+impl Fetch for Only {
+    fn fetch<'a>(
+        &'a self,
+        request: Request<Bytes>,
+        rules: &'a Rules,
+    ) -> BoxFuture<'a, Result<Response<Bytes>, AuthError>> {
+        let path = request.uri().path();
+        if path.contains("/.well-known/") && path != self.metadata {
+            let gone = Response::builder().status(404).body(Bytes::new()).unwrap();
+            return Box::pin(async move { Ok(gone) });
+        }
+        self.provider.fetch(request, rules)
+    }
+}
+
+/// Answers when it is let.
+struct Gated {
+    provider: Arc<InsecureAuthorizationServer>,
+    arrived: Semaphore,
+    gate: Semaphore,
+}
+
+impl Fetch for Gated {
+    fn fetch<'a>(
+        &'a self,
+        request: Request<Bytes>,
+        rules: &'a Rules,
+    ) -> BoxFuture<'a, Result<Response<Bytes>, AuthError>> {
+        Box::pin(async move {
+            self.arrived.add_permits(1);
+            self.gate.acquire().await.unwrap().forget();
+            self.provider.fetch(request, rules).await
+        })
+    }
+}
+
+fn gated() -> (Arc<Gated>, Arc<ResourceServer>, Arc<InsecureAuthorizationServer>) {
+    let provider = Arc::new(InsecureAuthorizationServer::new(ISSUER));
+    let [arrived, gate] = [Semaphore::new(0), Semaphore::new(0)];
+    let gated = Arc::new(Gated { provider: provider.clone(), arrived, gate });
+    let server = Arc::new(ResourceServer::new(RESOURCE).issuer(ISSUER).fetch(gated.clone()));
+    (gated, server, provider)
+}
+
+#[tokio::test]
+async fn eight_requests_at_once_ask_once() {
+    let (gated, server, provider) = gated();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let (server, token) = (server.clone(), provider.issue(for_us(json!({}))));
+        tasks.spawn(async move { server.check(&bearer(&token)).await.is_ok() });
+    }
+    gated.arrived.acquire().await.unwrap().forget();
+    gated.gate.add_permits(100);
+    assert_eq!(tasks.join_all().await, [true; 8]);
+    assert_eq!(provider.requests(Endpoint::Metadata), 1);
+    assert_eq!(provider.requests(Endpoint::Keys), 1);
+}
+
+#[tokio::test]
+async fn a_request_that_goes_away_does_not_take_the_keys_with_it() {
+    let (gated, server, provider) = gated();
+    let token = provider.issue(for_us(json!({})));
+    let first = tokio::spawn({
+        let (server, token) = (server.clone(), token.clone());
+        async move { server.check(&bearer(&token)).await.is_ok() }
+    });
+    gated.arrived.acquire().await.unwrap().forget();
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    gated.gate.add_permits(100);
+    assert!(server.check(&bearer(&token)).await.is_ok());
+    assert_eq!(provider.requests(Endpoint::Keys), 1, "the fetch that had begun was used");
+}
+
+/// A provider that introspects, and a token that it gave.
+fn introspected(client: InsecureClient, introspection: Introspection) -> (World, Secret) {
+    let clock = Hand::new();
+    let provider = InsecureAuthorizationServer::new(ISSUER)
+        .clock(clock.clone())
+        .client(client)
+        .client(InsecureClient::post("app", "app-secret"));
+    let issuer = Arc::new(provider);
+    let body = format!(
+        "grant_type=client_credentials&client_id=app&client_secret=app-secret&scope=a&resource={RESOURCE}"
+    );
+    let asked = Request::post("/token").body(Bytes::from(body)).unwrap();
+    let answer: Value = serde_json::from_slice(issuer.handle(asked).body()).unwrap();
+    let token = Secret::new(answer["access_token"].as_str().unwrap());
+    let server = ResourceServer::new(RESOURCE)
+        .issuer(Issuer::new(ISSUER).introspected(introspection))
+        .clock(clock.clone())
+        .fetch(issuer.clone());
+    (World { clock, issuer, server }, token)
+}
+
+const INTROSPECT: &str = "https://auth.example.com/introspect";
+
+#[tokio::test]
+async fn introspection_as_whoever_this_server_is() {
+    let key = crate::SigningKey::generate().unwrap();
+    let secret = || Secret::new("s:e c%");
+    for (client, introspection) in [
+        (InsecureClient::basic("me", "s:e c%"), Introspection::basic(INTROSPECT, "me", secret())),
+        (InsecureClient::post("me", "s:e c%"), Introspection::post(INTROSPECT, "me", secret())),
+        (
+            InsecureClient::signed("me", [key.public_jwk()]),
+            Introspection::signed(INTROSPECT, "me", key.clone()),
+        ),
+    ] {
+        let shown = format!("{introspection:?}");
+        assert!(!shown.contains("s:e"), "{shown}");
+        let (world, token) = introspected(client, introspection);
+        let identity = world.show(&token).await.unwrap();
+        assert_eq!(identity.subject, "app");
+        assert_eq!(identity.scopes.to_string(), "a");
+        let denied = world.show(&Secret::new("unknown")).await.unwrap_err();
+        assert_eq!(refusal(denied, "unknown"), (401, Some("invalid_token".into())));
+    }
+}
+
+#[tokio::test]
+async fn what_introspection_said_is_remembered_for_a_moment() {
+    let client = InsecureClient::post("me", "s");
+    let (world, token) =
+        introspected(client, Introspection::post(INTROSPECT, "me", Secret::new("s")));
+    for _ in 0..3 {
+        assert!(world.show(&token).await.is_ok());
+        assert!(world.show(&Secret::new("unknown")).await.is_err());
+    }
+    assert_eq!(world.issuer.requests(Endpoint::Introspect), 2);
+    let body = format!("client_id=app&client_secret=app-secret&token={}", token.expose());
+    world.issuer.handle(Request::post("/revoke").body(Bytes::from(body)).unwrap());
+    world.clock.advance(15);
+    assert_eq!(world.show(&token).await.unwrap_err().status(), 401, "it was revoked");
+    assert_eq!(world.issuer.requests(Endpoint::Introspect), 3);
+}
+
+#[tokio::test]
+async fn introspection_that_fails_is_not_the_tokens_fault() {
+    let client = InsecureClient::post("me", "s");
+    let (world, token) =
+        introspected(client, Introspection::post(INTROSPECT, "me", Secret::new("wrong")));
+    assert_eq!(world.show(&token).await.unwrap_err().status(), 503);
+    let client = InsecureClient::post("me", "s");
+    let (world, token) =
+        introspected(client, Introspection::post(INTROSPECT, "me", Secret::new("s")));
+    for fault in [Fault::Html, Fault::Status(500), Fault::Status(404)] {
+        world.issuer.fail(Endpoint::Introspect, fault);
+        assert_eq!(world.show(&token).await.unwrap_err().status(), 503);
+    }
+    world.issuer.heal();
+    assert!(world.show(&token).await.is_ok(), "a failure is not remembered");
+}
+
+#[tokio::test]
+async fn a_token_of_another_issuer_is_not_given_away_however_it_is_signed() {
+    let introspection = Introspection::post(INTROSPECT, "me", Secret::new("s"));
+    let (mut world, _) = introspected(InsecureClient::post("me", "s"), introspection);
+    world.server = world.server.issuer("https://other.example.com");
+    for header in [r#"{"alg":"HS256"}"#, r#"{"alg":"ES512"}"#, "{}", "no JSON"] {
+        let claims = json!({"iss": "https://other.example.com", "aud": RESOURCE}).to_string();
+        let token = format!("{}.{}.AAAA", crate::jose::encode(header), crate::jose::encode(claims));
+        assert!(world.show(&Secret::new(token)).await.is_err());
+    }
+    assert_eq!(world.issuer.requests(Endpoint::Introspect), 0);
+}
+
+/// Answers everything with this.
+struct Says(String);
+
+impl Fetch for Says {
+    fn fetch<'a>(
+        &'a self,
+        request: Request<Bytes>,
+        _: &'a Rules,
+    ) -> BoxFuture<'a, Result<Response<Bytes>, AuthError>> {
+        assert_eq!(request.uri(), INTROSPECT);
+        let response = Response::new(Bytes::from(self.0.clone()));
+        Box::pin(async move { Ok(response) })
+    }
+}
+
+#[tokio::test]
+async fn only_an_active_token_of_this_issuer_for_this_server_is_taken() {
+    let claims = json!({"active": true, "sub": "ann", "aud": RESOURCE, "exp": START + 60});
+    let with = |name: &str, value: Value| {
+        let mut claims = claims.clone();
+        claims[name] = value;
+        claims.to_string()
+    };
+    for (answer, status) in [
+        (claims.to_string(), None),
+        (with("iss", json!(ISSUER)), None),
+        (with("active", json!(false)), Some(401)),
+        (with("active", json!("true")), Some(401)),
+        (with("active", json!(1)), Some(401)),
+        (with("active", Value::Null), Some(401)),
+        (with("iss", json!("https://auth.example.com/")), Some(401)),
+        (with("aud", json!("https://other.example.com")), Some(401)),
+        (with("aud", Value::Null), Some(401)),
+        (with("exp", json!(START - 30)), Some(401)),
+        (with("nbf", json!(START + 31)), Some(401)),
+        (claims.to_string().replacen('{', r#"{"active":false,"#, 1), Some(503)),
+    ] {
+        let introspection = Introspection::post(INTROSPECT, "me", Secret::new("s"));
+        let server = ResourceServer::new(RESOURCE)
+            .issuer(Issuer::new(ISSUER).introspected(introspection))
+            .clock(Hand::new())
+            .fetch(Arc::new(Says(answer.clone())));
+        let checked = server.check(&bearer(&Secret::new("opaque"))).await;
+        assert_eq!(checked.err().map(|denied| denied.status().as_u16()), status, "{answer}");
+    }
+}

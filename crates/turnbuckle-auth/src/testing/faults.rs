@@ -1,0 +1,64 @@
+//! Owns what can be made to go wrong, and where. Does not own what happens then.
+
+/// One of the server's endpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Endpoint {
+    /// RFC 8414 and OpenID Connect discovery.
+    Metadata,
+    /// The key set.
+    Keys,
+    /// Dynamic registration.
+    Register,
+    /// Where a browser goes.
+    Authorize,
+    /// Where tokens are given.
+    Token,
+    /// RFC 7662.
+    Introspect,
+    /// RFC 7009.
+    Revoke,
+}
+
+impl Endpoint {
+    pub(super) const ALL: [Endpoint; 7] = [
+        Endpoint::Metadata,
+        Endpoint::Keys,
+        Endpoint::Register,
+        Endpoint::Authorize,
+        Endpoint::Token,
+        Endpoint::Introspect,
+        Endpoint::Revoke,
+    ];
+
+    /// Beneath the issuer; metadata has several places.
+    pub(super) fn path(self) -> Option<&'static str> {
+        match self {
+            Endpoint::Metadata => None,
+            Endpoint::Keys => Some("/jwks"),
+            Endpoint::Register => Some("/register"),
+            Endpoint::Authorize => Some("/authorize"),
+            Endpoint::Token => Some("/token"),
+            Endpoint::Introspect => Some("/introspect"),
+            Endpoint::Revoke => Some("/revoke"),
+        }
+    }
+}
+
+/// What goes wrong. One that does not fit an endpoint does nothing there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A page instead of JSON, with 200.
+    Html,
+    /// This status and nothing else.
+    Status(u16),
+    /// Another issuer: in the metadata, or as `iss` of a redirect.
+    WrongIssuer(String),
+    /// No `iss` in a redirect, though the metadata promises it.
+    NoIssuer,
+    /// Another `state` in a redirect.
+    WrongState,
+    /// Whoever should log in says no.
+    Denied,
+}
