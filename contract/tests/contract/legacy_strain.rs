@@ -14,6 +14,7 @@ use std::{
 
 use serde_json::{Value, json};
 use std::future::IntoFuture;
+use tokio::{sync::mpsc, time::Instant};
 use turnbuckle::{PostBody, Redirects};
 
 use crate::{
@@ -23,9 +24,13 @@ use crate::{
     web::{Web, abandon, launch, settle},
 };
 
-/// A server that opens a session and then never says anything again.
+/// A server that opens a session and then never answers anything again.
 #[derive(Clone, Default)]
-struct Hanging(Arc<AtomicUsize>);
+struct Hanging {
+    held: Arc<AtomicUsize>,
+    /// Told when a cancel comes, which is then accepted.
+    cancelled: Option<mpsc::Sender<Instant>>,
+}
 
 /// A request that hangs.
 struct Held(Arc<AtomicUsize>);
@@ -46,7 +51,7 @@ impl tower_service::Service<http::Request<PostBody>> for Hanging {
     }
 
     fn call(&mut self, request: http::Request<PostBody>) -> Self::Future {
-        let held = self.0.clone();
+        let Hanging { held, cancelled } = self.clone();
         Box::pin(async move {
             let verb = request.method().clone();
             let bytes = request.into_body().into_bytes();
@@ -63,6 +68,10 @@ impl tower_service::Service<http::Request<PostBody>> for Hanging {
                     Ok(head.status(202).body(String::new()).unwrap())
                 }
                 ("GET" | "DELETE", _) => Ok(head.status(405).body(String::new()).unwrap()),
+                ("POST", "notifications/cancelled") if cancelled.is_some() => {
+                    cancelled.unwrap().send(Instant::now()).await.unwrap();
+                    Ok(head.status(202).body(String::new()).unwrap())
+                }
                 _ => {
                     held.fetch_add(1, SeqCst);
                     let _held = Held(held);
@@ -77,7 +86,7 @@ impl tower_service::Service<http::Request<PostBody>> for Hanging {
 async fn calls_that_are_given_up_do_not_pile_up_where_the_server_hangs() {
     virtually(async {
         let server = Hanging::default();
-        let held = server.0.clone();
+        let held = server.held.clone();
         let client = legacy().http_service(server).connect("http://hangs.test/mcp").await.unwrap();
         let mut most = 0;
         for turn in 0..10_000 {
@@ -100,6 +109,26 @@ async fn calls_that_are_given_up_do_not_pile_up_where_the_server_hangs() {
         let mut call = client.call_tool("t", ()).into_future();
         assert!(poll_once(&mut call).await.is_none());
         assert_eq!(held.load(SeqCst), 1);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_waits_only_where_it_could_overtake_its_request() {
+    virtually(async {
+        let (sender, mut cancelled) = mpsc::channel(1);
+        let server = Hanging { cancelled: Some(sender), ..Hanging::default() };
+        let client = legacy().http_service(server).connect("http://hangs.test/mcp").await.unwrap();
+        for (age, waits) in [(0, true), (30, true), (50, false), (5_000, false)] {
+            let mut call = client.call_tool("t", ()).into_future();
+            assert!(poll_once(&mut call).await.is_none());
+            tokio::time::advance(Duration::from_millis(age)).await;
+            let dropped = Instant::now();
+            drop(call);
+            let came = cancelled.recv().await.unwrap() - dropped;
+            assert_eq!(came > Duration::ZERO, waits, "after {age} ms: {came:?}");
+            assert!(came < Duration::from_millis(30), "after {age} ms: {came:?}");
+        }
     })
     .await;
 }

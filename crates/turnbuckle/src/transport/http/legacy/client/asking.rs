@@ -14,7 +14,7 @@ use turnbuckle_types::{Raw, RequestId};
 use super::{
     Call, Wire,
     call::Seen,
-    control::Abandoned,
+    cancels::{Abandoned, Rest},
     is_opening, lock,
     run::{self, Kind},
 };
@@ -158,7 +158,8 @@ impl Asking {
         let leaving = Leaving::new(&self.wire, id);
         drop(flight);
         // There are as many places as it holds, so it is never full; closed, it means the end.
-        let _ = control.jobs.try_send(Abandoned { post, call, params, leaving, place });
+        let rest = Rest { post: Some(post), leaving: Some(leaving), _place: Some(place) };
+        let _ = control.jobs.try_send(Abandoned { call, params, rest });
     }
 }
 

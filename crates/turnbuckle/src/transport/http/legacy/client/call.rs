@@ -6,6 +6,7 @@ use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard},
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use http::{HeaderName, HeaderValue};
@@ -171,6 +172,15 @@ impl Call {
         match &self.lock().request {
             Request::Sending(progress) => Some(progress.clone()),
             _ => None,
+        }
+    }
+
+    /// Whether its request left so long ago, or was answered.
+    pub(super) fn was_sent_before(&self, age: Duration) -> bool {
+        match &self.lock().request {
+            Request::Unsent => false,
+            Request::Sending(progress) => progress.age().is_some_and(|its| its >= age),
+            Request::Answered => true,
         }
     }
 

@@ -7,6 +7,7 @@
 mod asked;
 mod asking;
 mod call;
+mod cancels;
 mod control;
 mod listen;
 mod receive;
@@ -37,7 +38,7 @@ pub(in crate::transport::http) use send::{Shot, finish, send, send_to};
 use super::super::client::{Wire, stack::Stack, stop::Stop};
 use crate::dispatch::{Note, Outgoing};
 use asked::Asked;
-use control::Abandoned;
+use cancels::Abandoned;
 use restart::Restarting;
 use resume::Budget;
 

@@ -160,7 +160,10 @@ fn is_passing(status: StatusCode) -> bool {
 pub(super) fn may_pass(error: &Error) -> bool {
     match error.status().and_then(|status| StatusCode::from_u16(status).ok()) {
         Some(status) => is_passing(status),
-        None => matches!(error.kind(), ErrorKind::Closed | ErrorKind::Timeout),
+        None => {
+            matches!(error.kind(), ErrorKind::Closed | ErrorKind::Timeout)
+                || error.may_be_authorized_later()
+        }
     }
 }
 
@@ -170,4 +173,18 @@ fn given_up(last: Error, why: &str) -> Error {
     let first = text.split("; taking it up again failed").next().unwrap_or(&text);
     let message = format!("{first}; taking it up again failed: {why}");
     Error::new(ErrorKind::Closed, message).with_executed(Executed::Maybe).with_source(last)
+}
+
+#[cfg(all(test, feature = "auth"))]
+mod tests {
+    use turnbuckle_auth::{AuthError, AuthErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn a_provider_that_is_away_comes_back_and_a_login_has_to_be_asked_for() {
+        let failed = |kind| may_pass(&Error::authorization(AuthError::new(kind, "no")));
+        assert!(failed(AuthErrorKind::Unreachable));
+        assert!(!failed(AuthErrorKind::Required) && !failed(AuthErrorKind::Refused));
+    }
 }

@@ -152,7 +152,18 @@ pub(in crate::transport::http) async fn send_to(
 
 /// Posts what has no answer. A failure is logged.
 pub(super) async fn say(wire: &Wire, stack: &Stack, shot: Shot, what: &str) {
-    let said = tokio::time::timeout(ACCEPTING, send(wire, stack, shot, None)).await;
+    say_within(ACCEPTING, wire, stack, shot, what).await;
+}
+
+/// [`say`] with another bound on how long the server may take to accept it.
+pub(super) async fn say_within(
+    longest: Duration,
+    wire: &Wire,
+    stack: &Stack,
+    shot: Shot,
+    what: &str,
+) {
+    let said = tokio::time::timeout(longest, send(wire, stack, shot, None)).await;
     match said {
         Ok(Ok(response)) => {
             let status = response.status();
