@@ -118,6 +118,24 @@ enum Way<T> {
 }
 
 impl<T: 'static> Call<T> {
+    /// What is at hand for this call, where it may be given that: nothing is begun for it.
+    pub(in crate::client) async fn at_hand(&mut self, kept: Kept<T>) -> Result<Option<T>> {
+        // Answers at hand cost no waiting; who takes one after the other must let others run.
+        tokio::task::consume_budget().await;
+        let link = self.client.link();
+        let is_kept = self.is_kept(&self.client.settings().cache, &link, kept);
+        if !is_kept || self.look(kept) != Look::Store {
+            return Ok(None);
+        }
+        let request = Request { method: kept.method, params: self.params.text(link.revision())? };
+        let cache = &self.client.settings().cache;
+        let mut memory = cache.memory();
+        memory.on(link.generation, || cache.now());
+        let value = memory.recall(&request, link.generation);
+        drop(memory);
+        value.map(|value| unshared(value, kept)).transpose()
+    }
+
     /// Makes a call whose answer may be kept: what it is made into, and its text, unless it was at
     /// hand without that.
     pub(in crate::client) async fn run_kept(self, kept: Kept<T>) -> Result<(T, Option<Raw>)> {
@@ -169,17 +187,21 @@ impl<T: 'static> Call<T> {
             && !self.client.supervisor.is_closed()
     }
 
+    fn look(&self, kept: Kept<T>) -> Look {
+        match kept.mode {
+            // Who chose an id wants to see it on the wire.
+            CacheMode::Use if self.id.is_none() => Look::Store,
+            _ => Look::Nowhere,
+        }
+    }
+
     /// Decides, and joins or begins a fetch in the same step.
     fn way(mut self, cache: &Arc<Caching>, link: &Arc<Link>, kept: Kept<T>) -> Result<Way<T>> {
         let (params, _) = self.params.take(link.revision())?;
         let request = Request { method: kept.method, params };
         let mut memory = cache.memory();
         memory.on(link.generation, || cache.now());
-        // Who chose an id wants to see it on the wire.
-        let look = match kept.mode {
-            CacheMode::Use if self.id.is_none() => Look::Store,
-            _ => Look::Nowhere,
-        };
+        let look = self.look(kept);
         if look == Look::Store
             && let Some(value) = memory.recall(&request, link.generation)
         {
@@ -269,29 +291,26 @@ async fn fetched<T: 'static>(
     {
         let bytes = raw.as_str().len();
         // What can't be read is no answer. What can teaches this connection what it says.
-        if let Ok(value) =
-            call.decode.decode(&Told { link, tool: None }, raw.clone()).map(kept.share)
-        {
+        if let Ok(value) = call.decode.decode(&Told { link, tool: None }, &raw).map(kept.share) {
             cache.remember(fetch, value.clone(), bytes, left);
             return Ok(Fetched { value, raw, sharing: Sharing::Allowed });
         }
     }
     let shared = |answer: Answer<T>| {
         let hint = (kept.hint)(&answer.value);
-        let Answer { value, raw, rounds, link } = answer;
-        (hint, Answer { value: (kept.share)(value), raw, rounds, link })
+        let Answer { value, raw, rounds, revision, generation } = answer;
+        (hint, Answer { value: (kept.share)(value), raw, rounds, revision, generation })
     };
     let answer = call.wire().await.map(shared);
-    let (hint, Answer { value, raw, rounds, link }) =
+    let (hint, Answer { value, raw, rounds, revision, generation }) =
         answer.inspect_err(|error| forget_pages(cache, fetch, error))?;
     // 2026-07-28 server/utilities/caching §Cache Key: what came of a retry depends on more than
     // the request says. What another connection said may be about another request.
-    let same = rounds == 0 && link.revision() == fetch.revision;
+    let same = rounds == 0 && revision == fetch.revision;
     let term = cache.settings.rules.term(hint, fetch.revision).filter(|_| same);
     match term {
         Some(term) => {
-            let fetch =
-                Fetch { request: fetch.request.clone(), generation: link.generation, ..*fetch };
+            let fetch = Fetch { request: fetch.request.clone(), generation, ..*fetch };
             cache.keep(&fetch, (value.clone(), raw.clone()), term).await;
             Ok(Fetched { value, raw, sharing: Sharing::Allowed })
         }

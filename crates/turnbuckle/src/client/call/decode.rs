@@ -25,10 +25,10 @@ impl<T> Clone for Decode<T> {
 }
 
 /// The same, with something of its own.
-type DecodeWith<T> = dyn Fn(&Told<'_>, Raw) -> Result<T> + Send + Sync;
+type DecodeWith<T> = dyn Fn(&Told<'_>, &Raw) -> Result<T> + Send + Sync;
 
 /// Makes a result of its text, and of what is known.
-pub(in crate::client) type DecodeBy<T> = fn(&Told<'_>, Raw) -> Result<T>;
+pub(in crate::client) type DecodeBy<T> = fn(&Told<'_>, &Raw) -> Result<T>;
 
 /// What this side knows when a result arrives.
 pub(in crate::client) struct Told<'a> {
@@ -42,7 +42,7 @@ pub(in crate::client) struct Told<'a> {
 }
 
 impl<T> Decode<T> {
-    pub(in crate::client) fn decode(&self, told: &Told<'_>, result: Raw) -> Result<T> {
+    pub(in crate::client) fn decode(&self, told: &Told<'_>, result: &Raw) -> Result<T> {
         match self {
             Decode::By(decode) => decode(told, result),
             Decode::With(decode) => decode(told, result),

@@ -57,6 +57,8 @@ pub(super) use why::Why;
 pub struct Call<T> {
     pub(super) client: Arc<Inner>,
     pub(super) method: Cow<'static, str>,
+    /// Its row, if it has one.
+    pub(super) known: Option<Method>,
     pub(super) params: Params,
     pub(super) meta: Meta,
     pub(super) id: Option<RequestId>,
@@ -174,6 +176,7 @@ impl<T> Call<T> {
         let abandonable = known.is_none_or(|method| method.row().abandonable);
         Call {
             client: client.clone(),
+            known,
             params,
             meta: Meta::new(),
             id: None,
@@ -211,6 +214,7 @@ impl<T> Call<T> {
         Call {
             client: self.client,
             method: self.method,
+            known: self.known,
             params: self.params,
             meta: self.meta,
             id: self.id,
@@ -244,6 +248,7 @@ impl<T> Call<T> {
         Call {
             client: self.client.clone(),
             method: self.method.clone(),
+            known: self.known,
             params: self.params.again(),
             meta: self.meta.clone(),
             id: self.id.clone(),
@@ -286,7 +291,7 @@ impl<T> Call<T> {
 
     /// Has the server's questions answered, where the method may ask any in a result.
     pub(super) fn answering(mut self) -> Call<T> {
-        let may_ask = Method::from_name(&self.method).is_some_and(|method| method.row().may_ask);
+        let may_ask = self.known.is_some_and(|method| method.row().may_ask);
         self.rounds = may_ask.then_some(input::ROUNDS);
         self
     }
@@ -323,17 +328,18 @@ impl<T> Call<T> {
 
     /// Says which tool is called, so that what is known of it counts.
     pub(super) fn about_tool(mut self, name: &str) -> Call<T> {
-        let link = self.client.link();
-        self.tool = link.known.tool(name);
+        self.client.supervisor.with_link(|link| {
+            self.tool = link.known.tool(name);
+            #[cfg(feature = "http")]
+            if link.repeated.is_some() {
+                self.about.tool = Some(name.to_owned());
+            }
+        });
         // Nothing that is known of another tool counts.
         self.twice = match &self.tool {
             Some(tool) => tool.twice,
-            None => Twice::of(Method::from_name(&self.method)),
+            None => Twice::of(self.known),
         };
-        #[cfg(feature = "http")]
-        if link.repeated.is_some() {
-            self.about.tool = Some(name.to_owned());
-        }
         self
     }
 
@@ -475,13 +481,23 @@ impl<T: Send + 'static> IntoFuture for Call<T> {
         if self.client.settings().around.is_wanted() {
             return Box::pin(super::around::run(self));
         }
-        if self.kept.is_some() {
+        // What is awaited below is borrowed: a future that is given the call has a copy of it.
+        let mut call = self;
+        if let Some(kept) = call.kept {
             return Box::pin(async move {
-                let _in_flight = self.client.supervisor.enter()?;
-                self.unlayered().await
+                let _in_flight = call.client.supervisor.enter()?;
+                if let Some(value) = call.at_hand(kept).await? {
+                    return Ok(value);
+                }
+                // Most are at hand, and need no room for asking.
+                Box::pin(call.unlayered()).await
             });
         }
-        Box::pin(self.run())
+        Box::pin(async move {
+            let _in_flight = call.client.supervisor.enter()?;
+            let made = call.made().await;
+            made.map(|answer| answer.value).map_err(Error::of_call)
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Owns making a call: its exchanges, the loop of its rounds, and the decoding of its result. Does
 //! not own how it is abandoned: dropping its exchange does that.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 use tokio::time::Instant;
 use turnbuckle_types::{Meta, Method, Questions, Raw, Revision};
@@ -19,7 +19,7 @@ use super::{
     running::Since,
 };
 use crate::{
-    dispatch::{Event, Exchange, Outgoing},
+    dispatch::{Event, Exchange, Note, Outgoing},
     envelope::stamp::WantsProgress,
     error::{Error, Executed, Result},
 };
@@ -59,7 +59,7 @@ impl<T> Call<T> {
         // 2026-07-28 server/utilities/logging §Per-request log level: never on a listen stream.
         let lasts = |method: Method| method.row().long_lived;
         let once = Method::SetLevel.sent_by_client(link.revision());
-        if once || Method::from_name(&self.method).is_some_and(lasts) {
+        if once || self.known.is_some_and(lasts) {
             return None;
         }
         // What was written by hand goes before.
@@ -137,18 +137,12 @@ impl<T> Call<T> {
         let tool = self.judged_by().cloned();
         move |raw| {
             let link = client.link();
-            decode.decode(&Told { link: &link, tool: tool.as_deref() }, raw)
+            decode.decode(&Told { link: &link, tool: tool.as_deref() }, &raw)
         }
     }
 
-    /// Makes a call of which nothing is kept, and counts it.
-    pub(super) async fn run(self) -> Result<T> {
-        let _in_flight = self.client.supervisor.enter()?;
-        self.wire().await.map(|answer| answer.value)
-    }
-
     /// Asks the server. Whoever makes the call has counted it.
-    pub(in crate::client) async fn wire(self) -> Result<Answer<T>> {
+    pub(in crate::client) async fn wire(mut self) -> Result<Answer<T>> {
         self.made().await.map_err(Error::of_call)
     }
 
@@ -163,89 +157,58 @@ impl<T> Call<T> {
         }
     }
 
-    async fn made(mut self) -> Result<Answer<T>> {
+    /// Can be called once. Whatever is rare waits in room of its own, so that most calls need little.
+    pub(super) async fn made(&mut self) -> Result<Answer<T>> {
         let link = self.client.link();
         if let Some(done) = self.here.as_ref().and_then(|here| here(&self.client, &link)) {
-            return Ok(Answer::by_us(done, link));
+            return Ok(Answer::by_us(done, &link));
         }
         self.is_allowed(&link)?;
-        // The second has the answers of the round before.
-        let (mut first, mut again) = self.params.take(link.revision())?;
-        let mut rounds = 0;
+        let mut said = Saying::new(self.params.take(link.revision())?);
         let progress = self.wants_progress();
-        let exchange = self.exchange(&link, again.as_ref().unwrap_or(&first), progress);
+        let exchange = self.exchange(&link, said.now(), progress);
         let mut running = self.running(link, exchange);
         if self.client.supervisor.is_down() && self.waits() {
-            first = self.moved(&mut running, Since::Begin).await?.unwrap_or(first);
-            let params = again.as_ref().unwrap_or(&first);
-            running.exchange = self.exchange(&running.link, params, progress);
+            Box::pin(self.begins(&mut running, &mut said)).await?;
+            running.exchange = self.exchange(&running.link, said.now(), progress);
         }
-        self.is_heard(&running.link, again.as_ref())?;
-        // Whether the call may have begun to run, or was made again already.
-        #[cfg(feature = "http")]
-        let mut settled = false;
+        self.is_heard(&running.link, said.again.as_ref())?;
         loop {
-            let params = again.as_ref().unwrap_or(&first);
-            match running.next().await? {
-                Event::Note(note) => {
-                    #[cfg(feature = "http")]
-                    (settled = true);
-                    running.told(&note).await;
-                }
+            let event = running.next().await?;
+            // What was said is gone before anything is waited for: it needs no room meanwhile.
+            let step = match self.heard(&mut running, &mut said, event)? {
+                ControlFlow::Break(answer) => return Ok(answer),
+                ControlFlow::Continue(step) => step,
+            };
+            match step {
+                Step::Listen => {}
+                Step::Tell(note) => Box::pin(running.told(note)).await,
                 #[cfg(feature = "http")]
-                Event::Done(Err(error))
-                    if !settled && self.lacks_headers(&running.link, &error) =>
-                {
-                    settled = true;
-                    if !self.has_learnt(&mut running, params).await? {
-                        return Err(error);
-                    }
-                    running.exchange = self.exchange(&running.link, params, progress);
+                Step::Learn(error) => {
+                    said.settled = true;
+                    Box::pin(self.learns(&mut running, said.now(), error)).await?;
+                    running.exchange = self.exchange(&running.link, said.now(), progress);
                 }
-                Event::Done(Err(error)) if self.is_repeated(&running.link, &error) => {
-                    let error = in_round(rounds, error);
-                    let text = self.moved(&mut running, Since::Lost(&error)).await?;
-                    // Answers were given in the words of before, and to a call that has begun.
-                    if again.is_some() && (text.is_some() || !hears_answers(&running.link)) {
-                        return Err(error);
-                    }
-                    first = text.unwrap_or(first);
-                    let params = again.as_ref().unwrap_or(&first);
-                    running.exchange = self.exchange(&running.link, params, progress);
+                Step::Move(error) => {
+                    Box::pin(self.goes_on(&mut running, &mut said, error)).await?;
+                    running.exchange = self.exchange(&running.link, said.now(), progress);
                 }
-                Event::Done(result) => {
-                    if !matches!(&result, Err(error) if error.is_closed()) {
-                        running.link.is_answered();
-                    }
-                    #[cfg(feature = "http")]
-                    if let Err(error) = &result {
-                        running.link.reconsider(error);
-                    }
-                    let result = result.map_err(|error| in_round(rounds, error))?;
-                    self.client.supervisor.granted(&self.method, params);
-                    let told = self.told(&running.link);
-                    let error = match self.decode.decode(&told, result.clone()) {
-                        Ok(value) => {
-                            return Ok(Answer::new(value, result, rounds, &running.link));
-                        }
-                        Err(error) => error,
-                    };
-                    let Some(asked) = self.asked(&running.link, &result, rounds)? else {
-                        return Err(error);
-                    };
+                Step::Answer(asked) => {
+                    running.sign();
+                    let (asked, result) = *asked;
                     if let Some(hand_on) = self.hand_on {
                         let link = running.link.clone();
-                        let handed = hand_on(self.handed_back(running), asked, first);
-                        return Ok(Answer { raw: result, ..Answer::by_us(handed, link) });
+                        let handed = hand_on(self.handed_back(running), asked, said.first);
+                        return Ok(Answer { raw: result, ..Answer::by_us(handed, &link) });
                     }
-                    again = Some(running.answered(asked, &first).await?);
-                    rounds += 1;
+                    drop(result);
+                    said.again = Some(Box::pin(running.answered(asked, &said.first)).await?);
+                    said.rounds += 1;
                     // 2026-07-28 basic/patterns/mrtr §Client Requirements: a request of its own.
                     self.id = None;
-                    let params = again.as_ref().unwrap_or(&first);
-                    running.exchange = self.exchange(&running.link, params, progress);
+                    running.exchange = self.exchange(&running.link, said.now(), progress);
                     #[cfg(feature = "http")]
-                    (settled = false);
+                    (said.settled = false);
                 }
             }
             // A server that reports without end must not keep this task from anything else.
@@ -253,10 +216,95 @@ impl<T> Call<T> {
         }
     }
 
+    /// What comes of what the server said: the answer, or what the call does next.
+    fn heard(
+        &self,
+        running: &mut Running,
+        said: &mut Saying,
+        event: Event,
+    ) -> Result<ControlFlow<Answer<T>, Step>> {
+        let step = match event {
+            Event::Note(note) => {
+                #[cfg(feature = "http")]
+                (said.settled = true);
+                if running.outlet.is_some() {
+                    Step::Tell(Box::new(note))
+                } else {
+                    running.progress(&note);
+                    Step::Listen
+                }
+            }
+            #[cfg(feature = "http")]
+            Event::Done(Err(error))
+                if !said.settled && self.lacks_headers(&running.link, &error) =>
+            {
+                Step::Learn(error)
+            }
+            Event::Done(Err(error)) if self.is_repeated(&running.link, &error) => Step::Move(error),
+            Event::Done(result) => {
+                let result = self.ended(&running.link, said, result)?;
+                match self.decode.decode(&self.told(&running.link), &result) {
+                    Ok(value) => {
+                        let answer = Answer::new(value, result, said.rounds, &running.link);
+                        return Ok(ControlFlow::Break(answer));
+                    }
+                    Err(error) => match self.asked(&running.link, &result, said.rounds)? {
+                        Some(asked) => Step::Answer(Box::new((asked, result))),
+                        None => return Err(error),
+                    },
+                }
+            }
+        };
+        Ok(ControlFlow::Continue(step))
+    }
+
+    /// What the server said in the end, unless that is an error.
+    fn ended(&self, link: &Link, said: &Saying, result: Result<Raw>) -> Result<Raw> {
+        if !matches!(&result, Err(error) if error.is_closed()) {
+            link.is_answered();
+        }
+        #[cfg(feature = "http")]
+        if let Err(error) = &result {
+            link.reconsider(error);
+        }
+        let result = result.map_err(|error| in_round(said.rounds, error))?;
+        self.client.supervisor.granted(&self.method, said.now());
+        Ok(result)
+    }
+
+    /// Waits for the connection that it begins on.
+    async fn begins(&mut self, running: &mut Running, said: &mut Saying) -> Result<()> {
+        if let Some(text) = self.moved(running, Since::Begin).await? {
+            said.first = text;
+        }
+        Ok(())
+    }
+
+    /// Goes on after its connection was lost, as the error says.
+    async fn goes_on(
+        &mut self,
+        running: &mut Running,
+        said: &mut Saying,
+        error: Error,
+    ) -> Result<()> {
+        let error = in_round(said.rounds, error);
+        running.sign();
+        let text = self.moved(running, Since::Lost(&error)).await?;
+        // Answers were given in the words of before, and to a call that has begun.
+        if said.again.is_some() && (text.is_some() || !hears_answers(&running.link)) {
+            return Err(error);
+        }
+        if let Some(text) = text {
+            said.first = text;
+        }
+        Ok(())
+    }
+
     /// 2026-07-28 transports/streamable-http §Client Behavior: the tool may have changed since it was
-    /// listed, or was never listed. Lists anew, and says whether the headers are others now.
+    /// listed, or was never listed. Lists anew; the error stays if the headers are the same after that.
     #[cfg(feature = "http")]
-    async fn has_learnt(&mut self, running: &mut Running, params: &str) -> Result<bool> {
+    async fn learns(&mut self, running: &mut Running, params: &str, error: Error) -> Result<()> {
+        running.sign();
         let before = self.mirror(&running.link, params).params;
         match running.relist().await {
             Ok(()) => {}
@@ -264,7 +312,10 @@ impl<T> Call<T> {
             Err(error) if running.has_run_out() => return Err(error),
             Err(error) => tracing::debug!(%error, "the tools were not listed again"),
         }
-        Ok(self.mirror(&running.link, params).params != before)
+        if self.mirror(&running.link, params).params == before {
+            return Err(error);
+        }
+        Ok(())
     }
 
     /// Goes over to the connection that follows: what is said there, if that is something else.
@@ -282,13 +333,14 @@ impl<T> Call<T> {
     }
 
     /// The call, with what is left of its time, once it has been asked something.
-    fn handed_back(mut self, mut running: Running) -> Call<T> {
+    fn handed_back(&self, mut running: Running) -> Call<T> {
         let (link, now) = (&running.link, Instant::now());
-        self.timeouts.total = running.deadlines.total_left(now, link.answering.paused(now));
-        self.on_progress = running.on_progress.take();
+        let mut call = self.again();
+        call.timeouts.total = running.deadlines.total_left(now, link.answering.paused(now));
+        call.on_progress = running.on_progress.take();
         // The stream of this round ends with it; the next one may have its own.
-        self.outlet = None;
-        self
+        call.outlet = None;
+        call
     }
 
     /// Whether this call is made again on the connection that follows.
@@ -356,23 +408,65 @@ impl Link {
     }
 }
 
+/// What a call that has not ended does next.
+enum Step {
+    Listen,
+    /// Hands on what was said of it.
+    Tell(Box<Note>),
+    #[cfg(feature = "http")]
+    Learn(Error),
+    Move(Error),
+    /// Has what the server asks answered, which is in the result beside it.
+    Answer(Box<(Asked, Raw)>),
+}
+
+/// What a call says, round by round.
+struct Saying {
+    first: String,
+    /// The same, with the answers of the round before.
+    again: Option<String>,
+    /// How often the server has asked.
+    rounds: usize,
+    /// Whether the call may have begun to run, or was made again already.
+    #[cfg(feature = "http")]
+    settled: bool,
+}
+
+impl Saying {
+    fn new((first, again): (String, Option<String>)) -> Saying {
+        Saying {
+            first,
+            again,
+            rounds: 0,
+            #[cfg(feature = "http")]
+            settled: false,
+        }
+    }
+
+    fn now(&self) -> &str {
+        self.again.as_ref().unwrap_or(&self.first)
+    }
+}
+
 /// What a server answered.
 pub(in crate::client) struct Answer<T> {
     pub(in crate::client) value: T,
     pub(in crate::client) raw: Raw,
     /// How often it asked before that.
     pub(in crate::client) rounds: usize,
-    pub(in crate::client) link: Arc<Link>,
+    /// Of the connection that it came on.
+    pub(in crate::client) revision: Revision,
+    pub(in crate::client) generation: u64,
 }
 
 impl<T> Answer<T> {
-    fn new(value: T, raw: Raw, rounds: usize, link: &Arc<Link>) -> Answer<T> {
-        Answer { value, raw, rounds, link: link.clone() }
+    fn new(value: T, raw: Raw, rounds: usize, link: &Link) -> Answer<T> {
+        Answer { value, raw, rounds, revision: link.revision(), generation: link.generation }
     }
 
     /// What this side made itself: nothing of it is the server's word on the request alone.
-    fn by_us(value: T, link: Arc<Link>) -> Answer<T> {
-        Answer { value, raw: Raw::null(), rounds: 1, link }
+    fn by_us(value: T, link: &Link) -> Answer<T> {
+        Answer::new(value, Raw::null(), 1, link)
     }
 }
 

@@ -46,31 +46,43 @@ pub(in crate::client) struct Running {
 impl Running {
     /// The next event, or the end of the time given.
     pub(in crate::client) async fn next(&mut self) -> Result<Event> {
-        let answering = self.link.answering.clone();
         loop {
-            let Some(deadline) = self.deadlines.next(answering.paused(Instant::now())) else {
+            let paused = self.link.answering.paused_by_now();
+            let Some(deadline) = self.deadlines.next(paused) else {
                 return Ok(self.exchange.next().await);
             };
             tokio::select! {
                 biased;
                 event = self.exchange.next() => {
-                    let now = Instant::now();
-                    // Progress is no excuse for a call whose time is up.
-                    if matches!(event, Event::Note(_)) && now >= deadline {
-                        self.check(now)?;
+                    if matches!(event, Event::Note(_)) {
+                        self.noted(deadline)?;
                     }
-                    return Ok(self.sign(event));
+                    return Ok(event);
                 }
                 () = tokio::time::sleep_until(deadline) => {}
             }
             // While this side answers a question the clocks stand still.
             tokio::select! {
                 biased;
-                event = self.exchange.next() => return Ok(self.sign(event)),
-                () = answering.over() => {}
+                event = self.exchange.next() => {
+                    self.sign();
+                    return Ok(event);
+                }
+                () = self.link.answering.over() => {}
             }
             self.check(Instant::now())?;
         }
+    }
+
+    /// Something was said before the end.
+    fn noted(&mut self, deadline: Instant) -> Result<()> {
+        let now = Instant::now();
+        // Progress is no excuse for a call whose time is up.
+        if now >= deadline {
+            self.check(now)?;
+        }
+        self.deadlines.sign(now, self.link.answering.paused(now));
+        Ok(())
     }
 
     /// Has the questions answered, while the clocks stand still: the params of the next round.
@@ -112,8 +124,7 @@ impl Running {
             Since::Lost(error) => self.in_time(supervisor.newer_because(than, error)).await,
         };
         self.link = link.map_err(|error| error.with_executed(executed))?;
-        let now = Instant::now();
-        self.deadlines.sign(now, self.link.answering.paused(now));
+        self.sign();
         Ok(())
     }
 
@@ -136,11 +147,10 @@ impl Running {
         }
     }
 
-    /// Any event is a sign of life.
-    fn sign(&mut self, event: Event) -> Event {
+    /// Any event is a sign of life. The end needs none, unless the call goes on after it.
+    pub(super) fn sign(&mut self) {
         let now = Instant::now();
         self.deadlines.sign(now, self.link.answering.paused(now));
-        event
     }
 
     /// Ends the call if its time is up; the drop then tells the server why.
@@ -169,21 +179,21 @@ impl Running {
 
     /// Hands on what the server said about this call. Whoever takes the events decides how long
     /// that lasts, so that the server is not blamed for it.
-    pub(super) async fn told(&mut self, note: &Note) {
+    pub(super) async fn told(&mut self, note: Box<Note>) {
         if let Some(outlet) = self.outlet.clone() {
             if self.exchange.take_lost() {
                 outlet.say(Said::Missed).await;
             }
-            if let Some(said) = said(note) {
+            if let Some(said) = said(&note) {
                 outlet.say(said).await;
             }
-            let now = Instant::now();
-            self.deadlines.sign(now, self.link.answering.paused(now));
+            self.sign();
         }
-        self.progress(note);
+        self.progress(&note);
     }
 
-    fn progress(&mut self, note: &Note) {
+    /// Tells who waits for progress alone.
+    pub(super) fn progress(&mut self, note: &Note) {
         let Some(callback) = self.on_progress.as_ref().filter(|_| is_progress(note)) else {
             return;
         };

@@ -61,7 +61,7 @@ impl Client {
         let method = method.into();
         let (params, meta) = parts(&params);
         let tool = params.as_ref().ok().and_then(|params| called_tool(&method, params));
-        let mut call = Call::new(&self.0, method, Params::Text(params), |_, raw| Ok(raw));
+        let mut call = Call::new(&self.0, method, Params::Text(params), |_, raw| Ok(raw.clone()));
         if let Some(tool) = tool {
             call = call.about_tool(&tool);
         }

@@ -29,7 +29,7 @@ impl Client {
     /// Asks for the first page of the server's resources. Dropping the future cancels it.
     pub fn list_resources(&self) -> Call<ListResourcesResult> {
         self.verb(Method::ListResources, ListResources::new(), |_, raw| {
-            complete::<ListResourcesResult>(Method::ListResources, &raw, |result| {
+            complete::<ListResourcesResult>(Method::ListResources, raw, |result| {
                 result.result_type.as_ref()
             })
         })
@@ -44,7 +44,7 @@ impl Client {
     /// Asks for the first page of the server's resource templates. Dropping the future cancels it.
     pub fn list_resource_templates(&self) -> Call<ListResourceTemplatesResult> {
         self.verb(Method::ListResourceTemplates, ListResourceTemplates::new(), |_, raw| {
-            complete::<ListResourceTemplatesResult>(Method::ListResourceTemplates, &raw, |result| {
+            complete::<ListResourceTemplatesResult>(Method::ListResourceTemplates, raw, |result| {
                 result.result_type.as_ref()
             })
         })
@@ -59,7 +59,7 @@ impl Client {
     /// Asks for the first page of the server's prompts. Dropping the future cancels it.
     pub fn list_prompts(&self) -> Call<ListPromptsResult> {
         self.verb(Method::ListPrompts, ListPrompts::new(), |_, raw| {
-            complete::<ListPromptsResult>(Method::ListPrompts, &raw, |result| {
+            complete::<ListPromptsResult>(Method::ListPrompts, raw, |result| {
                 result.result_type.as_ref()
             })
         })
@@ -72,9 +72,9 @@ impl Client {
     }
 }
 
-fn tools(told: &Told<'_>, raw: Raw) -> Result<ListToolsResult> {
+fn tools(told: &Told<'_>, raw: &Raw) -> Result<ListToolsResult> {
     let page =
-        complete::<ListToolsResult>(Method::ListTools, &raw, |result| result.result_type.as_ref());
+        complete::<ListToolsResult>(Method::ListTools, raw, |result| result.result_type.as_ref());
     #[cfg(feature = "http")]
     let page = page.map(|mut page| {
         if let Some(repeated) = &told.link.repeated {

@@ -42,9 +42,8 @@ fn written(method: Method, params: impl Encode + Send + Sync + 'static) -> Param
         }
         let mut text = Vec::new();
         write_at(&params, revision, &mut text);
-        // The encoder writes text; an empty object says no more than none.
-        let text = String::from_utf8(text).unwrap_or_default();
-        Ok(if text == "{}" { String::new() } else { text })
+        // An empty object says no more than none.
+        Ok(if text == b"{}" { String::new() } else { encoded(text) })
     }))
 }
 
@@ -63,19 +62,46 @@ fn lacking(method: Method, revision: Revision) -> Error {
 
 /// The text of an object; empty for a value that encodes to null.
 fn object(value: &impl Serialize) -> Result<String> {
-    let text = serde_json::to_string(value).map_err(encoding)?;
-    if text.starts_with('{') {
-        return Ok(one_line(text));
+    let mut text = Vec::with_capacity(128);
+    match write_object(&mut text, value)? {
+        Written::Object => Ok(encoded(text)),
+        Written::Nothing => Ok(String::new()),
     }
-    if text == "null" {
-        return Ok(String::new());
+}
+
+/// What a value was encoded to.
+#[derive(PartialEq, Eq)]
+enum Written {
+    Object,
+    /// Null, which says nothing.
+    Nothing,
+}
+
+/// Writes the text of an object behind what is there. What a null leaves has to be cut off.
+fn write_object(text: &mut Vec<u8>, value: &impl Serialize) -> Result<Written> {
+    let begin = text.len();
+    serde_json::to_writer(&mut *text, value).map_err(encoding)?;
+    match &text[begin..] {
+        b"null" => Ok(Written::Nothing),
+        [b'{', ..] => {
+            one_line(&mut text[begin..]);
+            Ok(Written::Object)
+        }
+        _ => Err(Error::new(ErrorKind::Codec, "params and arguments must encode to a JSON object")),
     }
-    Err(Error::new(ErrorKind::Codec, "params and arguments must encode to a JSON object"))
 }
 
 /// Only raw JSON inside the caller's own value can bring a line break, as white space.
-fn one_line(text: String) -> String {
-    if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
+fn one_line(text: &mut [u8]) {
+    if memchr::memchr2(b'\n', b'\r', text).is_some() {
+        let breaks = text.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r'));
+        breaks.for_each(|byte| *byte = b' ');
+    }
+}
+
+/// What an encoder wrote is text.
+fn encoded(text: Vec<u8>) -> String {
+    String::from_utf8(text).unwrap_or_default()
 }
 
 fn encoding(error: serde_json::Error) -> Error {
@@ -127,16 +153,16 @@ fn unexpected_kind(method: Method, kind: &ResultType) -> Error {
 
 /// The params of a request that names something and has arguments for it.
 fn call_params(name: &str, arguments: &impl Serialize) -> Result<String> {
-    let arguments = object(arguments)?;
-    let mut text = String::with_capacity(name.len() + arguments.len() + 32);
-    text.push_str(r#"{"name":"#);
-    text.push_str(&serde_json::to_string(name).map_err(encoding)?);
-    if !arguments.is_empty() {
-        text.push_str(r#","arguments":"#);
-        text.push_str(&arguments);
+    let mut text = Vec::with_capacity(name.len() + 128);
+    text.extend_from_slice(br#"{"name":"#);
+    serde_json::to_writer(&mut text, name).map_err(encoding)?;
+    let named = text.len();
+    text.extend_from_slice(br#","arguments":"#);
+    if write_object(&mut text, arguments)? == Written::Nothing {
+        text.truncate(named);
     }
-    text.push('}');
-    Ok(text)
+    text.push(b'}');
+    Ok(encoded(text))
 }
 
 #[cfg(test)]

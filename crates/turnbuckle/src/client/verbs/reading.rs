@@ -16,7 +16,7 @@ impl Client {
     /// callbacks. Dropping the future cancels it.
     pub fn read_resource(&self, uri: impl Into<String>) -> Call<ReadResourceResult> {
         self.verb(Method::ReadResource, ReadResource::new(uri), |_, raw| {
-            complete::<ReadResourceResult>(Method::ReadResource, &raw, |result| {
+            complete::<ReadResourceResult>(Method::ReadResource, raw, |result| {
                 result.result_type.as_ref()
             })
         })
@@ -30,7 +30,7 @@ impl Client {
         let params = call_params(name, &arguments);
         let call =
             Call::new(&self.0, Method::GetPrompt.as_str(), Params::Text(params), |_, raw| {
-                complete::<GetPromptResult>(Method::GetPrompt, &raw, |result| {
+                complete::<GetPromptResult>(Method::GetPrompt, raw, |result| {
                     result.result_type.as_ref()
                 })
             });
@@ -55,7 +55,7 @@ impl Client {
     ) -> Call<CompleteResult> {
         let params = Complete::new(reference, CompletionArgument::new(argument, typed));
         self.verb(Method::Complete, params, |_, raw| {
-            complete::<CompleteResult>(Method::Complete, &raw, |result| result.result_type.as_ref())
+            complete::<CompleteResult>(Method::Complete, raw, |result| result.result_type.as_ref())
         })
     }
 }

@@ -20,7 +20,7 @@ impl Client {
     /// question; the server is not told.
     pub fn discover(&self) -> Call<DiscoverResult> {
         self.verb(Method::Discover, Discover::new(), |_, raw| {
-            complete::<DiscoverResult>(Method::Discover, &raw, |result| result.result_type.as_ref())
+            complete::<DiscoverResult>(Method::Discover, raw, |result| result.result_type.as_ref())
         })
         .kept()
     }

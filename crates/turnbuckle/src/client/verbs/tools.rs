@@ -58,7 +58,7 @@ impl Client {
         &self,
         name: &str,
         arguments: &impl Serialize,
-        decode: fn(&Told<'_>, Raw) -> Result<T>,
+        decode: fn(&Told<'_>, &Raw) -> Result<T>,
     ) -> Call<T> {
         let params = Params::Text(call_params(name, arguments));
         let call = Call::new(&self.0, Method::CallTool.as_str(), params, decode);
@@ -74,9 +74,9 @@ impl Call<CallToolResult> {
     }
 }
 
-fn result(told: &Told<'_>, raw: Raw) -> Result<CallToolResult> {
+fn result(told: &Told<'_>, raw: &Raw) -> Result<CallToolResult> {
     let result =
-        complete::<CallToolResult>(Method::CallTool, &raw, |result| result.result_type.as_ref())?;
+        complete::<CallToolResult>(Method::CallTool, raw, |result| result.result_type.as_ref())?;
     #[cfg(feature = "validate")]
     if let Some(tool) = told.tool {
         return tool.checked(result);
@@ -85,7 +85,7 @@ fn result(told: &Told<'_>, raw: Raw) -> Result<CallToolResult> {
     Ok(result)
 }
 
-fn output<T: DeserializeOwned>(told: &Told<'_>, raw: Raw) -> Result<T> {
+fn output<T: DeserializeOwned>(told: &Told<'_>, raw: &Raw) -> Result<T> {
     let result = result(told, raw)?;
     if result.is_error == Some(true) {
         let message = format!("the tool failed: {}", result.to_text());
