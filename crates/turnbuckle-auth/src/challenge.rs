@@ -84,6 +84,11 @@ impl Challenge {
                 // Both are about one resource: what one leaves out the other may have said.
                 dpop.resource_metadata = dpop.resource_metadata.or(bearer.resource_metadata);
                 dpop.scope = dpop.scope.or(bearer.scope);
+                // A text for readers belongs to the error that it came with.
+                if dpop.error.is_none() {
+                    dpop.error = bearer.error;
+                    dpop.error_description = dpop.error_description.or(bearer.error_description);
+                }
                 Some(dpop)
             }
             (dpop, bearer) => dpop.or(bearer),

@@ -16,6 +16,8 @@ mod jose;
 mod scopes;
 mod secret;
 mod time;
+#[cfg(any(feature = "client", feature = "server"))]
+mod token;
 
 #[cfg(feature = "client")]
 mod client;
@@ -33,6 +35,8 @@ pub use jose::{Algorithm, SigningKey};
 pub use scopes::Scopes;
 pub use secret::Secret;
 pub use time::{Clock, SystemClock};
+#[cfg(any(feature = "client", feature = "server"))]
+pub use token::registration::{RegisteredBy, Registration, TokenAuth, Tokens};
 
 #[cfg(feature = "keyring")]
 pub use client::KeyringStore;
@@ -40,7 +44,7 @@ pub use client::KeyringStore;
 pub use client::{
     ApplicationType, Auth, AuthLayer, AuthService, BoxError, DpopUse, Endpoints, FileStore, Grant,
     GrantStore, Guarded, HandledLogin, Identity, IdentityKind, IdentityProvider, IdentityRequest,
-    Lease, Login, LoginRequest, LoopbackLogin, MemoryStore, Offline, Pinned, Random, Registered,
-    RegisteredBy, Registration, ResourceParameter, Settings, StoreFuture, StoreKey, Stored, Swap,
-    SystemRandom, TokenAuth, Tokens, Version, Waiting, Way, flow, open_in_browser,
+    Lease, LoggedOut, Login, LoginRequest, LoopbackLogin, MemoryStore, Offline, Pinned, Random,
+    Registered, ResourceParameter, Settings, StoreFuture, StoreKey, Stored, Swap, SystemRandom,
+    Unattended, Version, Waiting, Way, flow, open_in_browser,
 };

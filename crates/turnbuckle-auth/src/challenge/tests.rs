@@ -48,7 +48,19 @@ fn headers_are_read() {
         (&["Bearer error=e", "Bearer error=f"], Some(failed("e"))),
         (&["Bearer error=e, error=f"], Some(failed("e"))),
         // The stronger one first, with what the other said of the resource.
-        (&["Bearer error=e, DPoP algs=\"ES256\""], Some(dpop())),
+        (
+            &["Bearer error=e, error_description=d, DPoP algs=\"ES256\""],
+            Some(Challenge {
+                error: Some("e".into()),
+                error_description: Some("d".into()),
+                ..dpop()
+            }),
+        ),
+        // Each error with its own text.
+        (
+            &["Bearer error=e, error_description=d", "DPoP error=f"],
+            Some(Challenge { error: Some("f".into()), ..dpop() }),
+        ),
         (
             &["Bearer resource_metadata=\"https://h/m\", error=e", "DPoP error=use_dpop_nonce"],
             Some(Challenge {

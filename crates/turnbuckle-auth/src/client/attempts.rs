@@ -194,6 +194,7 @@ mod tests {
         assert_eq!(verdict, Verdict::Better(How::Renew, None));
     }
 
+    // req: client-auth:stepup:retry-cap
     #[test]
     fn more_scopes_are_asked_for_twice_at_most() {
         let more = headers("Bearer error=\"insufficient_scope\", scope=\"b\"");

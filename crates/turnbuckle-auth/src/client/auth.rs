@@ -36,6 +36,7 @@ pub struct Auth {
     pub(super) rules: Rules,
     pub(super) private: bool,
     pub(super) deadline: Duration,
+    pub(super) changed: Vec<Arc<dyn Fn() + Send + Sync>>,
 }
 
 impl Auth {
@@ -65,6 +66,7 @@ impl Auth {
             rules: Rules::default(),
             private: false,
             deadline: DEADLINE,
+            changed: Vec::new(),
         }
     }
 
@@ -129,7 +131,7 @@ impl Auth {
         self
     }
 
-    /// How long a person may take to log in: five minutes if nothing is said.
+    /// How long a person may take to log in, or the store to answer: five minutes if nothing is said.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Auth {
         self.deadline = deadline;
@@ -158,10 +160,22 @@ impl Auth {
         self
     }
 
+    /// Calls `changed` whenever what is shown from then on may be somebody else's than what was shown
+    /// before: someone logged in, or another process changed what is kept. It must not wait.
+    #[must_use]
+    pub fn on_change(mut self, changed: impl Fn() + Send + Sync + 'static) -> Auth {
+        self.changed.push(Arc::new(changed));
+        self
+    }
+
+    pub(super) fn tell_change(&self) {
+        self.changed.iter().for_each(|changed| changed());
+    }
+
     /// Forgets what was granted for the server at this address. Who the client is at its
     /// authorization server stays known. Dropping the future leaves open whether it happened.
     pub async fn log_out(&self, server_url: &str) -> Result<(), AuthError> {
-        forget(&*self.store, &StoreKey::grant(server_url)).await
+        within(self.deadline, forget(&*self.store, &StoreKey::grant(server_url))).await
     }
 
     pub(super) fn tools(&self) -> Tools {
@@ -173,6 +187,16 @@ impl Auth {
     }
 }
 
+/// What a store answers, if it does so before the deadline.
+pub(super) async fn within<T>(
+    deadline: Duration,
+    asked: impl Future<Output = Result<T, AuthError>>,
+) -> Result<T, AuthError> {
+    tokio::time::timeout(deadline, asked).await.unwrap_or_else(|_| {
+        Err(AuthError::new(AuthErrorKind::Store, "the store of grants does not answer"))
+    })
+}
+
 /// Deletes what is kept under `key`, whoever writes meanwhile.
 pub(super) async fn forget(store: &dyn GrantStore, key: &StoreKey) -> Result<(), AuthError> {
     for _ in 0..8 {
@@ -182,6 +206,25 @@ pub(super) async fn forget(store: &dyn GrantStore, key: &StoreKey) -> Result<(),
         }
     }
     Err(AuthError::new(AuthErrorKind::Store, "what is to be deleted is written again and again"))
+}
+
+/// Writes `record` under `key`, whoever writes meanwhile; not if it is there already.
+pub(super) async fn write(
+    store: &dyn GrantStore,
+    key: &StoreKey,
+    record: Secret,
+) -> Result<(), AuthError> {
+    for _ in 0..4 {
+        let stored = store.load(key).await?;
+        if stored.as_ref().is_some_and(|stored| stored.record == record) {
+            return Ok(());
+        }
+        let expected = stored.map(|stored| stored.version);
+        if let Swap::Done(_) = store.swap(key, expected, Some(record.clone())).await? {
+            return Ok(());
+        }
+    }
+    Err(AuthError::new(AuthErrorKind::Store, "what is to be kept is written again and again"))
 }
 
 /// Nothing secret: what the settings show, and no more.

@@ -3,13 +3,16 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::Request;
 
 use super::{
+    auth::{within, write},
     flow::{Answer, Flow, IdentityRequest, LoginRequest, Step},
-    grant::{Grant, Registration},
+    grant::{Grant, RegisteredBy, Registration},
+    guarded::Guarded,
     login::Waiting,
     store::{GrantStore, StoreKey},
+    token::spent,
 };
 use crate::{AuthError, AuthErrorKind, BoxFuture, Fetch, Rules, Secret};
 
@@ -49,13 +52,13 @@ impl fmt::Debug for Identity {
 
 /// What a flow is done with.
 pub(super) struct Driver<'a> {
-    pub(super) fetch: &'a dyn Fetch,
+    pub(super) fetch: &'a Guarded<Arc<dyn Fetch>>,
     pub(super) rules: &'a Rules,
     pub(super) store: &'a dyn GrantStore,
     pub(super) identity: Option<&'a Identity>,
     /// Ready for someone to come back.
     pub(super) waiting: Option<Box<dyn Waiting>>,
-    /// How long a person may take.
+    /// How long a person may take, or the store.
     pub(super) deadline: Duration,
 }
 
@@ -66,8 +69,8 @@ pub(super) struct Driven {
     pub(super) spent: bool,
     /// The last request for a token was a silent one.
     pub(super) silent: bool,
-    /// The issuer at which an earlier registration was looked for.
-    pub(super) recalled: Option<String>,
+    /// At which issuer the last question was asked, and as whom, if it was asked as someone.
+    pub(super) asked_as: Option<(String, Registration)>,
 }
 
 impl Driver<'_> {
@@ -76,8 +79,14 @@ impl Driver<'_> {
         let message = "authorization did not come to an end";
         let endless = AuthError::new(AuthErrorKind::Unreachable, message);
         let mut driven =
-            Driven { result: Err(endless), spent: false, silent: false, recalled: None };
+            Driven { result: Err(endless), spent: false, silent: false, asked_as: None };
         for _ in 0..MOST {
+            let client = flow.registration();
+            let client = client.map(|(issuer, it)| (issuer.to_owned(), it.clone()));
+            // At the end nothing is asked: it is about the last question.
+            if !matches!(step, Step::Done(_) | Step::Failed(_)) {
+                driven.asked_as = client;
+            }
             let answer = match step {
                 Step::Done(grant) => return Driven { result: Ok(grant), ..driven },
                 Step::Failed(error) => return Driven { result: Err(error), ..driven },
@@ -86,7 +95,8 @@ impl Driver<'_> {
                     let answer = self.send(request).await;
                     if let Some(grant_type) = grant_type {
                         driven.silent = grant_type == "refresh_token";
-                        driven.spent |= driven.silent && is_spent(&answer);
+                        driven.spent |= driven.silent
+                            && matches!(&answer, Answer::Response(response) if spent(response));
                     }
                     answer
                 }
@@ -98,15 +108,35 @@ impl Driver<'_> {
                     },
                     None => Answer::NotLoggedIn(unset("`Auth::identity` is not set")),
                 },
-                Step::Recall(issuer) => {
-                    let answer = self.recall(&issuer).await;
-                    driven.recalled = Some(issuer);
-                    answer
-                }
+                Step::Recall(issuer) => self.recall(&issuer).await,
             };
             step = flow.answer(answer);
+            if let Step::LogIn(request) = &step
+                && let Err(error) = self.prepare(&flow, request).await
+            {
+                return Driven { result: Err(error), ..driven };
+            }
         }
         driven
+    }
+
+    /// Nobody is sent where this client would not go, nor logs in for a token that it would not ask for.
+    /// A client that registered itself is that client the next time, even if nobody logs in now.
+    async fn prepare(&mut self, flow: &Flow, request: &LoginRequest) -> Result<(), AuthError> {
+        self.fetch.check(&request.url)?;
+        flow.token_endpoint().map_or(Ok(()), |endpoint| self.fetch.check(endpoint))?;
+        match flow.registration() {
+            Some((issuer, registration)) if registration.origin == RegisteredBy::Dynamic => {
+                let key = StoreKey::registration(issuer);
+                let written = write(self.store, &key, registration.to_record());
+                // It costs another registration the next time, but nobody their login.
+                if let Err(error) = within(self.deadline, written).await {
+                    tracing::warn!(%error, "who the client is could not be kept");
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     async fn log_in(&mut self, request: LoginRequest) -> Answer {
@@ -128,7 +158,8 @@ impl Driver<'_> {
     }
 
     async fn recall(&mut self, issuer: &str) -> Answer {
-        match self.store.load(&StoreKey::registration(issuer)).await {
+        let key = StoreKey::registration(issuer);
+        match within(self.deadline, self.store.load(&key)).await {
             Ok(stored) => Answer::Recalled(
                 stored.and_then(|stored| Registration::from_record(&stored.record)),
             ),
@@ -142,17 +173,6 @@ fn grant_type(request: &Request<Bytes>) -> Option<String> {
     url::form_urlencoded::parse(request.body())
         .find(|(name, _)| name == "grant_type")
         .map(|(_, value)| value.into_owned())
-}
-
-/// Only this says that a refresh token will never be good again (RFC 6749 §5.2).
-fn is_spent(answer: &Answer) -> bool {
-    let Answer::Response(response) = answer else { return false };
-    response.status().is_client_error() && error_code(response).as_deref() == Some("invalid_grant")
-}
-
-fn error_code(response: &Response<Bytes>) -> Option<String> {
-    let body: serde_json::Value = serde_json::from_slice(response.body()).ok()?;
-    body.get("error")?.as_str().map(str::to_owned)
 }
 
 fn late() -> AuthError {

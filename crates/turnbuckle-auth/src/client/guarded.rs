@@ -43,10 +43,15 @@ impl<F: Fetch> Guarded<F> {
         Guarded { inner, origin }
     }
 
+    /// Whether this address may be asked.
+    pub(crate) fn check(&self, url: &str) -> Result<(), AuthError> {
+        may_ask(url, &self.origin)
+    }
+
     /// The server itself may be anywhere: the user chose it. What it points to may not.
     fn rules_for(&self, request: &Request<Bytes>, rules: &Rules) -> Result<Rules, AuthError> {
         let url = request.uri().to_string();
-        may_ask(&url, &self.origin)?;
+        self.check(&url)?;
         let own = Origin::of(&url)?.as_str() == self.origin.as_str();
         let addresses = if own { Addresses::AlsoPrivate } else { self.origin.addresses() };
         Ok(Rules { addresses, ..rules.clone() })

@@ -18,9 +18,9 @@ use tower_service::Service;
 use super::{
     attempts::{Attempts, How, Verdict},
     auth::Auth,
-    session::{Need, Session},
+    session::{LoggedOut, Need, Session},
 };
-use crate::{AuthError, BoxFuture, Fetch};
+use crate::{AuthError, BoxFuture, Challenge, Fetch};
 
 /// What a service around another fails with: an [`AuthError`], or the other's own error.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -57,10 +57,34 @@ impl AuthLayer {
     /// Logs in now, whether that is needed or not. Dropping the future does not end a login that
     /// has begun.
     pub async fn log_in(&self) -> Result<(), AuthError> {
+        self.log_in_for(None).await
+    }
+
+    /// The same for what the server asked for, if that is known. Dropping the future does not end a
+    /// login that has begun.
+    pub async fn log_in_for(&self, challenge: Option<Challenge>) -> Result<(), AuthError> {
         let used = self.session.shown().await?;
-        self.session.better(Need { how: How::Anew, used, challenge: None }).await.map(|_| ())
+        self.session.better(Need { how: How::Anew, used, challenge }).await.map(|_| ())
+    }
+
+    /// Forgets what was granted, and asks the authorization server to take it back where it does
+    /// that. Who the client is there stays known. A renewal that has begun is waited for, for a few
+    /// seconds. Dropping the future leaves open how much of it happened.
+    pub async fn log_out(&self) -> Result<LoggedOut, AuthError> {
+        self.session.log_out().await
     }
 }
+
+/// Marks a request (in its extensions) for which nobody is asked to log in: it is sent with what
+/// there is, and a refusal is passed on.
+///
+/// ```
+/// use turnbuckle_auth::Unattended;
+/// let mut request = http::Request::delete("https://mcp.example.com/mcp").body(()).unwrap();
+/// request.extensions_mut().insert(Unattended);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Unattended;
 
 impl<S> Layer<S> for AuthLayer {
     type Service = AuthService<S>;
@@ -78,6 +102,13 @@ impl<S> Layer<S> for AuthLayer {
 pub struct AuthService<S> {
     inner: S,
     session: Arc<Session>,
+}
+
+impl<S> AuthService<S> {
+    /// What it is around.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
 }
 
 impl<S, B, R> Service<Request<B>> for AuthService<S>
@@ -124,6 +155,7 @@ where
     if !session.is_for(&address) || request.headers().contains_key(header::AUTHORIZATION) {
         return inner.call(request).await.map_err(Into::into);
     }
+    let unattended = request.extensions().get::<Unattended>().is_some();
     let mut attempts = Attempts::default();
     // Set while the service that was made ready has not been called yet.
     let mut ready = true;
@@ -144,6 +176,7 @@ where
             Verdict::PassOn => return Ok(response),
             Verdict::Again => continue,
             Verdict::Fail(error) => return Err(error.into()),
+            Verdict::Better(..) if unattended => return Ok(response),
             Verdict::Better(how, challenge) => (how, challenge),
         };
         // Its connection is not needed while someone logs in.

@@ -2,7 +2,6 @@
 
 mod attempts;
 mod auth;
-mod authenticate;
 mod code;
 mod drive;
 pub mod flow;
@@ -16,17 +15,18 @@ mod registration;
 mod session;
 mod settings;
 mod store;
-mod text;
-mod token;
+
+use crate::token::{authenticate, request as token, text};
 
 pub use auth::Auth;
 pub use drive::Identity;
 pub use flow::{IdentityKind, IdentityRequest, LoginRequest};
-pub use grant::{Endpoints, Grant, RegisteredBy, Registration, TokenAuth, Tokens};
+pub use grant::{Endpoints, Grant};
 pub use guarded::Guarded;
-pub use layer::{AuthLayer, AuthService, BoxError};
+pub use layer::{AuthLayer, AuthService, BoxError, Unattended};
 pub use login::{HandledLogin, Login, LoopbackLogin, Waiting, open_in_browser};
 pub use random::{Random, SystemRandom};
+pub use session::LoggedOut;
 pub use settings::{
     ApplicationType, DpopUse, IdentityProvider, Offline, Pinned, Registered, ResourceParameter,
     Settings, Way,

@@ -64,6 +64,21 @@ pub(crate) fn reusable(registration: &Registration, redirect_uri: &str, now: u64
         && registration.good(now)
 }
 
+/// What of these scopes a registration can name. A server that lists its own refuses others, and those
+/// that belong to protected servers need not be among them.
+pub(crate) fn nameable(server: &ServerMetadata, scopes: &Scopes) -> Scopes {
+    match &server.scopes {
+        Some(listed) => scopes.iter().filter(|scope| listed.contains(scope)).collect(),
+        None => scopes.clone(),
+    }
+}
+
+/// Whether a client may ask for these: servers hold clients to the scopes of their registration.
+pub(crate) fn covers(known: &Registration, server: &ServerMetadata, scopes: &Scopes) -> bool {
+    let held_to = known.scopes.as_ref();
+    held_to.is_none_or(|held_to| held_to.contains_all(&nameable(server, scopes)))
+}
+
 /// The same client with what is configured for it now: secrets are changed from time to time.
 pub(crate) fn current(settings: &Settings, grant: &Grant) -> Registration {
     let mut registration = grant.registration.clone();
@@ -100,6 +115,7 @@ pub(crate) fn request(
         "token_endpoint_auth_method": method.name(),
         "application_type": application.name(),
     });
+    let scopes = nameable(server, scopes);
     if !scopes.is_empty() {
         body["scope"] = scopes.to_string().into();
     }
@@ -157,6 +173,7 @@ pub(crate) fn read(
     let mut registration = Registration::public(client_id, RegisteredBy::Dynamic);
     registration.method = method;
     registration.redirect_uri = Some(redirect_uri.to_owned());
+    registration.scopes = text(&body, "scope").map(|scopes| scopes.split(' ').collect());
     // What is never shown need not be kept.
     if method != TokenAuth::None {
         let Some(secret) = text(&body, "client_secret") else {

@@ -1,11 +1,15 @@
 //! Owns one server's grant in this process: who waits for whose renewal, and what is known of it.
 //! Does not own how it is renewed (`renewal`), nor when that is needed (`attempts`).
 
+mod log_out;
 mod renewal;
+
+pub use log_out::LoggedOut;
 
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -13,18 +17,23 @@ use tokio::sync::watch;
 
 use super::{
     attempts::{By, How, required, scope},
-    auth::Auth,
+    auth::{Auth, within},
     grant::{Grant, Tokens},
     guarded::Guarded,
-    store::StoreKey,
+    store::{StoreKey, Stored, Version},
 };
 use crate::{
     AuthError, AuthErrorKind, Challenge, Fetch, Origin, Scheme, Scopes, Secret, SigningKey,
     jose::dpop,
 };
 
-/// How many seconds before its end a token is renewed: clocks differ, and requests take time.
+/// How many seconds before its end a token is renewed: clocks differ, and requests take time. Of one
+/// that does not live long, a quarter of what was left when it came.
 const EARLY: u64 = 30;
+
+/// How long a call waits for a renewal while its token is still good: a provider that is slow must not
+/// cost more.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The longest nonce that is remembered.
 const NONCE: usize = 1 << 10;
@@ -46,6 +55,9 @@ pub(super) struct Session {
 struct State {
     /// `None` before the store was asked.
     known: Option<Option<Arc<Held>>>,
+    /// What was given and is not in the store yet, which had that version then: what the store has
+    /// instead was used up for it.
+    unsaved: Option<(Option<Version>, Grant)>,
     /// Invariant: there iff its task runs.
     flight: Option<Flight>,
     flights: u64,
@@ -60,6 +72,8 @@ pub(super) struct Held {
     pub(super) grant: Grant,
     pub(super) tokens: Tokens,
     proof: Option<SigningKey>,
+    /// From when on it is renewed, in seconds since 1970.
+    renewed_from: Option<u64>,
 }
 
 /// What is needed.
@@ -110,13 +124,17 @@ impl Session {
     pub(super) async fn current(self: &Arc<Self>) -> Result<Option<Arc<Held>>, AuthError> {
         let Some(held) = self.known().await? else { return Ok(None) };
         let now = self.auth.clock.now();
-        if !held.tokens.expired(now.saturating_add(EARLY)) || held.tokens.refresh.is_none() {
+        if held.renewed_from.is_none_or(|from| now < from) || held.tokens.refresh.is_none() {
             return Ok(Some(held));
         }
         let used = Some(held.tokens.access.clone());
-        match self.better(Need { how: How::Refresh, used, challenge: None }).await {
+        let renewing = self.better(Need { how: How::Refresh, used, challenge: None });
+        if !held.tokens.expired(now) {
+            let renewed = tokio::time::timeout(PATIENCE, renewing).await;
+            return Ok(Some(renewed.ok().and_then(Result::ok).map_or(held, |(held, _)| held)));
+        }
+        match renewing.await {
             Ok((held, _)) => Ok(Some(held)),
-            Err(_) if !held.tokens.expired(now) => Ok(Some(held)),
             // It is gone for good, or can't be renewed this way: the server will say what it wants.
             Err(error) if error.kind() == AuthErrorKind::Expired => Ok(None),
             Err(error) if error.kind() == AuthErrorKind::Refused => Ok(Some(held)),
@@ -133,16 +151,23 @@ impl Session {
     /// Dropping the future leaves the renewal to the others.
     pub(super) async fn better(self: &Arc<Self>, need: Need) -> Landing {
         loop {
-            let (mut landed, serves) = {
+            let (mut landed, serves, begun) = {
                 let mut state = self.lock();
                 if let Some(held) = state.other_than(need.used.as_ref()) {
                     return Ok((held, By::Other));
                 }
                 match &state.flight {
-                    Some(flight) => (flight.landed.clone(), flight.serves(&need)),
-                    None => (self.fly(&mut state, need.clone())?, true),
+                    Some(flight) => (flight.landed.clone(), flight.serves(&need), None),
+                    None => {
+                        let (landed, task) = self.fly(&mut state, need.clone())?;
+                        (landed, true, Some(task))
+                    }
                 }
             };
+            // Not under the lock: a runtime that ends drops the task at once, and that takes it.
+            if let Some(task) = begun {
+                tokio::spawn(task);
+            }
             let landing = landed.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
             match landing {
                 Some(landing) if serves => return landing,
@@ -191,18 +216,22 @@ impl Session {
         if let Some(known) = &self.lock().known {
             return Ok(known.clone());
         }
-        let stored = self.auth.store.load(&self.key).await?;
-        let held = stored.and_then(|stored| Grant::from_record(&stored.record)).and_then(Held::new);
+        let stored = self.load().await?;
+        let grant = stored.and_then(|stored| Grant::from_record(&stored.record));
+        let held = grant.and_then(|grant| self.held(grant));
         // Whoever was faster knows at least as much.
         Ok(self.lock().known.get_or_insert(held).clone())
     }
 
-    /// Begins a renewal that nobody's leaving ends.
+    /// Begins a renewal that nobody's leaving ends, once its task is spawned.
     fn fly(
         self: &Arc<Self>,
         state: &mut State,
         need: Need,
-    ) -> Result<watch::Receiver<Option<Landing>>, AuthError> {
+    ) -> Result<
+        (watch::Receiver<Option<Landing>>, impl Future<Output = ()> + Send + use<>),
+        AuthError,
+    > {
         if need.how == How::StepUp {
             state.may_step_up(&need)?;
         }
@@ -215,18 +244,33 @@ impl Session {
             landed: landed.clone(),
         });
         let guard = InFlight { session: self.clone(), number: state.flights };
-        tokio::spawn(async move {
+        let task = async move {
             let landing = guard.session.renew(&need).await;
             // The flight ends before anyone hears of it: who then needs more begins another.
             drop(guard);
             send.send_replace(Some(landing));
-        });
-        Ok(landed)
+        };
+        Ok((landed, task))
+    }
+
+    async fn load(&self) -> Result<Option<Stored>, AuthError> {
+        within(self.auth.deadline, self.auth.store.load(&self.key)).await
+    }
+
+    fn held(&self, grant: Grant) -> Option<Arc<Held>> {
+        Held::new(grant, self.auth.clock.now())
     }
 
     /// From now on this is what there is.
     fn learn(&self, held: Option<Arc<Held>>) {
         self.lock().known = Some(held);
+    }
+
+    /// From now on there is nothing.
+    fn unlearn(&self) {
+        let mut state = self.lock();
+        state.known = Some(None);
+        state.unsaved = None;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -236,10 +280,14 @@ impl Session {
 
 impl Held {
     /// Nothing if there are no tokens.
-    fn new(grant: Grant) -> Option<Arc<Held>> {
+    fn new(grant: Grant, now: u64) -> Option<Arc<Held>> {
         let tokens = grant.tokens.clone()?;
+        let renewed_from = tokens.expires_at.map(|end| {
+            let left = end.saturating_sub(now);
+            end.saturating_sub(EARLY.min(left / 4))
+        });
         let proof = grant.proof_key.as_ref().and_then(|key| SigningKey::from_pkcs8(key).ok());
-        Some(Arc::new(Held { grant, tokens, proof }))
+        Some(Arc::new(Held { grant, tokens, proof, renewed_from }))
     }
 }
 

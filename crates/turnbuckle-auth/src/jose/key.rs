@@ -145,7 +145,6 @@ impl SigningKey {
         self.parts.public.thumbprint()
     }
 
-    #[cfg(any(feature = "client", all(test, feature = "server")))]
     pub(crate) fn public(&self) -> &PublicKey {
         &self.parts.public
     }

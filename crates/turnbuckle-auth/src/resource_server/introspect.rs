@@ -5,6 +5,7 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -14,12 +15,10 @@ use http::{
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
 };
 use serde_json::{Map, Value};
+use tokio::{sync::Semaphore, time::timeout};
 use url::form_urlencoded;
 
-use super::{
-    keys::{Outside, rules},
-    verifier::Unverified,
-};
+use super::{discovery::rules, keys::Outside, verifier::Unverified};
 use crate::{
     AuthError, AuthErrorKind, Secret, SigningKey,
     jose::{self, jwt},
@@ -30,6 +29,13 @@ const KEPT: u64 = 15;
 
 /// The most answers that are remembered.
 const MOST_KEPT: usize = 1024;
+
+/// The most tokens that are asked about at once, and how long another one waits for its turn.
+const AT_ONCE: usize = 32;
+const TURN: Duration = Duration::from_secs(5);
+
+/// What some servers say of a token that they do not introspect, because it says everything itself.
+const UNSUPPORTED: &str = "unsupported_token_type";
 
 const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
@@ -151,6 +157,10 @@ pub(super) struct Introspector {
     introspection: Introspection,
     /// By the digest of the token, so that no token stays in memory. Invariant: at most [`MOST_KEPT`].
     answers: Mutex<HashMap<[u8; 32], Answer>>,
+    /// The same of those that are not active: strangers can show any number of them.
+    refused: Mutex<HashMap<[u8; 32], Answer>>,
+    /// Whoever comes with a token that nobody knows has it asked about, so there is a bound to that.
+    asking: Semaphore,
 }
 
 #[derive(Clone)]
@@ -162,7 +172,12 @@ struct Answer {
 
 impl Introspector {
     pub(super) fn new(introspection: Introspection) -> Introspector {
-        Introspector { introspection, answers: Mutex::default() }
+        Introspector {
+            introspection,
+            answers: Mutex::default(),
+            refused: Mutex::default(),
+            asking: Semaphore::new(AT_ONCE),
+        }
     }
 
     pub(super) async fn verify(
@@ -173,6 +188,14 @@ impl Introspector {
     ) -> Result<Map<String, Value>, Unverified> {
         let mut digest = [0; 32];
         digest.copy_from_slice(jose::sha256(token.expose()).as_ref());
+        if let Some(known) = self.known(&digest, outside.clock.now()) {
+            return known.claims.ok_or(Unverified::Invalid);
+        }
+        let Ok(Ok(_place)) = timeout(TURN, self.asking.acquire()).await else {
+            let busy = "too many tokens are being introspected";
+            return Err(Unverified::Unavailable(AuthError::new(AuthErrorKind::Unreachable, busy)));
+        };
+        // Somebody else may have asked meanwhile.
         let now = outside.clock.now();
         if let Some(known) = self.known(&digest, now) {
             return known.claims.ok_or(Unverified::Invalid);
@@ -187,12 +210,17 @@ impl Introspector {
     }
 
     fn known(&self, digest: &[u8; 32], now: u64) -> Option<Answer> {
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.get(digest).filter(|answer| now < answer.until).cloned()
+        // Clocks are set back, and what they said before means nothing then.
+        let is_good = |answer: &&Answer| now < answer.until && answer.until - now <= KEPT;
+        [&self.answers, &self.refused].into_iter().find_map(|answers| {
+            let answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+            answers.get(digest).filter(is_good).cloned()
+        })
     }
 
     fn remember(&self, digest: [u8; 32], answer: Answer, now: u64) {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = if answer.claims.is_some() { &self.answers } else { &self.refused };
+        let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
         if answers.len() >= MOST_KEPT {
             answers.retain(|_, answer| now < answer.until);
         }
@@ -215,6 +243,9 @@ impl Introspector {
         let request = self.introspection.request(issuer, token, outside.clock.now())?;
         let response = outside.fetch.fetch(request, &rules()).await?;
         let wrong = |text: String| AuthError::new(AuthErrorKind::Unreachable, text);
+        if response.status() == 400 && error_code(response.body()) == Some(UNSUPPORTED.into()) {
+            return Ok(None);
+        }
         if response.status() != 200 {
             // 401 among them: it is this server that is not known there, not whoever came.
             let status = response.status().as_u16();
@@ -226,6 +257,10 @@ impl Introspector {
         let is_active = answer.get("active") == Some(&Value::Bool(true));
         Ok((is_active && is_ours).then_some(answer))
     }
+}
+
+fn error_code(body: &[u8]) -> Option<Value> {
+    jose::strict_object(body)?.remove("error")
 }
 
 /// RFC 7523 §3.
@@ -247,7 +282,42 @@ fn assertion(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::{BoxFuture, Fetch, Rules, SystemClock};
+
+    /// Refuses everything with this.
+    struct Refusing(&'static str);
+
+    impl Fetch for Refusing {
+        fn fetch<'a>(
+            &'a self,
+            _: Request<Bytes>,
+            _: &'a Rules,
+        ) -> BoxFuture<'a, Result<http::Response<Bytes>, AuthError>> {
+            let mut response = http::Response::new(Bytes::from_static(self.0.as_bytes()));
+            *response.status_mut() = http::StatusCode::BAD_REQUEST;
+            Box::pin(async move { Ok(response) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_not_introspected_is_not_good() {
+        for (answer, is_invalid) in [
+            (r#"{"error": "unsupported_token_type"}"#, true),
+            (r#"{"error": "invalid_request"}"#, false),
+            ("unsupported_token_type", false),
+        ] {
+            let introspection = Introspection::post("https://a/i", "me", Secret::new("s"));
+            let (fetch, clock) = (Arc::new(Refusing(answer)), Arc::new(SystemClock));
+            let outside = Outside { fetch, clock };
+            let asked = Introspector::new(introspection);
+            let refused = asked.verify("https://a", &Secret::new("e.e.e"), &outside).await;
+            let invalid = matches!(refused, Err(Unverified::Invalid));
+            assert_eq!(invalid, is_invalid, "{answer}");
+        }
+    }
 
     #[test]
     fn what_is_remembered_is_bounded() {
@@ -259,7 +329,11 @@ mod tests {
             let answer = Answer { until: 1000 + number as u64, claims: None };
             introspector.remember(digest, answer, 0);
         }
-        assert_eq!(introspector.answers.lock().unwrap().len(), MOST_KEPT);
-        assert!(introspector.known(&[0; 32], 0).is_none(), "the first went");
+        assert_eq!(introspector.refused.lock().unwrap().len(), MOST_KEPT);
+        assert!(!introspector.refused.lock().unwrap().contains_key(&[0; 32]), "the first went");
+        assert!(
+            introspector.answers.lock().unwrap().is_empty(),
+            "others have a place of their own"
+        );
     }
 }

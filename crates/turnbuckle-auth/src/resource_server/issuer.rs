@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::{
+    discovery::unreachable,
     introspect::{Introspection, Introspector},
     keys::{Keys, Outside},
     place::is_safe,
@@ -103,6 +104,7 @@ impl fmt::Debug for Issuer {
 }
 
 /// An issuer at work.
+#[derive(Clone)]
 pub(super) struct Trusted {
     pub(super) name: String,
     /// What is wrong with its settings.
@@ -110,9 +112,10 @@ pub(super) struct Trusted {
     verifier: Verifier,
 }
 
+#[derive(Clone)]
 enum Verifier {
     Keys(Arc<Keys>),
-    Introspection(Box<Introspector>),
+    Introspection(Arc<Introspector>),
     Own(Arc<dyn TokenVerifier>),
 }
 
@@ -133,7 +136,7 @@ impl Trusted {
         let verifier = match issuer.how {
             How::Keys(given) => Verifier::Keys(Arc::new(Keys::new(&issuer.name, given))),
             How::Introspection(introspection) => {
-                Verifier::Introspection(Box::new(Introspector::new(introspection)))
+                Verifier::Introspection(Arc::new(Introspector::new(introspection)))
             }
             How::Own(own) => Verifier::Own(own),
         };
@@ -174,6 +177,9 @@ impl Trusted {
             }
             Verifier::Own(own) => own.verify(token).await.map_err(unverified)?,
         };
+        if claims.get("iss").is_some_and(|issuer| *issuer != self.name) {
+            return Err(invalid(Rejected::Issuer));
+        }
         jwt::check_audience(&claims, audiences).map_err(invalid)?;
         jwt::check_times(&claims, now, skew).map_err(invalid)?;
         Ok(claims)
@@ -193,7 +199,13 @@ async fn verify_with_keys(
     }
     // The issuer may have changed its keys since.
     let newer = keys.newer_than(Some(&known), outside).await.map_err(Failed::Unavailable)?;
-    jwt::verify(token.expose(), &newer, rules).map_err(invalid)
+    match jwt::verify(token.expose(), &newer, rules) {
+        // It may be good: that can't be told now, and another token would not help.
+        Err(Rejected::UnknownKey) if keys.is_behind() => {
+            Err(Failed::Unavailable(unreachable("the issuer's keys can't be fetched")))
+        }
+        verified => verified.map_err(invalid),
+    }
 }
 
 fn invalid(rejected: Rejected) -> Failed {

@@ -3,6 +3,9 @@
 
 mod credentials;
 mod denied;
+mod discovery;
+mod exchange;
+mod hierarchy;
 mod identity;
 mod introspect;
 mod issuer;
@@ -15,6 +18,7 @@ mod verifier;
 mod tests;
 
 pub use denied::Denied;
+pub use exchange::{Caller, ExchangedToken, TokenExchange};
 pub use identity::Identity;
 pub use introspect::Introspection;
 pub use issuer::Issuer;
@@ -28,6 +32,7 @@ use serde_json::{Map, Value};
 
 use self::{
     credentials::{NotShown, Shown},
+    hierarchy::Hierarchy,
     issuer::{Failed, Trusted},
     keys::Outside,
     place::Place,
@@ -62,6 +67,9 @@ const NONCE_GOOD_FOR: u64 = 300;
 ///     .require(["mcp"].into_iter().collect());
 /// assert_eq!(server.metadata_path(), "/.well-known/oauth-protected-resource/mcp");
 /// ```
+///
+/// Clones share what they remember: keys, answers of issuers, proofs that were used.
+#[derive(Clone)]
 pub struct ResourceServer {
     place: Place,
     problem: Option<&'static str>,
@@ -69,15 +77,18 @@ pub struct ResourceServer {
     /// The resource itself first.
     audiences: Vec<String>,
     required: Scopes,
+    hierarchy: Hierarchy,
     offered: Scopes,
     name: Option<String>,
     documentation: Option<String>,
     /// In seconds.
     skew: u64,
     bound: Bound,
-    replays: Replays,
-    nonces: Option<Nonces>,
+    replays: Arc<Replays>,
+    nonces: Option<Arc<Nonces>>,
     fetch: Option<Arc<dyn Fetch>>,
+    /// Certificates in PEM.
+    roots: Vec<Vec<u8>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -106,14 +117,16 @@ impl ResourceServer {
             issuers: Vec::new(),
             audiences: vec![resource],
             required: Scopes::none(),
+            hierarchy: Hierarchy::default(),
             offered: Scopes::none(),
             name: None,
             documentation: None,
             skew: 30,
             bound: Bound::IfSo,
-            replays: Replays::new(MOST_PROOFS),
+            replays: Arc::new(Replays::new(MOST_PROOFS)),
             nonces: None,
             fetch: None,
+            roots: Vec::new(),
             clock: Arc::new(SystemClock),
         }
     }
@@ -140,6 +153,38 @@ impl ResourceServer {
     pub fn require(mut self, scopes: Scopes) -> ResourceServer {
         self.required = scopes;
         self
+    }
+
+    /// What nobody is let in without.
+    pub fn required(&self) -> &Scopes {
+        &self.required
+    }
+
+    /// Whoever has `scope` has these too, and what they imply. Else scopes are compared as texts.
+    ///
+    /// ```
+    /// use turnbuckle_auth::resource_server::ResourceServer;
+    /// let server = ResourceServer::new("https://mcp.example.com/mcp")
+    ///     .issuer("https://auth.example.com")
+    ///     .implies("admin", ["files:write"])
+    ///     .implies("files:write", ["files:read"]);
+    /// # let _ = server;
+    /// ```
+    #[must_use]
+    pub fn implies<S: Into<String>>(
+        mut self,
+        scope: impl Into<String>,
+        implied: impl IntoIterator<Item = S>,
+    ) -> ResourceServer {
+        self.hierarchy.add(scope.into(), implied.into_iter().collect());
+        self
+    }
+
+    /// For how much longer whoever came in may stay: until the token is good no more, clocks that
+    /// differ allowed for.
+    pub fn time_left(&self, identity: &Identity) -> Option<Duration> {
+        let until = identity.expires_at?.saturating_add(self.skew);
+        Some(Duration::from_secs(until.saturating_sub(self.clock.now())))
     }
 
     /// Tells clients that there are these, too.
@@ -181,7 +226,7 @@ impl ResourceServer {
     /// answer for each other share the secret.
     #[must_use]
     pub fn dpop_nonces(mut self, secret: &Secret) -> ResourceServer {
-        self.nonces = Some(Nonces::new(secret, NONCE_GOOD_FOR));
+        self.nonces = Some(Arc::new(Nonces::new(secret, NONCE_GOOD_FOR)));
         self
     }
 
@@ -196,6 +241,29 @@ impl ResourceServer {
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> ResourceServer {
         self.clock = clock;
+        self
+    }
+
+    /// Trusts the certificates in this PEM text when issuers are asked, besides the system's: for an
+    /// issuer with a certificate of one's own authority. What was given to
+    /// [ask with](ResourceServer::fetch) has its own ideas of whom to trust.
+    #[must_use]
+    pub fn tls_root(mut self, pem: impl Into<Vec<u8>>) -> ResourceServer {
+        self.roots.push(pem.into());
+        self
+    }
+
+    /// What is trusted besides the system's certificates.
+    pub fn tls_roots(&self) -> &[Vec<u8>] {
+        &self.roots
+    }
+
+    /// Asks issuers with what this makes of the [certificates](ResourceServer::tls_roots), unless
+    /// something else was given.
+    #[must_use]
+    pub fn or_fetch(mut self, fetch: impl FnOnce(&[Vec<u8>]) -> Arc<dyn Fetch>) -> ResourceServer {
+        let ResourceServer { fetch: given, roots, .. } = &mut self;
+        given.get_or_insert_with(|| fetch(roots));
         self
     }
 
@@ -244,6 +312,14 @@ impl ResourceServer {
     /// # Errors
     /// If the request must be turned away.
     pub async fn check(&self, parts: &Parts) -> Result<Identity, Denied> {
+        self.admit(parts).await.map(|(identity, _)| identity)
+    }
+
+    /// The same, and what a [`TokenExchange`] needs of them.
+    ///
+    /// # Errors
+    /// If the request must be turned away.
+    pub async fn admit(&self, parts: &Parts) -> Result<(Identity, Caller), Denied> {
         let (Some(fetch), Ok(())) = (self.fetch_or_none(), self.ready()) else {
             tracing::error!("the settings of the protected server do not fit together");
             return Err(Denied::broken());
@@ -255,14 +331,25 @@ impl ResourceServer {
                 self.denied(StatusCode::BAD_REQUEST, self.scheme(), Some(error))
             }
         })?;
+        let outside = Outside { fetch, clock: Arc::clone(&self.clock) };
+        let identity = self.identify(parts, &shown, &outside).await?;
+        let caller = Caller::new(shown.token, identity.issuer.clone(), outside);
+        Ok((identity, caller))
+    }
+
+    async fn identify(
+        &self,
+        parts: &Parts,
+        shown: &Shown,
+        outside: &Outside,
+    ) -> Result<Identity, Denied> {
         let invalid = |text: &str| self.invalid_token(shown.scheme, text);
         if shown.token.expose().len() > LONGEST_TOKEN {
             return Err(invalid("the token is too long"));
         }
         let trusted =
             self.chosen(&shown.token).ok_or_else(|| invalid("the token's issuer is unknown"))?;
-        let outside = Outside { fetch, clock: Arc::clone(&self.clock) };
-        let verified = trusted.verify(&shown.token, &self.audiences, self.skew, &outside).await;
+        let verified = trusted.verify(&shown.token, &self.audiences, self.skew, outside).await;
         let claims = verified.map_err(|failed| match failed {
             Failed::Invalid(text) => invalid(&text),
             Failed::Unavailable(error) => {
@@ -270,9 +357,10 @@ impl ResourceServer {
                 Denied::unavailable()
             }
         })?;
-        self.check_key(parts, &shown, &claims)?;
-        let identity = Identity::from_claims(&trusted.name, claims)
+        self.check_key(parts, shown, &claims)?;
+        let mut identity = Identity::from_claims(&trusted.name, claims)
             .ok_or_else(|| invalid("the token names nobody"))?;
+        identity.scopes = self.hierarchy.all(identity.scopes);
         if !identity.scopes.contains_all(&self.required) {
             return Err(self.insufficient_for(shown.scheme, &self.required));
         }
@@ -338,16 +426,16 @@ impl ResourceServer {
         let proof = credentials::proof(&parts.headers)
             .ok_or_else(|| wrong_proof("invalid_dpop_proof", "there must be one DPoP proof"))?;
         // Not from `Host`: whoever sends a request chooses that.
-        let url = format!("{}{}", self.place.origin, parts.uri.path());
+        let url = self.place.url(parts.uri.path());
         let now = self.clock.now();
         let expected = dpop::Expected {
             method: parts.method.as_str(),
             url: &url,
             access_token: Some(shown.token.expose()),
             thumbprint: Some(thumbprint),
-            nonces: self.nonces.as_ref(),
+            nonces: self.nonces.as_deref(),
             now,
-            oldest: OLDEST_PROOF + self.skew,
+            oldest: OLDEST_PROOF.saturating_add(self.skew),
             skew: self.skew,
         };
         match (dpop::check(proof, &expected, &self.replays), &self.nonces) {

@@ -42,6 +42,14 @@ impl Place {
     pub(super) fn metadata_url(&self) -> String {
         format!("{}{}", self.origin, self.metadata_path)
     }
+
+    /// What a client asked for that is seen here as this path: routers and proxies before a server
+    /// take away what the resource's own path begins with.
+    pub(super) fn url(&self, seen: &str) -> String {
+        let own = &self.resource[self.origin.len().min(self.resource.len())..];
+        let is_own = own.len() > 1 && (seen == "/" || own.ends_with(seen));
+        format!("{}{}", self.origin, if is_own { own } else { seen })
+    }
 }
 
 /// Whether it may be asked for keys, or with credentials: https, or http on this machine.
@@ -76,6 +84,16 @@ mod tests {
             assert_eq!(place.metadata_url(), url);
             assert_eq!(place.resource, resource);
         }
+        let place = Place::of("https://h/api/mcp").unwrap();
+        for (seen, url) in [
+            ("/api/mcp", "https://h/api/mcp"),
+            ("/mcp", "https://h/api/mcp"),
+            ("/", "https://h/api/mcp"),
+            ("/api/sse", "https://h/api/sse"),
+        ] {
+            assert_eq!(place.url(seen), url);
+        }
+        assert_eq!(Place::of("https://h").unwrap().url("/"), "https://h/");
         for wrong in [
             "",
             "/mcp",

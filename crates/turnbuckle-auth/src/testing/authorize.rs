@@ -10,7 +10,7 @@ use super::{
     reply::{self, Problem},
     state::{Code, Lasting},
 };
-use crate::Scopes;
+use crate::{Scopes, Secret};
 
 /// For how many seconds a code is good.
 const CODE_LIFETIME: u64 = 60;
@@ -82,6 +82,7 @@ impl InsecureAuthorizationServer {
         let scopes = self.scopes_asked(form)?;
         let client_id = form.needed("client_id")?.to_owned();
         let mut state = self.lock();
+        state.shown.extend(form.field("state").map(Secret::new));
         let family = state.next();
         let code = format!("code-{family}");
         let given = Code {

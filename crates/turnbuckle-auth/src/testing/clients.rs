@@ -82,6 +82,13 @@ impl InsecureClient {
         self
     }
 
+    pub(super) fn secret(&self) -> Option<&String> {
+        match &self.proves {
+            Proves::Basic(secret) | Proves::Post(secret) => Some(secret),
+            Proves::Nothing | Proves::Signed(_) => None,
+        }
+    }
+
     pub(super) fn new(client_id: impl Into<String>, proves: Proves) -> InsecureClient {
         let client_id = client_id.into();
         InsecureClient {

@@ -1,5 +1,7 @@
 //! Owns what can be made to go wrong, and where. Does not own what happens then.
 
+use serde_json::{Map, Value};
+
 /// One of the server's endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -61,4 +63,19 @@ pub enum Fault {
     WrongState,
     /// Whoever should log in says no.
     Denied,
+    /// Nothing, until it is healed: then what was asked is answered. Only where there is someone to
+    /// wait; [`handle`](super::InsecureAuthorizationServer::handle) answers 504.
+    Held,
+    /// So many bytes instead of JSON, with 200.
+    Oversized(usize),
+    /// Someone else is to be asked the same (307).
+    Redirect(String),
+    /// An error with this code, such as `invalid_grant`.
+    Error(String),
+    /// Another value of one member of the metadata, or none if it is null.
+    Says(String, Value),
+    /// Access tokens with other claims.
+    Claims(Map<String, Value>),
+    /// Access tokens that nobody has signed (`alg` is `none`).
+    Unsigned,
 }

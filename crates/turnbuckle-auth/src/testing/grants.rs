@@ -9,7 +9,7 @@ use super::{
     token::Asking,
 };
 use crate::{
-    Scopes,
+    Scopes, Secret,
     jose::{
         KeySet, encode,
         jwt::{self, Rules},
@@ -32,6 +32,7 @@ impl InsecureAuthorizationServer {
         let name = asking.form.needed("code")?;
         let lasting = {
             let mut state = self.lock();
+            state.shown.extend(asking.form.field("code_verifier").map(Secret::new));
             let now = self.clock.now();
             let code = state.codes.get_mut(name).ok_or_else(|| wrong("no such code"))?;
             let was_used = std::mem::replace(&mut code.used, true);
@@ -161,12 +162,13 @@ impl InsecureAuthorizationServer {
             }
             (ACCESS_TOKEN, ACCESS_TOKEN) => {
                 asking.proven()?;
-                let known = self.lock().accesses.get(token).map(|(claims, _)| claims.clone());
-                let claims = known.ok_or_else(|| wrong("no such token"))?;
+                let claims = self.shown(token).ok_or_else(|| wrong("no such token"))?;
                 let text =
                     |name: &str| claims.get(name).and_then(Value::as_str).unwrap_or_default();
                 let had: Scopes = text("scope").split(' ').collect();
                 let mut lasting = self.asked(asking)?;
+                let audience = form.field("audience").map(str::to_owned);
+                lasting.resource = lasting.resource.or(audience);
                 if !had.contains_all(&lasting.scopes) {
                     return Err(Problem::new("invalid_scope", "more than the token is good for"));
                 }
@@ -179,6 +181,16 @@ impl InsecureAuthorizationServer {
             }
             _ => Err(wrong("no such exchange")),
         }
+    }
+
+    /// What an access token says that is still good, also one that was issued by hand.
+    fn shown(&self, token: &str) -> Option<Map<String, Value>> {
+        let state = self.lock();
+        let given = state.accesses.get(token);
+        let given = given.filter(|(_, family)| !state.revoked.contains(family));
+        let claims = given.map(|(claims, _)| claims).or_else(|| state.issued.get(token))?;
+        let expiry = claims.get("exp").and_then(Value::as_u64)?;
+        (self.clock.now() < expiry).then(|| claims.clone())
     }
 
     /// What a request without a login asks for.

@@ -61,7 +61,14 @@ impl InsecureListener {
     /// # Errors
     /// If there is none.
     pub async fn bind() -> io::Result<InsecureListener> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        InsecureListener::on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?)
+    }
+
+    /// Where this one listens.
+    ///
+    /// # Errors
+    /// If that can't be told.
+    pub fn on(listener: TcpListener) -> io::Result<InsecureListener> {
         let origin = format!("http://{}", listener.local_addr()?);
         Ok(InsecureListener { listener, origin })
     }
@@ -74,6 +81,16 @@ impl InsecureListener {
     /// Serves it from now on.
     pub fn serve(self, server: Arc<InsecureAuthorizationServer>) -> InsecureServing {
         InsecureServing { task: tokio::spawn(accept(self.listener, server)) }
+    }
+}
+
+impl InsecureServing {
+    /// Ends it. Once this is over nobody listens there, and all connections are closed. Dropping the
+    /// future ends it too, a little later.
+    pub async fn stop(mut self) {
+        self.task.abort();
+        // It was given up: that is no news.
+        let _ = (&mut self.task).await;
     }
 }
 
@@ -102,7 +119,8 @@ async fn connection(stream: TcpStream, server: Arc<InsecureAuthorizationServer>)
         let server = Arc::clone(&server);
         async move { Ok::<_, Infallible>(answer(request, &server).await) }
     });
-    // A peer that breaks off is no news.
+    // It would only be slower; and a peer that breaks off is no news.
+    let _ = stream.set_nodelay(true);
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -112,7 +130,7 @@ async fn answer(
 ) -> Response<Whole> {
     let (parts, body) = request.into_parts();
     let response = match whole(body).await {
-        Some(body) => server.handle(Request::from_parts(parts, body)),
+        Some(body) => server.handle_when_healed(Request::from_parts(parts, body)).await,
         None => reply::empty(413),
     };
     response.map(|body| Whole(Some(body).filter(|body| !body.is_empty())))

@@ -44,8 +44,20 @@ impl InsecureAuthorizationServer {
         if self.lock().clients.keys().any(|id| id.starts_with("https://")) {
             document["client_id_metadata_document_supported"] = true.into();
         }
+        // Only where someone else's word for who a person is counts.
+        if !self.settings.trusted.is_empty() {
+            let profiles = ["urn:ietf:params:oauth:grant-profile:id-jag"];
+            document["authorization_grant_profiles_supported"] = json!(profiles);
+        }
         if let Some(scopes) = &self.settings.scopes {
             document["scopes_supported"] = scopes.iter().collect::<Vec<_>>().into();
+        }
+        match fault {
+            Some(Fault::Says(name, Value::Null)) => {
+                document.as_object_mut().map(|document| document.remove(&name));
+            }
+            Some(Fault::Says(name, value)) => document[name] = value,
+            _ => {}
         }
         reply::json(200, &document)
     }

@@ -27,12 +27,31 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response};
 use serde_json::{Map, Value};
+use tokio::sync::Notify;
 
 use self::state::State;
 use crate::{
-    AuthError, BoxFuture, Clock, Fetch, Rules, Scopes, Secret, SystemClock,
-    jose::{KeySet, dpop::Nonces},
+    AuthError, BoxFuture, Clock, Fetch, Rules, Scopes, Secret, SigningKey, SystemClock,
+    jose::{
+        KeySet,
+        dpop::{self, Nonces},
+    },
 };
+
+/// A proof of a key (RFC 9449) for one request with a token that is bound to it, made now: the value
+/// of its `DPoP` header.
+///
+/// # Errors
+/// If nothing can be signed with the key.
+pub fn dpop_proof(
+    key: &SigningKey,
+    method: &str,
+    url: &str,
+    token: &Secret,
+    nonce: Option<&str>,
+) -> Result<String, AuthError> {
+    dpop::proof(key, method, url, Some(token), nonce, SystemClock.now())
+}
 
 /// An authorization server for tests, as one function from requests to responses.
 ///
@@ -54,6 +73,8 @@ pub struct InsecureAuthorizationServer {
     settings: Settings,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
+    /// Told whenever something came, or went wrong, or was healed.
+    changed: Notify,
 }
 
 struct Settings {
@@ -80,6 +101,7 @@ impl InsecureAuthorizationServer {
             },
             clock: Arc::new(SystemClock),
             state: Mutex::new(State::new()),
+            changed: Notify::new(),
         }
     }
 
@@ -143,16 +165,36 @@ impl InsecureAuthorizationServer {
 
     /// Answers one request. Only the path of its address is looked at, not the host.
     pub fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let path = request.uri().path();
-        let Some(endpoint) = self.endpoint(path) else { return reply::empty(404) };
-        let fault = {
-            let mut state = self.lock();
-            *state.requests.entry(endpoint).or_default() += 1;
-            state.faults.get(&endpoint).cloned()
-        };
-        match fault {
+        match self.arrived(&request) {
+            Some(endpoint) => self.answer(endpoint, &request),
+            None => reply::empty(404),
+        }
+    }
+
+    /// The same, when nothing is held that was asked for.
+    async fn handle_when_healed(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let Some(endpoint) = self.arrived(&request) else { return reply::empty(404) };
+        self.until(|state| state.faults.get(&endpoint) != Some(&Fault::Held)).await;
+        self.answer(endpoint, &request)
+    }
+
+    /// Notes that something came.
+    fn arrived(&self, request: &Request<Bytes>) -> Option<Endpoint> {
+        let endpoint = self.endpoint(request.uri().path())?;
+        *self.lock().requests.entry(endpoint).or_default() += 1;
+        self.changed.notify_waiters();
+        Some(endpoint)
+    }
+
+    fn answer(&self, endpoint: Endpoint, request: &Request<Bytes>) -> Response<Bytes> {
+        let fault = self.lock().faults.get(&endpoint).cloned();
+        match &fault {
             Some(Fault::Html) => return reply::html(),
-            Some(Fault::Status(status)) => return reply::empty(status),
+            Some(Fault::Status(status)) => return reply::empty(*status),
+            Some(Fault::Held) => return reply::empty(504),
+            Some(Fault::Oversized(bytes)) => return reply::oversized(*bytes),
+            Some(Fault::Redirect(to)) => return reply::moved(to),
+            Some(Fault::Error(code)) => return reply::error(code),
             _ => {}
         }
         let wanted = match endpoint {
@@ -166,11 +208,11 @@ impl InsecureAuthorizationServer {
         match endpoint {
             Endpoint::Metadata => self.metadata(fault),
             Endpoint::Keys => self.key_set(),
-            Endpoint::Register => self.register(&request),
-            Endpoint::Authorize => self.authorize(&request, fault),
-            Endpoint::Token => self.token(&request),
-            Endpoint::Introspect => self.introspect(&request),
-            Endpoint::Revoke => self.revoke(&request),
+            Endpoint::Register => self.register(request),
+            Endpoint::Authorize => self.authorize(request, fault),
+            Endpoint::Token => self.token(request),
+            Endpoint::Introspect => self.introspect(request),
+            Endpoint::Revoke => self.revoke(request),
         }
     }
 
@@ -179,14 +221,33 @@ impl InsecureAuthorizationServer {
         self.lock().requests.get(&endpoint).copied().unwrap_or(0)
     }
 
+    /// Waits until so many requests came here, those that are not answered yet among them. Dropping
+    /// the future changes nothing.
+    pub async fn requested(&self, endpoint: Endpoint, times: usize) {
+        self.until(|state| state.requests.get(&endpoint).is_some_and(|came| *came >= times)).await;
+    }
+
     /// From now on this goes wrong here.
     pub fn fail(&self, endpoint: Endpoint, fault: Fault) {
         self.lock().faults.insert(endpoint, fault);
+        self.changed.notify_waiters();
     }
 
     /// From now on nothing goes wrong.
     pub fn heal(&self) {
         self.lock().faults.clear();
+        self.changed.notify_waiters();
+    }
+
+    /// Knows no client any more, whoever it was.
+    pub fn forget_clients(&self) {
+        self.lock().clients.clear();
+    }
+
+    /// All that it gave out or was shown, and that nobody else should see: codes, tokens, the secrets
+    /// of clients, states and verifiers. For tests that look for them where they must not be.
+    pub fn secrets(&self) -> Vec<Secret> {
+        self.lock().secrets()
     }
 
     /// Signs with another key from now on, and publishes only that one.
@@ -194,21 +255,23 @@ impl InsecureAuthorizationServer {
         self.lock().rotate_keys();
     }
 
-    /// An access token with these claims; what is not claimed is as in any other one.
+    /// An access token with these claims; what is not claimed is as in any other one. It can be
+    /// exchanged, but is not known to introspection.
     pub fn issue(&self, claims: Map<String, Value>) -> Secret {
         let now = self.clock.now();
         let mut all = self.claims(&self.settings.subject, now);
         all.extend(claims);
-        self.lock().sign("at+jwt", &all)
+        let mut state = self.lock();
+        let token = state.sign("at+jwt", &all);
+        state.issued.insert(token.expose().to_owned(), all);
+        token
     }
 
     /// The same, not signed at all (`alg` is `none`).
     pub fn issue_unsigned(&self, claims: Map<String, Value>) -> Secret {
         let mut all = self.claims(&self.settings.subject, self.clock.now());
         all.extend(claims);
-        let header = crate::jose::encode(r#"{"alg":"none","typ":"at+jwt"}"#);
-        let claims = crate::jose::encode(Value::Object(all).to_string());
-        Secret::new(format!("{header}.{claims}."))
+        unsigned(&all)
     }
 
     /// An ID token for this client, to be exchanged.
@@ -259,9 +322,27 @@ impl InsecureAuthorizationServer {
         format!("{base}{}", endpoint.path().unwrap_or_default())
     }
 
+    async fn until(&self, is_so: impl Fn(&State) -> bool) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // Before looking, so that nothing is missed in between.
+            changed.as_mut().enable();
+            if is_so(&self.lock()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn unsigned(claims: &Map<String, Value>) -> Secret {
+    let header = crate::jose::encode(r#"{"alg":"none","typ":"at+jwt"}"#);
+    let claims = crate::jose::encode(Value::Object(claims.clone()).to_string());
+    Secret::new(format!("{header}.{claims}."))
 }
 
 /// Without a network in between.
@@ -271,7 +352,7 @@ impl Fetch for InsecureAuthorizationServer {
         request: Request<Bytes>,
         _: &'a Rules,
     ) -> BoxFuture<'a, Result<Response<Bytes>, AuthError>> {
-        Box::pin(async move { Ok(self.handle(request)) })
+        Box::pin(async move { Ok(self.handle_when_healed(request).await) })
     }
 }
 

@@ -68,6 +68,27 @@ pub(super) fn html() -> Response<Bytes> {
     response
 }
 
+pub(super) fn oversized(bytes: usize) -> Response<Bytes> {
+    let mut response = json(200, &Value::Null);
+    *response.body_mut() = Bytes::from(vec![b' '; bytes]);
+    response
+}
+
+/// RFC 6749 §5.2: whoever is not known as a client is told by 401.
+pub(super) fn error(code: &str) -> Response<Bytes> {
+    let status = if code == "invalid_client" { 401 } else { 400 };
+    json(status, &json!({"error": code}))
+}
+
+/// For whatever was sent, unlike [`redirect`].
+pub(super) fn moved(to: &str) -> Response<Bytes> {
+    let mut response = redirect(to);
+    if response.status() == StatusCode::FOUND {
+        *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    }
+    response
+}
+
 pub(super) fn redirect(to: &str) -> Response<Bytes> {
     let mut response = empty(302);
     match HeaderValue::try_from(to) {

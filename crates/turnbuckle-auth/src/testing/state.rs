@@ -14,12 +14,16 @@ pub(super) struct State {
     pub(super) refreshes: HashMap<String, Refresh>,
     /// What each access token says, and which family it is of.
     pub(super) accesses: HashMap<String, (Map<String, Value>, u64)>,
+    /// What each access token says that was issued by hand. Nobody but an exchange knows of them.
+    pub(super) issued: HashMap<String, Map<String, Value>>,
     /// Families whose tokens are no good any more.
     pub(super) revoked: HashSet<u64>,
     /// Assertions that were used.
     pub(super) assertions: HashSet<String>,
     pub(super) requests: HashMap<Endpoint, usize>,
     pub(super) faults: HashMap<Endpoint, Fault>,
+    /// What clients made up and only showed here: states and verifiers.
+    pub(super) shown: Vec<Secret>,
     pub(super) replays: std::sync::Arc<Replays>,
     counter: u64,
 }
@@ -61,10 +65,12 @@ impl State {
             codes: HashMap::new(),
             refreshes: HashMap::new(),
             accesses: HashMap::new(),
+            issued: HashMap::new(),
             revoked: HashSet::new(),
             assertions: HashSet::new(),
             requests: HashMap::new(),
             faults: HashMap::new(),
+            shown: Vec::new(),
             replays: std::sync::Arc::new(Replays::new(1 << 16)),
             counter: 1,
         }
@@ -79,6 +85,14 @@ impl State {
     pub(super) fn rotate_keys(&mut self) {
         let number = self.next();
         self.key = new_key(number);
+    }
+
+    /// All that nobody but a client and the server should see.
+    pub(super) fn secrets(&self) -> Vec<Secret> {
+        let given = self.codes.keys().chain(self.refreshes.keys()).chain(self.accesses.keys());
+        let of_clients = self.clients.values().filter_map(InsecureClient::secret);
+        let given = given.map(Secret::new).chain(of_clients.map(Secret::new));
+        given.chain(self.shown.iter().cloned()).collect()
     }
 
     pub(super) fn sign(&self, kind: &str, claims: &Map<String, Value>) -> Secret {

@@ -135,6 +135,7 @@ fn claims(server: &InsecureAuthorizationServer, answer: &Value) -> Map<String, V
     jwt::verify(token, &KeySet::of([server.public_key()]), &rules).unwrap()
 }
 
+// req: hosting:auth:as:token-cache-headers
 #[test]
 fn a_login_gives_a_token_for_the_resource() {
     let server = server();
@@ -147,6 +148,36 @@ fn a_login_gives_a_token_for_the_resource() {
     assert_eq!((&claims["aud"], &claims["scope"]), (&json!(RESOURCE), &json!("a b")));
     assert_eq!((&claims["sub"], &claims["client_id"]), (&json!("someone"), &json!("app")));
     assert_eq!(server.requests(Endpoint::Token), 1);
+}
+
+// req: hosting:auth:metadata-endpoints, client-auth:identity-assertion:metadata-advertised
+#[test]
+fn what_it_can_do_is_said_where_it_is_looked_for() {
+    let plain = server();
+    let idp = InsecureAuthorizationServer::new("https://idp.example.com");
+    let trusting = server().trust(idp.issuer(), [idp.public_key()]);
+    for path in [
+        "/.well-known/oauth-authorization-server/tenant",
+        "/.well-known/openid-configuration/tenant",
+        "/tenant/.well-known/openid-configuration",
+    ] {
+        let said = |server: &InsecureAuthorizationServer| {
+            answer(server.handle(Request::get(path).body(Bytes::new()).unwrap())).1
+        };
+        let (document, more) = (said(&plain), said(&trusting));
+        for name in ["authorization", "token", "registration", "introspection", "revocation"] {
+            let endpoint = document[format!("{name}_endpoint")].as_str().unwrap();
+            let path = endpoint.strip_prefix("https://auth.example.com").unwrap();
+            let post = Request::post(path).body(Bytes::new()).unwrap();
+            assert_ne!(plain.handle(post).status(), 404, "{endpoint}");
+        }
+        assert_eq!(document["issuer"], ISSUER);
+        let grants = more["grant_types_supported"].as_array().unwrap();
+        assert!(grants.contains(&json!("urn:ietf:params:oauth:grant-type:jwt-bearer")));
+        let profiles = "authorization_grant_profiles_supported";
+        assert_eq!(more[profiles], json!(["urn:ietf:params:oauth:grant-profile:id-jag"]));
+        assert_eq!(document.get(profiles), None);
+    }
 }
 
 // req: hosting:auth:as:authorize-requires-pkce
@@ -231,7 +262,7 @@ fn a_refresh_token_is_good_once_and_used_twice_ends_all() {
     assert_eq!(error(&refresh(&server, &second)), (400, "invalid_grant"));
 }
 
-// req: hosting:auth:as:register-echo, hosting:auth:as:token-cache-headers
+// req: hosting:auth:as:register-echo
 #[test]
 fn registration_repeats_all_and_gives_a_client() {
     let server = server();
@@ -485,6 +516,72 @@ fn faults_are_switched_on_and_off() {
     assert_eq!(server.handle(get).status(), 405);
     let elsewhere = Request::get("/token").body(Bytes::new()).unwrap();
     assert_eq!(server.handle(elsewhere).status(), 404);
+}
+
+#[test]
+fn answers_can_be_replaced_by_what_no_client_wants() {
+    let server = server();
+    let path = "/.well-known/oauth-authorization-server/tenant";
+    let metadata = |fault: Fault| {
+        server.fail(Endpoint::Metadata, fault);
+        server.handle(Request::get(path).body(Bytes::new()).unwrap())
+    };
+    assert_eq!(metadata(Fault::Oversized(5)).body(), "     ");
+    let moved = metadata(Fault::Redirect("https://b.example/x".into()));
+    assert_eq!(
+        (moved.status(), &moved.headers()["location"]),
+        (307.try_into().unwrap(), &"https://b.example/x".parse().unwrap())
+    );
+    assert_eq!(
+        error(&answer(metadata(Fault::Error("invalid_grant".into())))),
+        (400, "invalid_grant")
+    );
+    assert_eq!(
+        error(&answer(metadata(Fault::Error("invalid_client".into())))),
+        (401, "invalid_client")
+    );
+    assert_eq!(metadata(Fault::Held).status(), 504);
+    let said = answer(metadata(Fault::Says("token_endpoint".into(), json!("x")))).1;
+    assert_eq!((&said["token_endpoint"], &said["issuer"]), (&json!("x"), &json!(ISSUER)));
+    let said = answer(metadata(Fault::Says("token_endpoint".into(), Value::Null))).1;
+    assert_eq!(said.get("token_endpoint"), None);
+}
+
+#[test]
+fn tokens_can_be_no_good() {
+    let server = server();
+    let other = json!({"sub": "other"}).as_object().unwrap().clone();
+    server.fail(Endpoint::Token, Fault::Claims(other));
+    let (_, given) = redeem(&server, &code(&server), ("", ""));
+    assert_eq!(claims(&server, &given)["sub"], "other");
+    server.fail(Endpoint::Token, Fault::Unsigned);
+    let (_, given) = redeem(&server, &code(&server), ("", ""));
+    let token = given["access_token"].as_str().unwrap();
+    assert!(token.ends_with('.'), "{token}");
+    let secrets = server.secrets();
+    for secret in [token, given["refresh_token"].as_str().unwrap(), VERIFIER, "s3:cr%t"] {
+        assert!(secrets.iter().any(|known| known.expose() == secret), "{secret}");
+    }
+    server.forget_clients();
+    assert_eq!(error(&refresh(&server, &given)), (401, "invalid_client"));
+}
+
+#[tokio::test]
+async fn what_is_held_is_answered_when_it_is_healed() {
+    let server = Arc::new(server());
+    server.fail(Endpoint::Token, Fault::Held);
+    let asking = tokio::spawn({
+        let server = server.clone();
+        async move {
+            let request = Request::post("/tenant/token").body(Bytes::new()).unwrap();
+            crate::Fetch::fetch(&server, request, &crate::Rules::default()).await
+        }
+    });
+    server.requested(Endpoint::Token, 1).await;
+    assert!(!asking.is_finished());
+    server.heal();
+    assert_eq!(asking.await.unwrap().unwrap().status(), 400);
+    assert_eq!(server.requests(Endpoint::Token), 1);
 }
 
 #[test]

@@ -5,10 +5,11 @@ use http::{Request, Response};
 use serde_json::{Value, json};
 
 use super::{
-    Endpoint, InsecureAuthorizationServer, InsecureClient,
+    Endpoint, Fault, InsecureAuthorizationServer, InsecureClient,
     clients::{Form, Proves},
     reply::{self, Problem},
     state::{Lasting, Refresh},
+    unsigned,
 };
 use crate::jose::dpop::{self, Refused};
 
@@ -121,7 +122,16 @@ impl InsecureAuthorizationServer {
             claims.insert("cnf".into(), json!({ "jkt": thumbprint }));
             answer["token_type"] = "DPoP".into();
         }
-        let access = state.sign("at+jwt", &claims).expose().to_owned();
+        let access = match state.faults.get(&Endpoint::Token) {
+            Some(Fault::Unsigned) => unsigned(&claims),
+            Some(Fault::Claims(other)) => {
+                let mut claims = claims.clone();
+                claims.extend(other.clone());
+                state.sign("at+jwt", &claims)
+            }
+            _ => state.sign("at+jwt", &claims),
+        };
+        let access = access.expose().to_owned();
         state.accesses.insert(access.clone(), (claims, lasting.family));
         answer["access_token"] = access.into();
         if let Some(client) = refreshes.filter(|client| client.refreshes) {

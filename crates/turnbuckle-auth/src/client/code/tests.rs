@@ -84,11 +84,21 @@ fn no_two_logins_share_anything() {
     assert_eq!(first.state.expose().len(), 43);
 }
 
-// req: client-auth:authorization-response:iss-verify
+// req: client-auth:authorization-response:iss-verify, client-auth:iss:match, client-auth:iss:mismatch-reject
+// req: client-auth:iss:supported-missing-reject, client-auth:iss:unadvertised-proceed
+// req: client-auth:iss:no-normalize
 #[test]
 fn the_issuer_of_an_answer_is_checked() {
     let own = "&iss=https%3A%2F%2Fa%2Ft";
-    let wrong = ["&iss=https%3A%2F%2Fa%2Ft%2F", "&iss=https%3A%2F%2FA%2Ft", "&iss=", "&iss=x"];
+    let wrong = [
+        "&iss=https%3A%2F%2Fa%2Ft%2F",
+        "&iss=https%3A%2F%2FA%2Ft",
+        "&iss=HTTPS%3A%2F%2Fa%2Ft",
+        "&iss=https%3A%2F%2Fa%3A443%2Ft",
+        "&iss=https%3A%2F%2Fa%2F%2574",
+        "&iss=",
+        "&iss=x",
+    ];
     for names_itself in [true, false] {
         let attempt = attempt(names_itself);
         let read =
@@ -138,7 +148,7 @@ fn only_the_answer_to_this_login_is_taken() {
     }
 }
 
-// req: client-auth:authorize:error-surfaces
+// req: client-auth:authorize:error-surfaces, client-auth:iss:mismatch-reject
 #[test]
 fn a_refusal_is_told_once_it_is_known_whose_it_is() {
     let attempt = attempt(true);

@@ -282,6 +282,14 @@ impl Flow {
         }
     }
 
+    /// Where a token will be asked for, once someone has logged in.
+    pub(crate) fn token_endpoint(&self) -> Option<&str> {
+        match &self.state {
+            State::LogIn(draft, _) => Some(&draft.grant.endpoints.token),
+            _ => None,
+        }
+    }
+
     fn step(&mut self, next: Next) -> Step {
         next.unwrap_or_else(|error| {
             self.state = State::Ended;

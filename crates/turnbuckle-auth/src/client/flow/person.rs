@@ -27,7 +27,7 @@ impl Flow {
             Choice::Dynamic => {
                 let same = previous.filter(|grant| grant.issuer == plan.server.issuer);
                 match same.map(|grant| grant.registration.clone()) {
-                    Some(known) if self.reusable(&known)? => self.log_in(plan, known),
+                    Some(known) if self.reusable(&known, &plan)? => self.log_in(plan, known),
                     _ => {
                         let issuer = plan.server.issuer.clone();
                         self.state = State::Recall(plan);
@@ -40,7 +40,7 @@ impl Flow {
 
     pub(super) fn recalled(&mut self, plan: Plan, known: Option<Registration>) -> Next {
         if let Some(known) = known
-            && self.reusable(&known)?
+            && self.reusable(&known, &plan)?
         {
             return self.log_in(plan, known);
         }
@@ -63,7 +63,11 @@ impl Flow {
         asked: TokenAuth,
         response: &Response<Bytes>,
     ) -> Next {
-        let registration = registration::read(response, asked, self.redirect_uri()?)?;
+        let mut registration = registration::read(response, asked, self.redirect_uri()?)?;
+        if let Some(given) = &mut registration.scopes {
+            // What was asked for and not given would not be given the next time either.
+            *given = given.union(&registration::nameable(&plan.server, &plan.scopes));
+        }
         self.log_in(plan, registration)
     }
 
@@ -95,8 +99,9 @@ impl Flow {
         Ok(Step::LogIn(LoginRequest { url, redirect_uri, issuer }))
     }
 
-    fn reusable(&self, known: &Registration) -> Result<bool, AuthError> {
-        Ok(registration::reusable(known, self.redirect_uri()?, self.now()))
+    fn reusable(&self, known: &Registration, plan: &Plan) -> Result<bool, AuthError> {
+        Ok(registration::reusable(known, self.redirect_uri()?, self.now())
+            && registration::covers(known, &plan.server, &plan.scopes))
     }
 
     /// Only where someone is waited for can someone log in.

@@ -83,6 +83,8 @@ struct RegistrationRecord {
     origin: String,
     redirect_uri: Option<String>,
     secret_expires_at: Option<u64>,
+    #[serde(default)]
+    scopes: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -117,6 +119,7 @@ fn registration_record(registration: &Registration) -> RegistrationRecord {
         origin: registration.origin.name().to_owned(),
         redirect_uri: registration.redirect_uri.clone(),
         secret_expires_at: registration.secret_expires_at,
+        scopes: registration.scopes.as_ref().map(Scopes::to_string),
     }
 }
 
@@ -128,6 +131,7 @@ fn registration(record: RegistrationRecord) -> Option<Registration> {
         origin: RegisteredBy::ALL.into_iter().find(|origin| origin.name() == record.origin)?,
         redirect_uri: record.redirect_uri,
         secret_expires_at: record.secret_expires_at,
+        scopes: record.scopes.map(|text| text.split(' ').collect()),
     })
 }
 

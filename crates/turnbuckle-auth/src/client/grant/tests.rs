@@ -1,4 +1,5 @@
 use super::*;
+use crate::Scheme;
 
 fn full() -> Grant {
     Grant {
@@ -12,6 +13,7 @@ fn full() -> Grant {
             origin: RegisteredBy::Dynamic,
             redirect_uri: Some("http://127.0.0.1:1/callback".into()),
             secret_expires_at: Some(7),
+            scopes: Some("a".parse().unwrap()),
         },
         tokens: Some(Tokens {
             access: Secret::new("hide-2"),

@@ -1,6 +1,8 @@
 //! The layer around a protected server, with authorization servers that the tests play.
 
+mod faults;
 mod processes;
+mod provided;
 mod provider;
 
 use bytes::Bytes;
@@ -30,7 +32,17 @@ impl Client {
     }
 
     fn with(provider: Arc<Provider>, store: MemoryStore, auth: Auth) -> Client {
-        let auth = auth.store(store.clone()).clock(Watch(provider.clone()));
+        Client::over(provider, store.clone(), store, auth)
+    }
+
+    /// The client sees `store` through something else.
+    fn over(
+        provider: Arc<Provider>,
+        seen: impl crate::GrantStore + 'static,
+        store: MemoryStore,
+        auth: Auth,
+    ) -> Client {
+        let auth = auth.store(seen).clock(Watch(provider.clone()));
         let layer = AuthLayer::new(auth, SERVER, provider.clone()).unwrap();
         let service = layer.layer(Protected(provider.clone()));
         Client { provider, store, service, layer }
@@ -70,6 +82,7 @@ fn assert_no_secret(text: &str) {
 }
 
 // req: client-auth:401-triggers-flow, client-auth:bearer-header:every-request, client-auth:token-provenance
+// req: client-auth:authprovider:oauth-provider-adapted
 #[tokio::test]
 async fn the_first_request_logs_in_and_the_others_show_the_token() {
     let client = Client::new();
@@ -134,6 +147,23 @@ async fn a_token_that_is_known_to_end_is_renewed_before_it_is_shown() {
         Some("Bearer access-s3cr3t-2")
     );
     assert_eq!(client.provider.state().shown.len(), 3 + 8, "nothing was refused");
+}
+
+#[tokio::test]
+async fn a_token_that_does_not_live_long_is_not_renewed_for_every_request() {
+    let client = Client::new();
+    client.provider.state().lifetime = 20;
+    for _ in 0..3 {
+        client.call().await.unwrap();
+    }
+    client.provider.state().now += 14;
+    client.call().await.unwrap();
+    assert_eq!(client.counts(), [1, 0, 1]);
+    client.provider.state().now += 1;
+    for _ in 0..3 {
+        client.call().await.unwrap();
+    }
+    assert_eq!(client.counts(), [1, 1, 1]);
 }
 
 #[tokio::test]
@@ -206,7 +236,8 @@ async fn a_server_that_refuses_every_token_is_given_up() {
     assert_no_secret(&format!("{error} {error:?}"));
 }
 
-// req: client-auth:403-scope-upgrade, client-auth:403-scope-union
+// req: client-auth:403-scope-upgrade, client-auth:403-scope-union, client-auth:stepup:scope-union
+// req: client-auth:stepup:retry-cap
 #[tokio::test]
 async fn more_scopes_are_asked_for_together_with_the_earlier_ones_and_once() {
     let client = Client::new();
@@ -266,7 +297,8 @@ impl crate::Waiting for Denying {
     }
 }
 
-// req: client-auth:as-binding
+// req: client-auth:as-binding, client-auth:as-migration:reregister, client-auth:as-migration:no-cred-reuse
+// req: client-auth:as-migration:no-token-reuse
 #[tokio::test]
 async fn another_authorization_server_is_another_client() {
     let client = Client::new();
@@ -287,7 +319,15 @@ async fn another_authorization_server_is_another_client() {
 async fn a_failure_that_passes_costs_nothing() {
     let client = Client::new();
     client.call().await.unwrap();
-    for mood in [Mood::Down, Mood::Html, Mood::Refuses("temporarily_unavailable")] {
+    for mood in [
+        Mood::Down,
+        Mood::Html,
+        Mood::Refuses("temporarily_unavailable"),
+        Mood::Answers(503, "invalid_grant"),
+        Mood::Answers(429, "invalid_grant"),
+        Mood::Answers(503, "invalid_client"),
+        Mood::Answers(429, "invalid_client"),
+    ] {
         client.provider.state().mood = mood;
         client.provider.end_tokens();
         let error = client.call().await.unwrap_err();
@@ -298,6 +338,7 @@ async fn a_failure_that_passes_costs_nothing() {
         assert_eq!(client.call().await, Ok(StatusCode::OK));
     }
     assert_eq!(client.counts()[0], 1, "someone had to log in again");
+    assert_eq!(client.counts()[2], 1, "the client registered again");
 }
 
 // req: client-auth:invalid-grant-clears-tokens

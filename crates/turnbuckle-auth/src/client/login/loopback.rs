@@ -4,7 +4,7 @@
 mod head;
 
 use std::{
-    fmt,
+    fmt, io,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::Duration,
@@ -25,9 +25,6 @@ use crate::{AuthError, BoxFuture, LoginRequest, guard::parse};
 /// Where the browser is sent back to.
 const PATH: &str = "/callback";
 
-/// How long a person may take.
-const DEADLINE: Duration = Duration::from_secs(5 * 60);
-
 /// The longest head of a request.
 const HEAD: usize = 16 << 10;
 
@@ -37,12 +34,17 @@ const CONNECTIONS: usize = 16;
 /// How long one connection may take.
 const CONNECTION: Duration = Duration::from_secs(10);
 
+/// How long nothing is listened for when the system gives no connection: it may lack what others
+/// will give back.
+const PAUSE: Duration = Duration::from_millis(50);
+
 type Opener = dyn Fn(&str) -> Result<(), AuthError> + Send + Sync;
 
 /// A login in the user's browser, which is sent back to a listener on this machine.
 ///
 /// The listener hears 127.0.0.1 only, takes one answer (the one with the `state` of the request),
-/// shows the browser a small page, and is closed. After five minutes the login is given up.
+/// shows the browser a small page, and is closed. How long a person may take is said by
+/// [`Auth::deadline`](crate::Auth::deadline).
 ///
 /// ```
 /// use turnbuckle_auth::LoopbackLogin;
@@ -55,14 +57,14 @@ type Opener = dyn Fn(&str) -> Result<(), AuthError> + Send + Sync;
 #[derive(Clone)]
 pub struct LoopbackLogin {
     port: u16,
-    deadline: Duration,
+    deadline: Option<Duration>,
     opener: Arc<Opener>,
 }
 
 impl LoopbackLogin {
     /// On any port, with the user's browser.
     pub fn new() -> LoopbackLogin {
-        LoopbackLogin { port: 0, deadline: DEADLINE, opener: Arc::new(open_in_browser) }
+        LoopbackLogin { port: 0, deadline: None, opener: Arc::new(open_in_browser) }
     }
 
     /// Listens on this port only, for an authorization server that knows no other.
@@ -72,10 +74,11 @@ impl LoopbackLogin {
         self
     }
 
-    /// How long a person may take.
+    /// How long a person may take, if that is less than
+    /// [`Auth::deadline`](crate::Auth::deadline).
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> LoopbackLogin {
-        self.deadline = deadline;
+        self.deadline = Some(deadline);
         self
     }
 
@@ -161,41 +164,49 @@ impl Waiting for Ready {
             // keep its own answer waiting.
             let opened = tokio::task::spawn_blocking(move || opener(url.as_str()));
             let wait = async {
-                let heard = self.hear(expected);
+                let heard = hear(|| self.listener.accept(), expected);
                 tokio::pin!(heard, opened);
                 tokio::select! {
-                    query = &mut heard => return query,
+                    query = &mut heard => return Ok(query),
                     opened = &mut opened => {
                         opened.map_err(|_| not_logged_in("what opens the browser panicked"))??;
                     }
                 }
-                heard.await
+                Ok(heard.await)
             };
-            let query = time::timeout(self.settings.deadline, wait).await;
-            let query =
-                query.map_err(|_| not_logged_in("nobody logged in before the deadline"))??;
+            let query = match self.settings.deadline {
+                Some(deadline) => time::timeout(deadline, wait)
+                    .await
+                    .map_err(|_| not_logged_in("nobody logged in before the deadline"))??,
+                None => wait.await?,
+            };
             Ok(format!("{}?{query}", self.redirect_uri))
         })
     }
 }
 
-impl Ready {
-    /// The query of the answer. Everything else that connects is turned away.
-    async fn hear(&self, expected: Arc<Expected>) -> Result<String, AuthError> {
-        let mut open = JoinSet::new();
-        loop {
-            tokio::select! {
-                accepted = self.listener.accept(), if open.len() < CONNECTIONS => match accepted {
-                    Ok((stream, _)) => {
-                        let answered = answer(stream, expected.clone());
-                        open.spawn(time::timeout(CONNECTION, answered));
-                    }
-                    Err(error) => return Err(not_logged_in(format!("can't listen: {error}"))),
-                },
-                Some(ended) = open.join_next() => {
-                    if let Ok(Ok(Some(query))) = ended {
-                        return Ok(query);
-                    }
+/// The query of the answer. Everything else that connects is turned away.
+async fn hear<A, F>(accept: A, expected: Arc<Expected>) -> String
+where
+    A: Fn() -> F,
+    F: Future<Output = io::Result<(TcpStream, SocketAddr)>>,
+{
+    let mut open = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = accept(), if open.len() < CONNECTIONS => match accepted {
+                Ok((stream, _)) => {
+                    let answered = answer(stream, expected.clone());
+                    open.spawn(time::timeout(CONNECTION, answered));
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "can't listen for the end of a login now");
+                    time::sleep(PAUSE).await;
+                }
+            },
+            Some(ended) = open.join_next() => {
+                if let Ok(Ok(Some(query))) = ended {
+                    return query;
                 }
             }
         }

@@ -290,3 +290,23 @@ fn a_registration_is_used_again_for_the_same_redirect_only() {
     known.origin = RegisteredBy::Beforehand;
     assert!(!reusable(&known, REDIRECT, 5));
 }
+
+#[test]
+fn only_scopes_that_the_server_lists_are_named() {
+    let (settings, mut server) = (Settings::default(), server());
+    server.scopes = Some("openid a".parse().unwrap());
+    assert_eq!(asked(&settings, &server, REDIRECT, "a b")["scope"], "a");
+    assert!(asked(&settings, &server, REDIRECT, "b").get("scope").is_none());
+}
+
+#[test]
+fn a_registration_is_used_again_for_the_scopes_that_it_names() {
+    let (mut server, mut known) = (server(), Registration::public("c", RegisteredBy::Dynamic));
+    let [one, two]: [Scopes; 2] = ["a", "a b"].map(|text| text.parse().unwrap());
+    assert!(covers(&known, &server, &two), "nothing is said of them");
+    known.scopes = Some(one.clone());
+    assert!(covers(&known, &server, &one) && !covers(&known, &server, &two));
+    // Nobody is held to what no registration can name.
+    server.scopes = Some(one);
+    assert!(covers(&known, &server, &two));
+}

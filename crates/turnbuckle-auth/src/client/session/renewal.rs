@@ -8,7 +8,7 @@ use crate::{
     AuthError, AuthErrorKind,
     client::{
         attempts::{By, How, required},
-        auth::forget,
+        auth::{forget, within, write},
         drive::{Driven, Driver},
         flow::{Asked, Flow, Renewal},
         grant::{Grant, RegisteredBy},
@@ -24,31 +24,35 @@ const MARGIN: Duration = Duration::from_secs(5 * 60);
 const SWAPS: usize = 4;
 
 /// What the store had when the lease was taken.
-struct Kept {
+pub(super) struct Kept {
     version: Option<Version>,
-    grant: Option<Grant>,
+    pub(super) grant: Option<Grant>,
+}
+
+/// What became of writing a grant down.
+enum Saved {
+    Done,
+    /// Someone has deleted what it was to replace.
+    LoggedOut,
 }
 
 impl Session {
     pub(super) async fn renew(&self, need: &Need) -> Landing {
-        let longest = self.auth.deadline.saturating_add(MARGIN);
-        let store = &*self.auth.store;
-        let lease = tokio::time::timeout(longest, store.lease(&self.key, longest)).await;
+        let longest = self.longest();
+        let lease = self.auth.store.lease(&self.key, longest);
+        let lease = tokio::time::timeout(longest, lease).await;
         let _lease =
             lease.map_err(|_| failed("another process renews the grant for too long"))??;
-        let stored = store.load(&self.key).await?;
-        let kept = Kept {
-            version: stored.as_ref().map(|stored| stored.version.clone()),
-            grant: stored.and_then(|stored| Grant::from_record(&stored.record)),
-        };
+        let kept = self.kept().await?;
         // Another process was faster.
-        if let Some(held) = kept.grant.clone().and_then(Held::new)
+        if let Some(held) = kept.grant.clone().and_then(|grant| self.held(grant))
             && need.used.as_ref() != Some(&held.tokens.access)
         {
             self.learn(Some(held.clone()));
+            self.auth.tell_change();
             return Ok((held, By::Other));
         }
-        self.learn(kept.grant.clone().and_then(Held::new));
+        self.learn(kept.grant.clone().and_then(|grant| self.held(grant)));
         let renewed = tokio::time::timeout(longest, self.renew_kept(need, kept)).await;
         let error = match renewed.unwrap_or_else(|_| Err(failed("the renewal took too long"))) {
             Ok(landed) => return Ok(landed),
@@ -61,16 +65,39 @@ impl Session {
         }
     }
 
+    /// How long the lease is held at most.
+    pub(super) fn longest(&self) -> Duration {
+        self.auth.deadline.saturating_add(MARGIN)
+    }
+
+    /// What the store has, or what would be there had it not failed.
+    pub(super) async fn kept(&self) -> Result<Kept, AuthError> {
+        let stored = self.load().await?;
+        let version = stored.as_ref().map(|stored| stored.version.clone());
+        let mut state = self.lock();
+        // Written since: whoever did that knows better.
+        state.unsaved.take_if(|(before, _)| *before != version);
+        let grant = match &state.unsaved {
+            Some((_, grant)) => Some(grant.clone()),
+            None => stored.and_then(|stored| Grant::from_record(&stored.record)),
+        };
+        Ok(Kept { version, grant })
+    }
+
     async fn renew_kept(&self, need: &Need, mut kept: Kept) -> Landing {
         let mut driven = self.run(need.how, need, kept.grant.clone()).await?;
         if let Err(error) = &driven.result {
             let refused = error.kind() == AuthErrorKind::Refused && driven.silent;
-            let unknown = error.oauth_code() == Some("invalid_client");
-            let dynamic = unknown && self.forget_client(&mut kept, &driven).await?;
+            // One that is overloaded says nothing for good.
+            let unknown = error.oauth_code() == Some("invalid_client")
+                && error.kind() != AuthErrorKind::Unreachable;
             // A client that is no longer known can become one again; what can't be renewed can be
-            // had anew. Once.
-            if need.how != How::Refresh && (refused || dynamic) {
-                driven = self.run(How::Anew, need, kept.grant.clone()).await?;
+            // had anew. Once, and not while what there is may still be good.
+            if need.how != How::Refresh {
+                let dynamic = unknown && self.forget_client(&mut kept, &driven).await?;
+                if refused || dynamic {
+                    driven = self.run(How::Anew, need, kept.grant.clone()).await?;
+                }
             }
         }
         match driven.result {
@@ -80,7 +107,7 @@ impl Session {
             }
             Err(error) => {
                 if driven.spent {
-                    self.forget_tokens(&kept).await?;
+                    self.forget_tokens(&kept).await;
                 }
                 Err(error)
             }
@@ -96,16 +123,30 @@ impl Session {
         let tools = self.auth.tools();
         let mut waiting = None;
         let flow = match (how, previous) {
-            (How::Refresh, Some(grant)) => Flow::refresh(tools, grant),
-            (How::Refresh, None) => {
+            (How::Refresh, Some(grant)) if can_refresh(&grant) => Flow::refresh(tools, grant),
+            // Another process has found out that nothing is left to renew: the server says what next.
+            (How::Refresh, _) => {
                 let message = "someone logged out meanwhile";
                 return Err(AuthError::new(AuthErrorKind::Expired, message));
             }
             (how, previous) => {
+                let person = matches!(self.auth.settings.way, Way::Person);
+                let silent = how == How::Renew && previous.as_ref().is_some_and(can_refresh);
+                if person && self.auth.login.is_none() && !silent {
+                    return Err(required("someone must log in", need.challenge.clone()));
+                }
                 if let (Way::Person, Some(login)) = (&self.auth.settings.way, &self.auth.login) {
                     let earlier = previous.as_ref().map(|grant| &grant.registration);
                     let preferred = earlier.and_then(|it| it.redirect_uri.as_deref());
-                    waiting = Some(login.redirect_uri(preferred).await?);
+                    waiting = match login.redirect_uri(preferred).await {
+                        Ok(waiting) => Some(waiting),
+                        // Most likely nobody needs to come back.
+                        Err(error) if silent => {
+                            tracing::debug!(%error, "nobody could log in now");
+                            None
+                        }
+                        Err(error) => return Err(error),
+                    };
                 }
                 let mut asked = Asked::new(&self.server_url);
                 asked.challenge = need.challenge.clone();
@@ -126,84 +167,102 @@ impl Session {
         Ok(driver.drive(flow).await)
     }
 
-    /// Knows it from now on, and writes it down.
+    /// Knows it from now on, and writes it down. A store that fails costs nobody what was given.
     async fn keep(&self, need: &Need, kept: &Kept, grant: Grant, by: By) -> Landing {
-        let record = grant.to_record();
-        let (issuer, registration) = (grant.issuer.clone(), grant.registration.clone());
-        let scopes = grant.scopes.clone();
-        let held: Arc<Held> = Held::new(grant)
+        let held: Arc<Held> = self
+            .held(grant.clone())
             .ok_or_else(|| AuthError::new(AuthErrorKind::Response, "no token was given"))?;
-        // First: a store that fails must not cost a token that was rotated.
-        self.learn(Some(held.clone()));
-        if need.how == How::StepUp {
-            self.lock().asked.push(scopes);
+        {
+            let mut state = self.lock();
+            state.known = Some(Some(held.clone()));
+            state.unsaved = Some((kept.version.clone(), grant.clone()));
+            if need.how == How::StepUp {
+                state.asked.push(grant.scopes.clone());
+            }
         }
+        if by == By::Login {
+            self.auth.tell_change();
+        }
+        match within(self.auth.deadline, self.save(kept, &grant)).await {
+            Ok(Saved::Done) => self.save_registration(&grant).await,
+            Ok(Saved::LoggedOut) => {
+                self.unlearn();
+                return Err(required("someone logged out meanwhile", need.challenge.clone()));
+            }
+            Err(error) => tracing::warn!(%error, "what was granted could not be kept"),
+        }
+        Ok((held, by))
+    }
+
+    async fn save(&self, kept: &Kept, grant: &Grant) -> Result<Saved, AuthError> {
+        let record = grant.to_record();
         let mut expected = kept.version.clone();
         for _ in 0..SWAPS {
             let swap = self.auth.store.swap(&self.key, expected.clone(), Some(record.clone()));
             if let Swap::Done(_) = swap.await? {
-                if registration.origin == RegisteredBy::Dynamic {
-                    let key = StoreKey::registration(&issuer);
-                    self.write(&key, registration.to_record()).await?;
-                }
-                return Ok((held, by));
+                self.lock().unsaved = None;
+                return Ok(Saved::Done);
             }
             let stored = self.auth.store.load(&self.key).await?;
             if stored.is_none() && kept.version.is_some() {
-                self.learn(None);
-                return Err(required("someone logged out meanwhile", need.challenge.clone()));
+                return Ok(Saved::LoggedOut);
             }
             // Written without the lease. What we have is newer: it was just given.
             expected = stored.map(|stored| stored.version);
+            if let Some((before, _)) = &mut self.lock().unsaved {
+                before.clone_from(&expected);
+            }
         }
         Err(failed("the record of the grant is written again and again"))
     }
 
-    async fn write(&self, key: &StoreKey, record: crate::Secret) -> Result<(), AuthError> {
-        let store = &*self.auth.store;
-        for _ in 0..SWAPS {
-            let stored = store.load(key).await?;
-            if stored.as_ref().is_some_and(|stored| stored.record == record) {
-                return Ok(());
-            }
-            let expected = stored.map(|stored| stored.version);
-            if let Swap::Done(_) = store.swap(key, expected, Some(record.clone())).await? {
-                return Ok(());
-            }
+    async fn save_registration(&self, grant: &Grant) {
+        if grant.registration.origin != RegisteredBy::Dynamic {
+            return;
         }
-        Err(failed("the record of the client is written again and again"))
+        let key = StoreKey::registration(&grant.issuer);
+        let written = write(&*self.auth.store, &key, grant.registration.to_record());
+        if let Err(error) = within(self.auth.deadline, written).await {
+            tracing::warn!(%error, "who the client is could not be kept");
+        }
     }
 
     /// The tokens are no longer good for anything; all else is.
-    async fn forget_tokens(&self, kept: &Kept) -> Result<(), AuthError> {
-        self.learn(None);
-        let Some(grant) = kept.grant.clone() else { return Ok(()) };
+    async fn forget_tokens(&self, kept: &Kept) {
+        self.unlearn();
+        let Some(grant) = kept.grant.clone() else { return };
         let record = Grant { tokens: None, ..grant }.to_record();
+        let swap = self.auth.store.swap(&self.key, kept.version.clone(), Some(record));
         // A conflict means that somebody has other tokens: not these.
-        self.auth.store.swap(&self.key, kept.version.clone(), Some(record)).await?;
-        Ok(())
+        if let Err(error) = within(self.auth.deadline, swap).await {
+            tracing::warn!(%error, "tokens that are no longer good could not be deleted");
+        }
     }
 
-    /// The authorization server does not know this client any more, so neither is anything good
-    /// that it gave it. Whether the client had registered itself: what a person configured stays.
+    /// The authorization server that was asked does not know this client any more, so neither is
+    /// anything good that it gave it. Whether the client had registered itself: what a person
+    /// configured stays, and so does what other authorization servers gave.
     async fn forget_client(&self, kept: &mut Kept, driven: &Driven) -> Result<bool, AuthError> {
-        let earlier = kept.grant.as_ref();
-        let own = earlier.filter(|grant| grant.registration.origin == RegisteredBy::Dynamic);
-        let issuers: Vec<String> = own
-            .map(|grant| grant.issuer.clone())
-            .into_iter()
-            .chain(driven.recalled.clone())
-            .collect();
-        for issuer in &issuers {
-            forget(&*self.auth.store, &StoreKey::registration(issuer)).await?;
+        let Some((issuer, client)) = &driven.asked_as else { return Ok(false) };
+        if client.origin != RegisteredBy::Dynamic {
+            return Ok(false);
         }
-        if own.is_some() {
-            self.learn(None);
-            forget(&*self.auth.store, &self.key).await?;
+        let (store, deadline) = (&*self.auth.store, self.auth.deadline);
+        within(deadline, forget(store, &StoreKey::registration(issuer))).await?;
+        let given = kept.grant.as_ref().is_some_and(|grant| {
+            grant.issuer == *issuer && grant.registration.client_id == client.client_id
+        });
+        if given {
+            self.unlearn();
+            within(deadline, forget(store, &self.key)).await?;
             *kept = Kept { version: None, grant: None };
         }
-        Ok(!issuers.is_empty())
+        Ok(true)
     }
+}
+
+fn can_refresh(grant: &Grant) -> bool {
+    grant.tokens.as_ref().is_some_and(|tokens| tokens.refresh.is_some())
 }
 
 fn failed(message: &str) -> AuthError {

@@ -16,7 +16,9 @@ use std::{
 use zeroize::Zeroizing;
 
 use super::{
-    GrantStore, Lease, StoreFuture, StoreKey, Stored, Swap, Version, failed, thread::apart,
+    GrantStore, Lease, StoreFuture, StoreKey, Stored, Swap, Version, failed,
+    shelf::{Shelf, open, replace},
+    thread::apart,
 };
 use crate::{AuthError, Secret};
 
@@ -89,7 +91,9 @@ impl FileStore {
         let metadata = metadata.map_err(|error| about(&self.directory, "can't be seen", &error))?;
         owners_only(&self.directory, &metadata)
     }
+}
 
+impl Shelf for FileStore {
     fn read(&self, key: &StoreKey) -> Result<Option<Stored>, AuthError> {
         let path = self.record(key);
         let file = match File::open(&path) {
@@ -112,29 +116,8 @@ impl FileStore {
         Ok(Some(Stored { version, record }))
     }
 
-    /// Compares and writes; the caller holds the lock.
-    fn replace(
-        &self,
-        key: &StoreKey,
-        expected: Option<&Version>,
-        record: Option<&Secret>,
-    ) -> Result<Swap, AuthError> {
-        let found = self.read(key)?;
-        if found.as_ref().map(|stored| &stored.version) != expected {
-            return Ok(Swap::Conflict);
-        }
-        let (path, version) = (self.record(key), Version::random()?);
-        match record {
-            Some(record) => self.write(&path, &seal(&version, record))?,
-            None if found.is_some() => {
-                fs::remove_file(&path).map_err(|error| about(&path, "can't be deleted", &error))?;
-            }
-            None => {}
-        }
-        Ok(Swap::Done(version))
-    }
-
-    fn write(&self, path: &Path, text: &Secret) -> Result<(), AuthError> {
+    fn write(&self, key: &StoreKey, text: &Secret) -> Result<(), AuthError> {
+        let path = self.record(key);
         if text.expose().len() as u64 > LIMIT {
             return Err(failed("a grant is too long to be kept"));
         }
@@ -151,12 +134,17 @@ impl FileStore {
             .map_err(unwritten)?;
         let written = file.write_all(text.expose().as_bytes()).and_then(|()| file.sync_all());
         drop(file);
-        let renamed = written.and_then(|()| fs::rename(&temporary, path));
+        let renamed = written.and_then(|()| fs::rename(&temporary, &path));
         renamed.map_err(|error| {
             // Nothing secret stays behind; that this may fail too changes nothing.
             let _ = fs::remove_file(&temporary);
             unwritten(error)
         })
+    }
+
+    fn delete(&self, key: &StoreKey) -> Result<(), AuthError> {
+        let path = self.record(key);
+        fs::remove_file(&path).map_err(|error| about(&path, "can't be deleted", &error))
     }
 }
 
@@ -182,7 +170,7 @@ impl GrantStore for FileStore {
         let (store, key) = (self.clone(), key.clone());
         Box::pin(apart(move || {
             let _lock = store.lock(&key)?;
-            store.replace(&key, expected.as_ref(), record.as_ref())
+            replace(&store, &key, expected.as_ref(), record.as_ref())
         }))
     }
 
@@ -191,24 +179,6 @@ impl GrantStore for FileStore {
         let (store, key) = (self.clone(), key.clone());
         Box::pin(apart(move || store.locked(&key, "lease").map(Lease::new)))
     }
-}
-
-/// A version and a record as one text.
-pub(super) fn seal(version: &Version, record: &Secret) -> Secret {
-    // Made long enough, so that no copy is left behind by growing.
-    let (version, record) = (version.as_str(), record.expose());
-    let mut text = String::with_capacity(version.len() + 1 + record.len());
-    text.push_str(version);
-    text.push('\n');
-    text.push_str(record);
-    Secret::new(text)
-}
-
-/// What [`seal`] made one text of.
-pub(super) fn open(text: &str) -> Option<(Version, Secret)> {
-    let (version, record) = text.split_once('\n')?;
-    let sound = version.len() == 32 && version.bytes().all(|byte| byte.is_ascii_hexdigit());
-    sound.then(|| (Version::new(version), Secret::new(record)))
 }
 
 fn data_directory(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::{
     FileStore, GrantStore, Lease, StoreFuture, StoreKey, Stored, Swap, Version, failed,
-    file::{open, seal},
+    shelf::{Shelf, open, replace},
     thread::apart,
 };
 use crate::{AuthError, Secret};
@@ -54,7 +54,9 @@ impl KeyringStore {
             error => told(&error),
         })
     }
+}
 
+impl Shelf for KeyringStore {
     fn read(&self, key: &StoreKey) -> Result<Option<Stored>, AuthError> {
         let bytes = match self.entry(key)?.get_secret() {
             Ok(bytes) => Zeroizing::new(bytes),
@@ -68,25 +70,13 @@ impl KeyringStore {
         Ok(Some(Stored { version, record }))
     }
 
-    /// Compares and writes; the caller holds the lock.
-    fn replace(
-        &self,
-        key: &StoreKey,
-        expected: Option<&Version>,
-        record: Option<&Secret>,
-    ) -> Result<Swap, AuthError> {
-        let found = self.read(key)?;
-        if found.as_ref().map(|stored| &stored.version) != expected {
-            return Ok(Swap::Conflict);
-        }
-        let (entry, version) = (self.entry(key)?, Version::random()?);
-        let done = match record {
-            Some(record) => entry.set_secret(seal(&version, record).expose().as_bytes()),
-            None if found.is_some() => entry.delete_credential(),
-            None => Ok(()),
-        };
-        done.map_err(|error| told(&error))?;
-        Ok(Swap::Done(version))
+    fn write(&self, key: &StoreKey, text: &Secret) -> Result<(), AuthError> {
+        let written = self.entry(key)?.set_secret(text.expose().as_bytes());
+        written.map_err(|error| told(&error))
+    }
+
+    fn delete(&self, key: &StoreKey) -> Result<(), AuthError> {
+        self.entry(key)?.delete_credential().map_err(|error| told(&error))
     }
 }
 
@@ -105,7 +95,7 @@ impl GrantStore for KeyringStore {
         let (store, key) = (self.clone(), key.clone());
         Box::pin(apart(move || {
             let _lock = store.locks.lock(&key)?;
-            store.replace(&key, expected.as_ref(), record.as_ref())
+            replace(&store, &key, expected.as_ref(), record.as_ref())
         }))
     }
 

@@ -9,6 +9,7 @@ mod file;
 #[cfg(feature = "keyring")]
 mod keyring;
 mod memory;
+mod shelf;
 mod thread;
 
 use std::{any::Any, fmt, time::Duration};

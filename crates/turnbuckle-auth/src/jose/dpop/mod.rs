@@ -5,7 +5,6 @@
 mod check;
 #[cfg(feature = "server")]
 mod nonces;
-#[cfg(feature = "client")]
 mod proof;
 #[cfg(feature = "server")]
 mod replay;
@@ -14,7 +13,6 @@ mod replay;
 pub(crate) use check::{Expected, Refused, check};
 #[cfg(feature = "server")]
 pub(crate) use nonces::Nonces;
-#[cfg(feature = "client")]
 pub(crate) use proof::proof;
 #[cfg(feature = "server")]
 pub(crate) use replay::Replays;

@@ -1,6 +1,6 @@
 //! Owns when and how often issuers are asked. Does not own what their answers are worth.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -59,6 +59,46 @@ async fn keys_are_used_for_an_hour_and_longer_while_the_issuer_is_down() {
     world.clock.advance(30);
     assert!(show().await.is_ok());
     assert_eq!(world.issuer.requests(Endpoint::Keys), 3);
+}
+
+#[tokio::test]
+async fn keys_that_changed_and_can_not_be_fetched_are_nobodys_fault() {
+    let world = world();
+    let old = world.token(json!({}));
+    assert!(world.show(&old).await.is_ok());
+    world.clock.advance(60);
+    world.issuer.rotate_keys();
+    world.issuer.fail(Endpoint::Keys, Fault::Status(500));
+    assert_eq!(world.show(&world.token(json!({}))).await.unwrap_err().status(), 503);
+    assert!(world.show(&old).await.is_ok());
+    world.issuer.heal();
+    world.clock.advance(30);
+    assert!(world.show(&world.token(json!({}))).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_keeps_no_keys() {
+    let world = world();
+    world.clock.advance(100_000);
+    assert!(world.show(&world.token(json!({}))).await.is_ok());
+    world.clock.0.fetch_sub(100_000, Ordering::SeqCst);
+    world.issuer.rotate_keys();
+    assert!(world.show(&world.token(json!({}))).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_issuer_costs_nobody_whose_key_is_known() {
+    let clock = Hand::new();
+    let provider = InsecureAuthorizationServer::new(ISSUER).clock(clock.clone());
+    let (gated, server, provider) = gating(Arc::new(provider));
+    let server = ResourceServer::clone(&server).clock(clock.clone());
+    let token = provider.issue(for_us(json!({ "exp": START + 10_000 })));
+    gated.gate.add_permits(2);
+    assert!(server.check(&bearer(&token)).await.is_ok());
+    clock.advance(3600);
+    let asked = tokio::time::Instant::now();
+    assert!(server.check(&bearer(&token)).await.is_ok());
+    assert!(asked.elapsed() < Duration::from_secs(1));
 }
 
 #[tokio::test]
@@ -145,7 +185,12 @@ impl Fetch for Gated {
 }
 
 fn gated() -> (Arc<Gated>, Arc<ResourceServer>, Arc<InsecureAuthorizationServer>) {
-    let provider = Arc::new(InsecureAuthorizationServer::new(ISSUER));
+    gating(Arc::new(InsecureAuthorizationServer::new(ISSUER)))
+}
+
+fn gating(
+    provider: Arc<InsecureAuthorizationServer>,
+) -> (Arc<Gated>, Arc<ResourceServer>, Arc<InsecureAuthorizationServer>) {
     let [arrived, gate] = [Semaphore::new(0), Semaphore::new(0)];
     let gated = Arc::new(Gated { provider: provider.clone(), arrived, gate });
     let server = Arc::new(ResourceServer::new(RESOURCE).issuer(ISSUER).fetch(gated.clone()));

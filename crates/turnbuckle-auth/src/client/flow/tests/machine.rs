@@ -231,7 +231,7 @@ fn a_client_that_nobody_knows_gets_nothing() {
     }
 }
 
-// req: client-auth:identity-assertion:issuer-pinning
+// req: client-auth:identity-assertion:issuer-pinning, client-auth:as-migration:m2m-expected-issuer
 #[test]
 fn a_secret_is_shown_to_its_own_issuer_only() {
     for way in [Way::ClientCredentials, enterprise().way] {

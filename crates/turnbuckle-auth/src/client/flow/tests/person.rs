@@ -247,6 +247,7 @@ fn the_resource_can_be_fixed_or_left_out() {
     }
 }
 
+// req: client-auth:iss:opt-out
 #[test]
 fn pinned_endpoints_need_no_description() {
     let mut provider = Provider::empty();
@@ -262,6 +263,18 @@ fn pinned_endpoints_need_no_description() {
     assert_eq!(provider.urls().len(), 3, "no authorization server's document is looked for");
     assert_eq!(provider.logins[0]["x"], "1");
     assert_eq!(grant.resource.as_deref(), Some(SERVER));
+
+    // So that a document with a wrong name is no hindrance. An answer with one still is.
+    let mut provider = Provider::new();
+    provider.edit(DESCRIBED, "issuer", "https://other.example".into());
+    let error = provider.authorize(&registered(ISSUER), asked()).unwrap_err();
+    assert_eq!(error.kind(), AuthErrorKind::Metadata);
+    provider.authorize(&settings, asked()).unwrap();
+    provider.sent.clear();
+    provider.login_adds = format!("&iss={}", encoded("https://other.example"));
+    let error = provider.authorize(&settings, asked()).unwrap_err();
+    assert_eq!(error.kind(), AuthErrorKind::Response);
+    assert!(provider.token_requests().is_empty());
 
     let mut provider = Provider::new();
     provider.documents.insert(HINT.into(), resource(SERVER, &["https://other.example"]));

@@ -89,6 +89,7 @@ fn what_can_be_renewed_needs_nobody() {
     assert_eq!(provider.logins.len(), 1);
 }
 
+// req: client-auth:stepup:refresh-bypass-on-superset
 #[test]
 fn what_was_for_less_is_not_renewed() {
     let mut provider = Provider::new();
@@ -113,7 +114,8 @@ fn what_was_for_less_is_not_renewed() {
     }
 }
 
-// req: client-auth:as-binding
+// req: client-auth:as-binding, client-auth:as-migration:reregister, client-auth:as-migration:no-cred-reuse
+// req: client-auth:as-migration:no-token-reuse
 #[test]
 fn at_another_authorization_server_all_begins_anew() {
     let mut provider = Provider::new();
@@ -138,6 +140,7 @@ fn at_another_authorization_server_all_begins_anew() {
     assert_eq!(grant.registration.client_id, "at-second");
 }
 
+// req: client-auth:as-migration:cimd-portable
 #[test]
 fn a_clients_document_is_good_everywhere() {
     let mut provider = Provider::new();

@@ -31,7 +31,7 @@ fn the_challenge_goes_before_the_description() {
     }
 }
 
-// req: client-auth:403-scope-union
+// req: client-auth:403-scope-union, client-auth:stepup:scope-union
 #[test]
 fn more_is_asked_for_with_all_that_was_before() {
     let mut provider = Provider::new();

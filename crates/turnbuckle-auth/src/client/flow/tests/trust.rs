@@ -79,7 +79,9 @@ fn without_s256_nobody_is_sent_to_log_in() {
     }
 }
 
-// req: client-auth:authorization-response:iss-verify
+// req: client-auth:authorization-response:iss-verify, client-auth:iss:match, client-auth:iss:mismatch-reject
+// req: client-auth:iss:supported-missing-reject, client-auth:iss:unadvertised-proceed
+// req: client-auth:iss:no-normalize
 #[test]
 fn the_issuer_of_the_answer_decides() {
     let own = format!("&iss={}", encoded(ISSUER));

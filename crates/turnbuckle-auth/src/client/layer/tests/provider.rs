@@ -28,6 +28,8 @@ pub(super) enum Mood {
     Down,
     Html,
     Refuses(&'static str),
+    /// The same with another status.
+    Answers(u16, &'static str),
 }
 
 #[derive(Default)]
@@ -49,6 +51,8 @@ pub(super) struct State {
     /// What the protected server was shown.
     pub(super) shown: Vec<Option<String>>,
     pub(super) now: u64,
+    /// Of a token, in seconds.
+    pub(super) lifetime: u64,
     minted: u32,
 }
 
@@ -64,7 +68,12 @@ pub(super) struct Provider {
 impl Provider {
     pub(super) fn new() -> Arc<Provider> {
         Arc::new(Provider {
-            state: Mutex::new(State { issuer: 1, now: 1_000_000, ..State::default() }),
+            state: Mutex::new(State {
+                issuer: 1,
+                now: 1_000_000,
+                lifetime: 3600,
+                ..State::default()
+            }),
             tokens: Semaphore::new(Semaphore::MAX_PERMITS / 2),
             logins: Semaphore::new(Semaphore::MAX_PERMITS / 2),
             refused: watch::Sender::new(0),
@@ -143,7 +152,7 @@ impl Provider {
         let scheme = if state.dpop { "DPoP" } else { "Bearer" };
         let body = json!({
             "access_token": format!("access-s3cr3t-{number}"), "token_type": scheme,
-            "refresh_token": format!("refresh-s3cr3t-{number}"), "expires_in": 3600,
+            "refresh_token": format!("refresh-s3cr3t-{number}"), "expires_in": state.lifetime,
             "scope": scopes.to_string(),
         });
         (200, body)
@@ -200,7 +209,8 @@ impl Fetch for Provider {
             let (status, body) = if url.path() == "/token" {
                 self.tokens.acquire().await.unwrap().forget();
                 let issuer = if url.host_str() == Some("auth1.example.com") { 1 } else { 2 };
-                let form = url::form_urlencoded::parse(request.body()).into_owned().collect();
+                let form: HashMap<_, _> =
+                    url::form_urlencoded::parse(request.body()).into_owned().collect();
                 let mood = self.state().mood;
                 match mood {
                     Mood::Down => {
@@ -210,7 +220,11 @@ impl Fetch for Provider {
                         let page = Bytes::from_static(b"<html>access-s3cr3t</html>");
                         return Ok(Response::builder().status(502).body(page).unwrap());
                     }
-                    Mood::Well | Mood::Refuses(_) => self.token(issuer, &form),
+                    Mood::Answers(status, error) if form.contains_key("refresh_token") => {
+                        self.state().asked.push("refresh_token".to_owned());
+                        (status, json!({"error": error}))
+                    }
+                    Mood::Well | Mood::Refuses(_) | Mood::Answers(..) => self.token(issuer, &form),
                 }
             } else {
                 self.describe(&url, request.body())

@@ -101,12 +101,39 @@ async fn the_port_of_an_earlier_login_is_tried_first() {
 #[tokio::test(start_paused = true)]
 async fn a_login_has_a_deadline() {
     let (login, _opened) = login();
-    let waiting = login.redirect_uri(None).await.unwrap();
+    let waiting = login.deadline(Duration::from_secs(7)).redirect_uri(None).await.unwrap();
     let redirect_uri = waiting.redirect_uri().to_owned();
     let begun = time::Instant::now();
     let error = waiting.log_in(request(&redirect_uri)).await.unwrap_err();
     assert_eq!(error.kind(), AuthErrorKind::NotLoggedIn);
-    assert_eq!(begun.elapsed().as_secs(), DEADLINE.as_secs());
+    assert_eq!(begun.elapsed().as_secs(), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_without_a_deadline_leaves_it_to_whoever_waits() {
+    let (login, _opened) = login();
+    let waiting = login.redirect_uri(None).await.unwrap();
+    let redirect_uri = waiting.redirect_uri().to_owned();
+    let day = Duration::from_secs(24 * 60 * 60);
+    assert!(time::timeout(day, waiting.log_in(request(&redirect_uri))).await.is_err());
+}
+
+#[tokio::test]
+async fn a_system_that_gives_no_connection_for_a_while_ends_no_login() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let failures = std::sync::atomic::AtomicUsize::new(0);
+    let accept = || async {
+        if failures.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 2 {
+            return Err(io::Error::other("too many open files"));
+        }
+        listener.accept().await
+    };
+    let expected = Arc::new(Expected::new(PATH, port, Some("expected".to_owned())));
+    let (query, page) =
+        tokio::join!(hear(accept, expected), get(port, "/callback?code=c&state=expected"));
+    assert_eq!(query, "code=c&state=expected");
+    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use super::*;
-use crate::client::grant::RegisteredBy;
+use crate::token::registration::RegisteredBy;
 
 fn registration(method: TokenAuth) -> Registration {
     let mut registration = Registration::public("client:1", RegisteredBy::Beforehand);

@@ -70,6 +70,7 @@ pub(crate) fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a
     object.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
+#[cfg(feature = "client")]
 pub(crate) fn get(url: &str) -> Result<Request<Bytes>, AuthError> {
     build(Request::get(url), url, Bytes::new())
 }
@@ -115,6 +116,7 @@ pub(crate) fn check_address(url: &str) -> Result<(), AuthError> {
 }
 
 /// An address without what may be secret in it.
+#[cfg(feature = "client")]
 pub(crate) fn without_secrets(url: &str) -> String {
     match Url::parse(url) {
         Ok(url) => format!("{}{}", url.origin().ascii_serialization(), url.path()),

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::*;
-use crate::client::grant::{RegisteredBy, TokenAuth};
+use crate::token::registration::{RegisteredBy, TokenAuth};
 
 const KEYS: Keys<'static> = Keys { client: None, proof: None, nonce: None, now: 1_000 };
 
@@ -197,4 +197,18 @@ fn a_nonce_is_told_from_other_refusals() {
     assert_eq!(answer(400, "use_dpop_nonce", ""), None);
     assert_eq!(answer(400, "use_dpop_nonce", &"n".repeat(1025)), None);
     assert_eq!(nonce_wanted(&response(400, json!({ "error": "use_dpop_nonce" }))), None);
+}
+
+#[test]
+fn what_is_spent_is_what_is_said_to_have_expired() {
+    let answer = |status: u16, body: &'static str| {
+        Response::builder().status(status).body(Bytes::from_static(body.as_bytes())).unwrap()
+    };
+    let refusal = r#"{"error": "invalid_grant"}"#;
+    for (status, is_spent) in [(400, true), (401, true), (200, true), (429, false), (503, false)] {
+        assert_eq!(spent(&answer(status, refusal)), is_spent, "{status}");
+    }
+    assert!(!spent(&answer(400, r#"{"error": "invalid_client"}"#)));
+    assert!(!spent(&answer(400, "invalid_grant")));
+    assert!(!spent(&answer(200, r#"{"access_token": "a", "token_type": "Bearer"}"#)));
 }

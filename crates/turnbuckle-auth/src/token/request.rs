@@ -6,15 +6,17 @@ use serde_json::{Map, Value};
 
 use super::{
     authenticate::{Form, authenticate},
-    grant::{Registration, Tokens},
+    registration::{Registration, Tokens},
     text::{form, object, post, quote, text},
 };
 use crate::{AuthError, AuthErrorKind, Scheme, Scopes, Secret, SigningKey, jose::dpop};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const DPOP: HeaderName = HeaderName::from_static("dpop");
+#[cfg(feature = "client")]
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 const LONGEST_TOKEN: usize = 16 * 1024;
+#[cfg(feature = "client")]
 const LONGEST_NONCE: usize = 1024;
 const MOST_SCOPES: usize = 64;
 
@@ -70,6 +72,7 @@ impl TokenRequest {
         self
     }
 
+    #[cfg(feature = "client")]
     pub(crate) fn with_resource(self, resource: Option<&str>) -> TokenRequest {
         match resource {
             Some(resource) => self.with("resource", resource),
@@ -146,7 +149,14 @@ impl Given {
     }
 }
 
+/// Whether what was shown will never be good again (RFC 6749 §5.2), if that is what it answers.
+#[cfg(feature = "client")]
+pub(crate) fn spent(response: &Response<Bytes>) -> bool {
+    read(response, &[]).is_err_and(|error| error.kind() == AuthErrorKind::Expired)
+}
+
 /// The nonce that the server wants in the proof (RFC 9449 §8), if that is what it answers.
+#[cfg(feature = "client")]
 pub(crate) fn nonce_wanted(response: &Response<Bytes>) -> Option<String> {
     if !matches!(response.status(), StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED) {
         return None;
@@ -232,5 +242,5 @@ fn seconds(value: Option<&Value>) -> Option<u64> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "client"))]
 mod tests;

@@ -7,7 +7,7 @@ use serde_json::Map;
 use zeroize::Zeroizing;
 
 use super::{
-    grant::{Registration, TokenAuth},
+    registration::{Registration, TokenAuth},
     text::push_encoded,
 };
 use crate::{
