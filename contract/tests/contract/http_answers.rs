@@ -368,7 +368,11 @@ async fn a01_a_status_without_a_message() {
             ] {
                 let error =
                     failed(modern(), async |post| post.answer(status, kind, body).await).await;
-                assert_eq!(error.kind(), ErrorKind::Http, "{status} {kind}");
+                let expected = match status {
+                    401 => ErrorKind::AuthorizationRequired,
+                    _ => ErrorKind::Http,
+                };
+                assert_eq!(error.kind(), expected, "{status} {kind}");
                 assert_eq!(error.status(), Some(status));
                 assert!(error.as_rpc().is_none());
                 assert_eq!(error.maybe_executed(), executed, "{status}");

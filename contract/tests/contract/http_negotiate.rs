@@ -178,7 +178,11 @@ async fn what_is_about_something_else_is_no_verdict() {
     within(async {
         for status in [401, 403, 500, 502, 503] {
             let error = negotiated(&[Status(status, "text/plain", "no")]).await.unwrap_err();
-            assert_eq!((error.kind(), error.status()), (ErrorKind::Http, Some(status)));
+            let kind = match status {
+                401 => ErrorKind::AuthorizationRequired,
+                _ => ErrorKind::Http,
+            };
+            assert_eq!((error.kind(), error.status()), (kind, Some(status)));
             silent_about_eras(&error);
             let error =
                 negotiated(&[Script::Error(status, -32000, Value::Null)]).await.unwrap_err();

@@ -55,7 +55,8 @@ use kind::Kind;
 /// `#[tool(name = "…", title = "…", description = "…")]` replaces what the function says,
 /// `icon = "https://…"` or `icons("https://…", …)` shows it, and `read_only`, `destructive`,
 /// `idempotent` and `open_world` say how the tool behaves: alone for yes, `destructive = false` for
-/// no.
+/// no. `scopes = ["files:write"]` says what the token of a caller must be good for, where the server
+/// is protected.
 ///
 /// # Options of an argument
 ///
@@ -112,7 +113,7 @@ pub fn tool(
 ///   `#[arg(complete = path::to::function)]` from an `async fn` that takes `Typed` and returns texts.
 ///   An argument whose type is an enum is completed by itself.
 /// - There is no schema, so `#[arg(…)]` takes only `title` and `complete`, and `#[prompt(…)]` only
-///   `name`, `title`, `description`, `icon` and `icons`.
+///   `name`, `title`, `description`, `icon`, `icons` and `scopes`.
 #[proc_macro_attribute]
 pub fn prompt(
     attribute: proc_macro::TokenStream,
@@ -147,8 +148,8 @@ pub fn prompt(
 ///   function, and the value goes to `Server::template`. Without, there are none, and it goes to
 ///   `Server::resource`.
 /// - The options are `name` (the function's name if left out), `title`, `description`, `mime_type`,
-///   `icon`, `icons`, and for a family `list = path::to::function`: an `async fn` that returns its
-///   members.
+///   `icon`, `icons`, `scopes`, and for a family `list = path::to::function`: an `async fn` that
+///   returns its members.
 /// - `#[arg(…)]` takes `title` and `complete`, as with [`prompt`](macro@prompt).
 #[proc_macro_attribute]
 pub fn resource(

@@ -32,6 +32,22 @@ pub(crate) fn string(meta: &Meta) -> Result<LitStr> {
     }
 }
 
+/// The value of `name = ["…", "…"]`, which has at least one.
+pub(crate) fn strings(meta: &Meta) -> Result<Vec<LitStr>> {
+    let name = name(meta);
+    let wrong = || {
+        let message = format!("`{name}` are string literals: `{name} = [\"…\", \"…\"]`");
+        Error::new_spanned(meta, message)
+    };
+    let Some(Expr::Array(array)) = value(meta) else { return Err(wrong()) };
+    let text = |element: &Expr| match element {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.clone()),
+        _ => None,
+    };
+    let texts: Option<Vec<LitStr>> = array.elems.iter().map(text).collect();
+    texts.filter(|texts| !texts.is_empty()).ok_or_else(wrong)
+}
+
 /// The value of `name = path::to::function`.
 pub(crate) fn function(meta: &Meta) -> Result<ExprPath> {
     let name = name(meta);

@@ -11,7 +11,7 @@ use syn::{
 use crate::{
     errors::Errors,
     kind::Kind,
-    meta::{function, name, once, string, twice, unknown, value},
+    meta::{function, name, once, string, strings, twice, unknown, value},
     offer::Marker,
     uri,
 };
@@ -27,6 +27,8 @@ pub(crate) struct Options {
     pub(crate) description: Option<Expr>,
     pub(crate) mime_type: Option<LitStr>,
     pub(crate) icons: Vec<LitStr>,
+    /// What a token must be good for.
+    pub(crate) scopes: Option<Vec<LitStr>>,
     /// What lists the members of a template.
     pub(crate) list: Option<ExprPath>,
     /// Fields of `ToolAnnotations` and their values.
@@ -34,12 +36,13 @@ pub(crate) struct Options {
 }
 
 /// The options that are not hints, and who has them.
-const NAMES: [(&str, &[Kind]); 7] = [
+const NAMES: [(&str, &[Kind]); 8] = [
     ("name", &Kind::ATTRIBUTES),
     ("title", &Kind::ATTRIBUTES),
     ("description", &Kind::ATTRIBUTES),
     ("icon", &Kind::ATTRIBUTES),
     ("icons", &Kind::ATTRIBUTES),
+    ("scopes", &Kind::ATTRIBUTES),
     ("mime_type", &[Kind::Resource]),
     ("list", &[Kind::Resource]),
 ];
@@ -70,6 +73,7 @@ impl Options {
             description: None,
             mime_type: None,
             icons: Vec::new(),
+            scopes: None,
             list: None,
             hints: Vec::new(),
         };
@@ -90,6 +94,7 @@ impl Options {
             "description" => once(&mut self.description, meta, text(meta)?),
             "mime_type" => once(&mut self.mime_type, meta, string(meta)?),
             "icon" | "icons" => self.icons(meta, &option),
+            "scopes" => once(&mut self.scopes, meta, strings(meta)?),
             "list" => self.list(meta),
             hint => self.hint(meta, hint),
         }
@@ -241,7 +246,7 @@ mod tests {
         assert_eq!(
             errors(quote!(readonly)),
             ["`#[tool]` has no option `readonly`; it has `name`, `title`, `description`, \
-              `icon`, `icons`, `read_only`, `destructive`, `idempotent`, `open_world`"]
+              `icon`, `icons`, `scopes`, `read_only`, `destructive`, `idempotent`, `open_world`"]
         );
     }
 
@@ -303,7 +308,7 @@ mod tests {
             (
                 quote!("demo://readme", read_only),
                 "`#[resource]` has no option `read_only`; it has `name`, `title`, `description`, \
-                 `icon`, `icons`, `mime_type`, `list`",
+                 `icon`, `icons`, `scopes`, `mime_type`, `list`",
             ),
         ] {
             assert_eq!(of(Kind::Resource, attribute).err().unwrap(), expected);
@@ -322,5 +327,21 @@ mod tests {
             of(Kind::Prompt, quote!(icon = "https://a", icons("https://b"))).err().unwrap(),
             "icons are given once: `icons(\"https://…\", \"https://…\")`"
         );
+    }
+    #[test]
+    fn scopes_are_a_list_of_texts() {
+        let options = of(Kind::Prompt, quote!(scopes = ["files:read", "files:write"])).unwrap();
+        let scopes: Vec<String> = options.scopes.unwrap().iter().map(LitStr::value).collect();
+        assert_eq!(scopes, ["files:read", "files:write"]);
+        let wrong = "`scopes` are string literals: `scopes = [\"…\", \"…\"]`";
+        for attribute in [
+            quote!(scopes),
+            quote!(scopes = "files:read"),
+            quote!(scopes = [1]),
+            quote!(scopes = []),
+            quote!(scopes("files:read")),
+        ] {
+            assert_eq!(of(Kind::Prompt, attribute).err().unwrap(), wrong);
+        }
     }
 }

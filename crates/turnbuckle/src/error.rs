@@ -36,6 +36,8 @@ struct Inner {
     /// Whether it is a call that failed: then it is told whether that may have run.
     of_call: bool,
     came: Option<Box<Came>>,
+    #[cfg(feature = "auth")]
+    challenge: Option<Box<turnbuckle_auth::Challenge>>,
     source: Option<Source>,
 }
 
@@ -82,6 +84,11 @@ pub enum ErrorKind {
     Tool,
     /// The server answered with an HTTP status and no message: see [`Error::status`].
     Http,
+    /// The server wants to know who asks, or wants someone to allow more: HTTP 401, or 403 with a
+    /// challenge. With feature `auth`, `Error::challenge` has what it asked for.
+    AuthorizationRequired,
+    /// Authorization was tried and failed; the source says why.
+    Authorization,
     /// The operating system failed.
     Io,
 }
@@ -100,6 +107,8 @@ impl ErrorKind {
             ErrorKind::Codec => "codec",
             ErrorKind::Tool => "tool",
             ErrorKind::Http => "http",
+            ErrorKind::AuthorizationRequired => "authorization_required",
+            ErrorKind::Authorization => "authorization",
             ErrorKind::Io => "io",
         }
     }
@@ -117,6 +126,8 @@ impl Error {
             retry_after: None,
             of_call: false,
             came: None,
+            #[cfg(feature = "auth")]
+            challenge: None,
             source: None,
         }))
     }
@@ -167,6 +178,49 @@ impl Error {
             _ => Executed::No,
         };
         Error::new(ErrorKind::Http, message).with_executed(executed).with_status(status)
+    }
+
+    /// What the server wants before it does anything, where that is what it said. It ran nothing.
+    #[cfg(all(feature = "client", feature = "http"))]
+    pub(crate) fn wanting(mut self, wanted: Option<Wanted>) -> Error {
+        let Some(wanted) = wanted else { return self };
+        self.0.kind = ErrorKind::AuthorizationRequired;
+        self.0.executed = Executed::No;
+        #[cfg(feature = "auth")]
+        {
+            self.0.challenge = wanted.challenge;
+        }
+        #[cfg(not(feature = "auth"))]
+        let Wanted {} = wanted;
+        self
+    }
+
+    #[cfg(all(feature = "auth", feature = "client"))]
+    pub(crate) fn with_challenge(mut self, asked: Option<turnbuckle_auth::Challenge>) -> Error {
+        self.0.challenge = asked.map(Box::new);
+        self
+    }
+
+    /// Why a request was not authorized: it was not sent, or the server refused it.
+    #[cfg(all(feature = "auth", feature = "client", feature = "http"))]
+    pub(crate) fn authorization(error: turnbuckle_auth::AuthError) -> Error {
+        let (kind, what) = match error.kind() {
+            turnbuckle_auth::AuthErrorKind::Required => {
+                (ErrorKind::AuthorizationRequired, "authorization is required")
+            }
+            _ => (ErrorKind::Authorization, "authorization failed"),
+        };
+        let told = Error::new(kind, format!("{what}: {error}"));
+        told.with_challenge(error.challenge().cloned()).with_source(error)
+    }
+
+    /// Whether authorization failed for a reason that may pass: whoever grants it can't be reached now.
+    pub(crate) fn may_be_authorized_later(&self) -> bool {
+        #[cfg(all(feature = "auth", feature = "client", feature = "http"))]
+        if let Some(error) = find::<turnbuckle_auth::AuthError>(self) {
+            return error.kind() == turnbuckle_auth::AuthErrorKind::Unreachable;
+        }
+        false
     }
 
     pub(crate) fn refused(message: impl Into<Cow<'static, str>>) -> Error {
@@ -222,6 +276,8 @@ impl Error {
             retry_after: inner.retry_after,
             of_call: inner.of_call,
             came: inner.came.clone(),
+            #[cfg(feature = "auth")]
+            challenge: inner.challenge.clone(),
             source: None,
         }))
     }
@@ -294,6 +350,17 @@ impl Error {
         self.0.executed != Executed::No
     }
 
+    /// What the server asked for, where it wants to know who asks or wants more to be allowed.
+    #[cfg(feature = "auth")]
+    pub fn challenge(&self) -> Option<&turnbuckle_auth::Challenge> {
+        self.0.challenge.as_deref()
+    }
+
+    /// Whether there is nothing to be done about it here but to log in, or to let somebody do so.
+    pub fn is_authorization(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::AuthorizationRequired | ErrorKind::Authorization)
+    }
+
     /// The HTTP status that the failure came with, where there was one.
     pub fn status(&self) -> Option<u16> {
         self.0.status
@@ -307,6 +374,33 @@ impl Error {
     /// The last lines that a server process wrote to its stderr, where that helps.
     pub fn last_stderr(&self) -> &[String] {
         &self.0.last_stderr
+    }
+}
+
+/// What a server that lets not everyone in asks for.
+#[cfg(all(feature = "client", feature = "http"))]
+#[derive(Clone)]
+pub(crate) struct Wanted {
+    #[cfg(feature = "auth")]
+    challenge: Option<Box<turnbuckle_auth::Challenge>>,
+}
+
+#[cfg(all(feature = "client", feature = "http"))]
+impl Wanted {
+    /// 401 always asks who one is. 403 may be final; one that is not says what is missing.
+    pub(crate) fn read(status: http::StatusCode, headers: &http::HeaderMap) -> Option<Wanted> {
+        #[cfg(feature = "auth")]
+        let challenge = turnbuckle_auth::Challenge::read(headers).map(Box::new);
+        #[cfg(feature = "auth")]
+        let asks = challenge.is_some();
+        #[cfg(not(feature = "auth"))]
+        let asks = headers.contains_key(http::header::WWW_AUTHENTICATE);
+        let wanted = status == http::StatusCode::UNAUTHORIZED
+            || (status == http::StatusCode::FORBIDDEN && asks);
+        wanted.then_some(Wanted {
+            #[cfg(feature = "auth")]
+            challenge,
+        })
     }
 }
 

@@ -106,10 +106,14 @@ pub use transport::http::legacy::{
     sessions::{MemorySessions, SessionId, SessionRecord, SessionStore},
     sse_2024::server::{SseFuture, SseService},
 };
+#[cfg(all(feature = "auth", feature = "http", feature = "server"))]
+pub use transport::http::server::MetadataService;
 #[cfg(all(feature = "http", feature = "server"))]
 pub use transport::http::server::{
     BoundHttp, HttpAddress, HttpBody, HttpFuture, HttpReport, HttpService, ServingHttp,
 };
+#[cfg(feature = "auth")]
+pub use turnbuckle_auth as auth;
 pub use turnbuckle_types as types;
 pub use turnbuckle_types::{Revision, RpcError};
 

@@ -23,6 +23,7 @@ pub(super) fn details(offer: &Offer, owner: Option<&Owner>) -> TokenStream {
     let title = options.title.as_ref().map(|title| quote!(.title(#title)));
     let mime_type = options.mime_type.as_ref().map(|mime_type| quote!(.mime_type(#mime_type)));
     let icons = &options.icons;
+    let scopes = options.scopes.as_ref().map(|scopes| quote!(.scopes([#(#scopes),*])));
     let annotations = annotations(options);
     let completions = completions(offer, owner);
     let list = options.list.as_ref().map(|list| {
@@ -32,7 +33,7 @@ pub(super) fn details(offer: &Offer, owner: Option<&Owner>) -> TokenStream {
     quote! {
         #name #description #title #mime_type
         #(.icon(::turnbuckle::types::Icon::new(#icons)))*
-        #annotations #(#completions)* #list
+        #scopes #annotations #(#completions)* #list
     }
 }
 

@@ -3,7 +3,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -192,6 +195,8 @@ fn observe(observer: impl FnOnce()) {
 /// Keeps the time in which this side was answering.
 #[derive(Default)]
 pub(super) struct Answering {
+    /// Whether there was ever anything to answer. Most servers never ask.
+    ever: AtomicBool,
     state: Mutex<Paused>,
     resumed: Notify,
 }
@@ -213,14 +218,60 @@ impl Answering {
         let mut state = self.lock();
         state.active += 1;
         state.since.get_or_insert_with(Instant::now);
+        self.ever.store(true, Ordering::Release);
         drop(state);
         Pause(self.clone())
     }
 
     /// How long it has been in all, up to `now`.
     pub(super) fn paused(&self, now: Instant) -> Duration {
+        self.paused_until(|| now)
+    }
+
+    /// The same up to this moment, for who has not looked at a clock yet.
+    pub(super) fn paused_by_now(&self) -> Duration {
+        self.paused_until(Instant::now)
+    }
+
+    fn paused_until(&self, now: impl FnOnce() -> Instant) -> Duration {
+        if !self.ever.load(Ordering::Acquire) {
+            return Duration::ZERO;
+        }
+        let now = now();
         let state = self.lock();
         state.total + state.since.map_or(Duration::ZERO, |since| now - since)
+    }
+
+    /// What `future` gives within `limit`; time in which this side was answering does not count.
+    pub(super) async fn within<F: Future>(
+        &self,
+        limit: Duration,
+        future: F,
+    ) -> Result<F::Output, RanOut> {
+        tokio::select! {
+            biased;
+            output = future => Ok(output),
+            () = self.ran_out(limit) => Err(RanOut),
+        }
+    }
+
+    /// Resolves after `limit`; time in which this side was answering does not count.
+    pub(super) async fn ran_out(&self, limit: Duration) {
+        let started = Instant::now();
+        let before = self.paused(started);
+        loop {
+            let now = Instant::now();
+            let end = limit
+                .checked_add(self.paused(now) - before)
+                .and_then(|given| started.checked_add(given));
+            match end {
+                Some(end) if now >= end => return,
+                Some(end) => tokio::time::sleep_until(end).await,
+                // A time too long to be told never comes.
+                None => std::future::pending().await,
+            }
+            self.over().await;
+        }
     }
 
     /// Resolves once nothing is being answered.
@@ -234,6 +285,9 @@ impl Answering {
         }
     }
 }
+
+/// The time given ran out.
+pub(super) struct RanOut;
 
 /// An answer that someone is working on.
 pub(super) struct Pause(Arc<Answering>);

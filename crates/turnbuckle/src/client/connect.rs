@@ -68,7 +68,7 @@ pub struct ClientBuilder {
     #[cfg(feature = "validate")]
     pub(super) validate_output: super::Validate,
     /// One for all connections, so that a clock can go on from one to the next.
-    answering: Arc<Answering>,
+    pub(super) answering: Arc<Answering>,
     /// The same for answers that are kept.
     pub(super) cache: Arc<Caching>,
     /// One for all connections, so that nobody has to come anew.

@@ -15,12 +15,23 @@ const LAST_STATUS: Duration = Duration::from_millis(250);
 /// Both failures, in one sentence.
 pub(super) fn with_probe(error: Error, observation: &Observation) -> Error {
     let lines = error.last_stderr().to_vec();
-    let kind =
-        if error.is_closed() || error.is_timeout() { error.kind() } else { ErrorKind::Connect };
+    let stays = error.is_closed() || error.is_timeout() || error.is_authorization();
+    let kind = if stays { error.kind() } else { ErrorKind::Connect };
     let probe = words(observation);
     let message = format!("the server {probe}, and `initialize` failed: {error}");
     let told = Error::new(kind, message).with_stderr(lines);
-    with_status_of(told, &error).with_source(error)
+    with_challenge_of(with_status_of(told, &error), &error).with_source(error)
+}
+
+/// What the server asked for too, where it did.
+fn with_challenge_of(told: Error, error: &Error) -> Error {
+    #[cfg(feature = "auth")]
+    return told.with_challenge(error.challenge().cloned());
+    #[cfg(not(feature = "auth"))]
+    {
+        let _ = error;
+        told
+    }
 }
 
 /// The HTTP status too, where there is one.
@@ -37,8 +48,10 @@ fn with_status_of(told: Error, error: &Error) -> Error {
 /// Both failures, of a server that refused the handshake on one wire and on another.
 pub(super) fn with_first_wire(error: Error, refused: &Error) -> Error {
     let message = format!("{refused}; as a server of HTTP+SSE (2024-11-05) it failed too: {error}");
-    let kind = if error.is_timeout() { error.kind() } else { ErrorKind::Connect };
-    with_status_of(Error::new(kind, message).with_source(error), refused)
+    let stays = error.is_timeout() || error.is_authorization();
+    let kind = if stays { error.kind() } else { ErrorKind::Connect };
+    let told = with_challenge_of(Error::new(kind, message), &error);
+    with_status_of(told.with_source(error), refused)
 }
 
 /// What the server did when it was asked what it speaks.

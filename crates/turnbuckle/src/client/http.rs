@@ -35,10 +35,24 @@ pub(super) struct HttpSettings {
     dial_timeout: Duration,
     unix_socket: Option<PathBuf>,
     service: Option<Arc<dyn Own>>,
+    /// Taken when the layer is made of it.
+    #[cfg(feature = "auth")]
+    pub(super) auth: Option<turnbuckle_auth::Auth>,
     /// What was wrong with a setting; told when a connection is made.
     problem: Option<Error>,
     pub(super) prior: Option<Prior>,
     pub(super) memory: Memory,
+    /// Whether something in or around the connections may add who asks.
+    asker: Asker,
+}
+
+/// Who can tell on whose behalf requests are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asker {
+    /// The headers that were given say it all.
+    Headers,
+    /// Only what is around the connections knows.
+    Unknown,
 }
 
 enum Proxy {
@@ -64,10 +78,30 @@ impl Default for HttpSettings {
             dial_timeout: Duration::from_secs(10),
             unix_socket: None,
             service: None,
+            #[cfg(feature = "auth")]
+            auth: None,
             problem: None,
             prior: None,
             memory: Memory::Used,
+            asker: Asker::Headers,
         }
+    }
+}
+
+impl HttpSettings {
+    /// Whether other servers are asked on the way.
+    fn authorizes(&self) -> bool {
+        #[cfg(feature = "auth")]
+        return self.auth.is_some();
+        #[cfg(not(feature = "auth"))]
+        false
+    }
+
+    /// Requests say who asks in a way that can't be seen here.
+    #[cfg(feature = "auth")]
+    pub(super) fn authorize(&mut self, auth: turnbuckle_auth::Auth) {
+        self.auth = Some(auth);
+        self.asker = Asker::Unknown;
     }
 }
 
@@ -161,6 +195,7 @@ impl ClientBuilder {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         self.http.service = Some(Arc::new(OwnService(service)));
+        self.http.asker = Asker::Unknown;
         self
     }
 
@@ -180,15 +215,20 @@ impl ClientBuilder {
 
     /// Connects to a server at an `http` or `https` address. Dropping the future gives it up.
     pub async fn connect(mut self, url: impl AsRef<str>) -> Result<Client> {
-        if let Some(problem) = self.http.problem.take() {
-            return Err(problem);
-        }
-        let address = address(url.as_ref())?;
+        let address = self.address(url.as_ref())?;
         self.identify_at(&address);
         let stack = self.stack(&address)?;
         let again = Address { address, stack };
         let link = again.dial(&self, FIRST).await?;
         Ok(self.client(link, Some(Box::new(again))))
+    }
+
+    /// Reads the address, if all that was said about reaching it makes sense.
+    pub(super) fn address(&mut self, url: &str) -> Result<Uri> {
+        match self.http.problem.take() {
+            Some(problem) => Err(problem),
+            None => address(url),
+        }
     }
 
     async fn reach(&self, address: &Uri, stack: &Stack, generation: u64) -> Result<Link> {
@@ -238,7 +278,7 @@ impl ClientBuilder {
         let settings = &self.http;
         let off = settings.memory == Memory::Ignored
             || self.pinned.is_some()
-            || settings.service.is_some()
+            || settings.asker == Asker::Unknown
             || settings.unix_socket.is_some();
         if off { None } else { prior::Key::new(address, &settings.headers) }
     }
@@ -259,22 +299,40 @@ impl ClientBuilder {
         // In the order of their names; those of one name stay as they were given.
         headers.sort_by_key(|(name, _)| name.as_str());
         let parts = headers.iter().flat_map(|(name, value)| [name.as_ref(), value.as_bytes()]);
-        let asks = match settings.service {
-            // It may add what says who asks.
-            Some(_) => Told::Nothing,
-            None => Told::Parts(parts.map(<[u8]>::to_vec).collect()),
+        let asks = match settings.asker {
+            Asker::Unknown => Told::Nothing,
+            Asker::Headers => Told::Parts(parts.map(<[u8]>::to_vec).collect()),
         };
         self.identify(server, asks);
     }
 
     fn stack(&mut self, address: &Uri) -> Result<Stack> {
-        let settings = &mut self.http;
-        if let Some(service) = &settings.service {
-            return Ok(Stack::Own(service.clone()));
+        let (stack, elsewhere) = self.bare_stack(address)?;
+        #[cfg(feature = "auth")]
+        return self.authorized(address, stack, &elsewhere);
+        #[cfg(not(feature = "auth"))]
+        {
+            drop(elsewhere);
+            Ok(stack)
         }
+    }
+
+    /// What reaches the server, with nothing around it, and the way to other servers.
+    pub(super) fn bare_stack(&mut self, address: &Uri) -> Result<(Stack, Via)> {
+        let elsewhere = Via::Proxy(Arc::new(matcher(&self.http.proxy)?));
+        let stack = match &self.http.service {
+            Some(service) => Stack::Own(service.clone()),
+            None => self.pooled(address, &elsewhere)?,
+        };
+        Ok((stack, elsewhere))
+    }
+
+    /// Connections of our own; `straight` is the way to a server without a socket.
+    fn pooled(&mut self, address: &Uri, straight: &Via) -> Result<Stack> {
+        let settings = &mut self.http;
         let via = match &settings.unix_socket {
             Some(path) => Via::Unix(Arc::new(path.clone())),
-            None => Via::Proxy(Arc::new(matcher(&settings.proxy)?)),
+            None => straight.clone(),
         };
         if let Via::Proxy(matcher) = &via
             && address.scheme_str() == Some("http")
@@ -282,7 +340,7 @@ impl ClientBuilder {
         {
             settings.headers.insert(header::PROXY_AUTHORIZATION, auth);
         }
-        let elsewhere = settings.redirects == Redirects::AnyOrigin;
+        let elsewhere = settings.redirects == Redirects::AnyOrigin || settings.authorizes();
         let tls = if elsewhere || address.scheme_str() == Some("https") {
             Tls::Possible
         } else {

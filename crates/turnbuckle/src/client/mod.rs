@@ -5,6 +5,8 @@
 
 mod answer;
 mod around;
+#[cfg(all(feature = "auth", feature = "http"))]
+mod auth;
 mod cache;
 mod call;
 mod callbacks;

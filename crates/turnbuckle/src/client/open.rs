@@ -43,7 +43,9 @@ impl ClientBuilder {
             };
             match opened {
                 // A server may have become another one since.
-                Err(error) if !error.is_closed() && !error.is_timeout() => {
+                Err(error)
+                    if !error.is_closed() && !error.is_timeout() && !error.is_authorization() =>
+                {
                     tracing::debug!(%error, "what was known of the server does not hold");
                 }
                 opened => return opened,
@@ -126,7 +128,7 @@ impl ClientBuilder {
     }
 
     async fn observe(&self, probe: &mut Exchange) -> (Observation, Option<Error>) {
-        match tokio::time::timeout(self.probe_timeout, answer(probe)).await {
+        match self.answering.within(self.probe_timeout, answer(probe)).await {
             Err(_) => (Observation::Silence, None),
             Ok(Ok(raw)) => (Observation::Answered(raw), None),
             Ok(Err(error)) => match error.as_rpc() {
@@ -134,8 +136,12 @@ impl ClientBuilder {
                     let observation = Observation::Refused(rpc.clone(), error.status());
                     (observation, Some(error))
                 }
-                None if error.kind() == ErrorKind::Http => {
-                    (Observation::Status(error.status().unwrap_or_default()), Some(error))
+                None if matches!(
+                    error.kind(),
+                    ErrorKind::Http | ErrorKind::AuthorizationRequired
+                ) =>
+                {
+                    (Observation::Status(error.status().unwrap_or(401)), Some(error))
                 }
                 None if error.kind() != ErrorKind::Protocol => (Observation::Ended, Some(error)),
                 // An answer that can't be read is an answer that is not modern.
@@ -207,7 +213,7 @@ impl ClientBuilder {
         let declared = self.callbacks.declared();
         let params = Initialize::new(offered.as_str(), declared, self.info.clone());
         let mut initialize = transport.open(opening(Method::Initialize, text(&params, offered)));
-        let deadline = tokio::time::Instant::now() + self.connect_timeout;
+        let mut ran_out = std::pin::pin!(self.answering.ran_out(self.connect_timeout));
         loop {
             tokio::select! {
                 biased;
@@ -227,7 +233,7 @@ impl ClientBuilder {
                 opened = answer(&mut initialize) => {
                     return self.opened(transport, answers, offered, opened?).await;
                 }
-                () = tokio::time::sleep_until(deadline) => {
+                () = &mut ran_out => {
                     let reason = crate::error::timed_out(self.connect_timeout);
                     return Err(Error::timeout(Method::Initialize.as_str(), &reason));
                 }

@@ -86,7 +86,7 @@ impl App {
             listeners: server.limits.listeners,
             keys: server.keys.clone(),
             rules: server.rules.clone(),
-            caching: server.caching.clone(),
+            caching: server.own_caching(),
             forward: server.forward.clone(),
             tail: tail(&server.info),
         })

@@ -52,6 +52,17 @@ impl Cache {
 pub(super) struct Caching {
     everything: Option<Cache>,
     lists: [Option<Cache>; OfferKind::COUNT],
+    /// Who shares what nobody said anything about.
+    sharing: Sharing,
+}
+
+/// Who shares answers that are the same for everyone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sharing {
+    #[default]
+    Anyone,
+    /// Not everyone may ask.
+    Nobody,
 }
 
 /// What a result says about keeping it.
@@ -81,6 +92,12 @@ pub(super) enum Audience {
 }
 
 impl Caching {
+    /// Of a server that not everyone may ask.
+    #[cfg(all(feature = "auth", feature = "http"))]
+    pub(super) fn protected(self) -> Caching {
+        Caching { sharing: Sharing::Nobody, ..self }
+    }
+
     pub(super) fn of_list(&self, kind: OfferKind, nature: Nature, audience: Audience) -> Hint {
         self.hint(self.lists[kind as usize], nature, audience)
     }
@@ -110,6 +127,7 @@ impl Caching {
             Nature::Changing => (Duration::ZERO, CacheScope::Public),
             Nature::Made => (Duration::ZERO, CacheScope::Private),
         };
+        let scope = if self.sharing == Sharing::Nobody { CacheScope::Private } else { scope };
         let said = [own, self.everything].into_iter().flatten();
         let time = said.clone().next().map_or(time, |cache| cache.time);
         let scope = said.clone().find_map(|cache| cache.scope).unwrap_or(scope);

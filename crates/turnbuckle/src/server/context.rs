@@ -460,19 +460,19 @@ impl fmt::Debug for Ctx {
     }
 }
 
-#[cfg(all(test, feature = "http", feature = "client"))]
+#[cfg(all(feature = "http", any(feature = "auth", all(test, feature = "client"))))]
 impl Ctx {
     /// Of a request to which nothing can be said.
-    pub(super) fn unheard() -> Ctx {
+    pub(super) fn unheard_of(revision: Revision, meta: Meta, came: Came) -> Ctx {
         Ctx(Arc::new(Inner {
             id: 1.into(),
-            revision: Revision::LATEST,
-            meta: Meta::new(),
+            revision,
+            meta,
             opened: None,
             token: None,
             log_level: None,
             replies: Replies::nowhere(),
-            came: Came::default(),
+            came,
             connection: Arc::default(),
             app: None,
             outer: None,
@@ -484,5 +484,13 @@ impl Ctx {
             asking: OnceLock::new(),
             peer: None,
         }))
+    }
+}
+
+#[cfg(all(test, feature = "http", feature = "client"))]
+impl Ctx {
+    /// The same, of whatever request.
+    pub(super) fn unheard() -> Ctx {
+        Ctx::unheard_of(Revision::LATEST, Meta::new(), Came::default())
     }
 }

@@ -24,7 +24,7 @@ use crate::{
             sse_2024::server::{Connect, SseService},
             token::Handshake,
         },
-        server::{HttpAddress, HttpService, ServingHttp},
+        server::{HttpAddress, HttpService, ServingHttp, protect::Protection},
     },
 };
 
@@ -75,7 +75,11 @@ impl Server {
     /// # let _ = app;
     /// ```
     pub fn into_sse(&self, path: impl Into<String>) -> SseService {
-        SseService::new(self.connect(), path.into(), self.connection_limits())
+        let limits = self.connection_limits();
+        match self.app().and_then(|app| self.protection(&app)) {
+            Ok(protection) => SseService::new(self.connect(), protection, path.into(), limits),
+            Err(error) => SseService::new(Err(error), None, path.into(), limits),
+        }
     }
 
     /// What makes connections that open with a handshake.
@@ -95,8 +99,9 @@ impl Server {
 
     fn host(&self) -> Result<Arc<dyn Host>> {
         let (app, served) = (self.app()?, self.serves.revisions());
+        let protection = self.protection(&app)?;
         let stateless = Kernel::near(app.clone(), served.clone(), Near::Many).shared();
-        Ok(Arc::new(Hosted { app, served, stateless }))
+        Ok(Arc::new(Hosted { app, served, stateless, protection }))
     }
 }
 
@@ -105,6 +110,7 @@ struct Hosted {
     app: Arc<App>,
     served: Vec<Revision>,
     stateless: Arc<Kernel>,
+    protection: Option<Protection>,
 }
 
 impl Host for Hosted {
@@ -114,6 +120,10 @@ impl Host for Hosted {
 
     fn stateless(&self) -> Arc<dyn Serve> {
         self.stateless.clone()
+    }
+
+    fn protection(&self) -> Option<Protection> {
+        self.protection.clone()
     }
 
     fn initialize(&self, params: &Params) -> Result<(Raw, Handshake), RpcError> {

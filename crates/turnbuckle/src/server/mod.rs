@@ -35,6 +35,9 @@ mod listing;
 mod lists;
 mod observe;
 mod offer;
+#[cfg(feature = "http")]
+#[cfg_attr(not(feature = "auth"), path = "unprotected.rs")]
+mod protect;
 mod reading;
 mod reply;
 mod run;
@@ -147,6 +150,9 @@ pub struct Server {
     keys: KeyRing,
     /// Where it was changed although its registry was taken.
     late: Option<&'static Location<'static>>,
+    /// Whom it lets in over HTTP.
+    #[cfg(all(feature = "auth", feature = "http"))]
+    doorkeeper: protect::Doorkeeper,
     /// Who answers everything in its stead.
     forward: Option<Arc<dyn forward::Forward>>,
     /// Made when the first connection needs it, for all clones.
@@ -171,6 +177,8 @@ impl Server {
             page_size: PAGE_SIZE,
             keys: KeyRing::random(),
             late: None,
+            #[cfg(all(feature = "auth", feature = "http"))]
+            doorkeeper: protect::Doorkeeper::default(),
             forward: None,
             app: Arc::default(),
         }
@@ -373,6 +381,16 @@ impl Server {
         let app =
             Arc::new(App::new(self).map_err(|problem| Error::new(ErrorKind::Refused, problem))?);
         Ok(self.app.get_or_init(|| app).clone())
+    }
+
+    /// What is true of its answers unless someone says otherwise.
+    fn own_caching(&self) -> Caching {
+        let caching = self.caching.clone();
+        #[cfg(all(feature = "auth", feature = "http"))]
+        if self.doorkeeper.is_there() {
+            return caching.protected();
+        }
+        caching
     }
 
     /// A server that has someone else answer everything.

@@ -6,7 +6,9 @@ use http::{Request, Response};
 use serde_json::{Value, json};
 use tokio::{net::TcpStream, sync::oneshot};
 use tower_service::Service;
-use turnbuckle::{Ctx, HttpBody, Limits, Principal, Server, Serves, SseService, ToolError, tool};
+use turnbuckle::{
+    Ctx, HttpBody, Limits, Principal, RawArgs, Server, Serves, SseService, ToolError, tool,
+};
 
 use crate::support::{Fed, Raw, Watch, frame, server, server_with, text};
 
@@ -542,4 +544,23 @@ async fn a_path_that_can_not_be_served_is_refused_before_anything_listens() {
     let modern = server.serves(Serves::Modern);
     assert!(modern.serve_http("127.0.0.1:0").with_sse("/sse").bind().await.is_err());
     assert!(modern.serve_http("127.0.0.1:0").bind().await.is_ok());
+}
+
+#[tokio::test]
+async fn what_is_posted_in_several_lines_is_one_line_to_whoever_hands_it_on() {
+    async fn lines(RawArgs(given): RawArgs) -> String {
+        given.as_str().lines().count().to_string()
+    }
+    let service = Server::new("s", "1").tool(tool("lines", lines)).into_sse("/sse");
+    let mut client = Client::ready(&service).await;
+    let inner = call(77, "lines", json!({}));
+    let text = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\
+         \"params\":{{\"name\":\"lines\",\"arguments\":{{\"a\":\n{inner}\r\n}}}}}}"
+    );
+    assert_eq!(client.post_text(&text).await.status(), 202);
+    let answer = client.next().await;
+    let said = &answer["result"]["content"][0]["text"];
+    assert_eq!((&answer["id"], said), (&json!(1), &json!("1")));
+    client.ping().await;
 }

@@ -141,6 +141,12 @@ impl Memory {
         self.answers.retain(|request| request.topic() != *topic);
     }
 
+    #[cfg(all(feature = "auth", feature = "http"))]
+    pub(super) fn forget_all(&mut self, now: SystemTime) {
+        self.evicted.everything(now);
+        self.answers.retain(|_| false);
+    }
+
     /// A fetch that begins now.
     pub(super) fn fetch(&mut self, request: Request, link: &Link) -> Fetch {
         let begun = self.evicted.order();

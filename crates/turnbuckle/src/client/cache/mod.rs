@@ -128,6 +128,13 @@ impl Caching {
         self.memory().missed(self.now());
     }
 
+    /// From now on somebody else may be asking: what was kept is not for them.
+    #[cfg(all(feature = "auth", feature = "http"))]
+    pub(super) fn forget_all(&self) {
+        let now = self.now();
+        self.memory().forget_all(now);
+    }
+
     fn evict(self: &Arc<Self>, topics: &[Topic], revision: Revision) {
         let now = self.now();
         let mut memory = self.memory();

@@ -56,7 +56,8 @@ impl Lost {
 
 /// Whether a stream that ended so could be had again.
 pub(super) fn is_passing(error: &Error) -> bool {
-    error.is_retryable() && error.kind() != ErrorKind::Limit
+    let may_pass = error.is_retryable() && error.kind() != ErrorKind::Limit;
+    may_pass || error.may_be_authorized_later()
 }
 
 /// The connection on which to try next: the one that was lost if it can still be used.

@@ -24,7 +24,7 @@ pub(super) struct Stream {
 
 /// Opens a stream, and returns when the server has acknowledged it.
 pub(super) async fn open(client: &Client, asked: &SubscriptionFilter) -> Result<Opened> {
-    let call = client.verb(Method::Listen, Listen::new(asked.clone()), |_, raw| Ok(raw));
+    let call = client.verb(Method::Listen, Listen::new(asked.clone()), |_, raw| Ok(raw.clone()));
     match around::pass(call, made).await? {
         Passed::Through(opened) => Ok(opened),
         Passed::Answered(_) => Err(Error::refused(

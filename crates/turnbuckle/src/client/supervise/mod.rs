@@ -78,12 +78,18 @@ impl Supervisor {
         self.current().clone()
     }
 
+    /// Looks something up on it, for who does not need it for longer. `look` must not wait, nor
+    /// run anything of the user's.
+    pub(super) fn with_link<V>(&self, look: impl FnOnce(&Link) -> V) -> V {
+        look(&self.current())
+    }
+
     pub(super) fn state(&self) -> ConnectionState {
         self.states.borrow().clone()
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        matches!(*self.states.borrow(), ConnectionState::Closed { .. })
+        self.is_down() && matches!(*self.states.borrow(), ConnectionState::Closed { .. })
     }
 
     pub(super) fn states(&self) -> ConnectionStates {

@@ -114,6 +114,10 @@ impl Supervisor {
                 Err(error) => {
                     tracing::debug!(%error, attempt = *spent, "the connection was not made again");
                     reason = Arc::new(failed(&lost, &error));
+                    // Nobody is asked to log in again and again.
+                    if error.is_authorization() && !error.may_be_authorized_later() {
+                        break;
+                    }
                 }
             }
             if *spent >= most {

@@ -150,7 +150,10 @@ enum Way {
     #[cfg(all(feature = "http", feature = "server"))]
     Own(Arc<dyn Replying>),
     /// Of a client over HTTP, which says nothing but its answer.
-    #[cfg(all(feature = "http", feature = "client"))]
+    #[cfg(all(
+        feature = "http",
+        any(feature = "client", all(feature = "auth", feature = "server"))
+    ))]
     Nowhere,
 }
 
@@ -170,7 +173,10 @@ impl Replies {
     }
 
     /// For a side that says nothing but its answer.
-    #[cfg(all(feature = "http", feature = "client"))]
+    #[cfg(all(
+        feature = "http",
+        any(feature = "client", all(feature = "auth", feature = "server"))
+    ))]
     pub(crate) fn nowhere() -> Replies {
         Replies(Way::Nowhere)
     }
@@ -206,7 +212,10 @@ impl Replies {
             Way::Direct(notes) => notes.poll_push(context, method, render),
             #[cfg(all(feature = "http", feature = "server"))]
             Way::Own(queue) => queue.poll_note(context, method, render),
-            #[cfg(all(feature = "http", feature = "client"))]
+            #[cfg(all(
+                feature = "http",
+                any(feature = "client", all(feature = "auth", feature = "server"))
+            ))]
             Way::Nowhere => Poll::Ready(()),
         }
     }
@@ -227,7 +236,10 @@ impl Replies {
             Way::Direct(notes) => notes.poll_clear(context),
             #[cfg(all(feature = "http", feature = "server"))]
             Way::Own(queue) => queue.poll_clear(context),
-            #[cfg(all(feature = "http", feature = "client"))]
+            #[cfg(all(
+                feature = "http",
+                any(feature = "client", all(feature = "auth", feature = "server"))
+            ))]
             Way::Nowhere => Poll::Ready(()),
         }
     }
@@ -243,7 +255,10 @@ impl Replies {
             Way::Direct(_) => {}
             #[cfg(all(feature = "http", feature = "server"))]
             Way::Own(queue) => queue.at_shutdown(farewell),
-            #[cfg(all(feature = "http", feature = "client"))]
+            #[cfg(all(
+                feature = "http",
+                any(feature = "client", all(feature = "auth", feature = "server"))
+            ))]
             Way::Nowhere => {}
         }
     }
@@ -254,7 +269,10 @@ impl Replies {
             Way::Stream { .. } | Way::Direct(_) => {}
             #[cfg(all(feature = "http", feature = "server"))]
             Way::Own(queue) => queue.release(),
-            #[cfg(all(feature = "http", feature = "client"))]
+            #[cfg(all(
+                feature = "http",
+                any(feature = "client", all(feature = "auth", feature = "server"))
+            ))]
             Way::Nowhere => {}
         }
     }
@@ -268,7 +286,10 @@ impl Replies {
             Way::Direct(notes) => notes.ask(request),
             #[cfg(all(feature = "http", feature = "server"))]
             Way::Own(queue) => queue.ask(request),
-            #[cfg(all(feature = "http", feature = "client"))]
+            #[cfg(all(
+                feature = "http",
+                any(feature = "client", all(feature = "auth", feature = "server"))
+            ))]
             Way::Nowhere => {
                 Exchange::failed(crate::error::Error::refused("nothing can be asked here"))
             }

@@ -30,6 +30,9 @@ pub(in crate::server) trait Item: Clone + Send + Sync + 'static {
     fn name(&self) -> &str;
     /// Who may know of it: those for whom all of these hold.
     fn rules(&self) -> &[Visible];
+    /// What the token of whoever wants it must be good for.
+    #[cfg(all(feature = "auth", feature = "http"))]
+    fn demands(&self) -> &turnbuckle_auth::Scopes;
     fn place(&self) -> Option<&'static Location<'static>>;
     /// Takes the place of another: what holds for that one because of its groups holds on.
     fn succeed(&mut self, other: &Self);
@@ -69,6 +72,11 @@ macro_rules! common {
 
         fn rules(&self) -> &[Visible] {
             &self.offer.visible
+        }
+
+        #[cfg(all(feature = "auth", feature = "http"))]
+        fn demands(&self) -> &turnbuckle_auth::Scopes {
+            &self.offer.scopes
         }
 
         fn place(&self) -> Option<&'static Location<'static>> {

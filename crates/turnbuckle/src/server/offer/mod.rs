@@ -41,6 +41,9 @@ pub(super) struct Offer<R> {
     pub(super) problems: Vec<String>,
     /// Who sees it: those for whom all of these hold.
     pub(super) visible: Vec<Visible>,
+    /// What the token of whoever wants it must be good for.
+    #[cfg(all(feature = "auth", feature = "http"))]
+    pub(super) scopes: turnbuckle_auth::Scopes,
     /// What stands around it.
     pub(super) layers: Stack,
     /// Which of these it has from its groups: whatever takes its place has them too.
@@ -109,11 +112,26 @@ impl<R: Send + 'static> Offer<R> {
             needs,
             problems: std::mem::take(&mut description.problems),
             visible: Vec::new(),
+            #[cfg(all(feature = "auth", feature = "http"))]
+            scopes: turnbuckle_auth::Scopes::none(),
             layers: Stack::default(),
             inherited: Inherited::default(),
             place: None,
         };
         (offer, description)
+    }
+
+    /// Is only for those whose tokens are good for all of these.
+    #[cfg(all(feature = "auth", feature = "http"))]
+    fn need(&mut self, scopes: impl Iterator<Item = String>) {
+        match super::protect::read_scopes(scopes) {
+            Ok(scopes) if scopes.is_empty() => {}
+            Ok(scopes) => {
+                self.scopes = self.scopes.union(&scopes);
+                self.visible.push(Arc::new(move |ctx: &Ctx| ctx.is_granted(&scopes)));
+            }
+            Err(problem) => self.problems.push(problem),
+        }
     }
 
     /// Becomes part of a group.
@@ -152,6 +170,8 @@ impl<R> Clone for Offer<R> {
             needs: self.needs.clone(),
             problems: self.problems.clone(),
             visible: self.visible.clone(),
+            #[cfg(all(feature = "auth", feature = "http"))]
+            scopes: self.scopes.clone(),
             layers: self.layers.clone(),
             inherited: self.inherited.clone(),
             place: self.place,
@@ -182,6 +202,20 @@ macro_rules! offered {
                 rule: impl Fn(&crate::Ctx) -> bool + Send + Sync + 'static,
             ) -> $kind {
                 self.offer.visible.push(std::sync::Arc::new(rule));
+                self
+            }
+
+            /// Says what the token of whoever wants it must be good for, where the server is
+            /// [protected](crate::Server::protect): others don't see it in lists, and are refused
+            /// with a challenge that tells their client what to ask for, before anything runs. On
+            /// wires that are one client's own there are no tokens, and this says nothing.
+            #[cfg(all(feature = "auth", feature = "http"))]
+            #[must_use]
+            pub fn scopes<S: Into<String>>(
+                mut self,
+                scopes: impl IntoIterator<Item = S>,
+            ) -> $kind {
+                self.offer.need(scopes.into_iter().map(Into::into));
                 self
             }
 

@@ -17,6 +17,7 @@ const REQUEST_HEADERS: &[&str] = &[
     "accept",
     "authorization",
     "content-type",
+    "dpop",
     "last-event-id",
     mirror::METHOD,
     mirror::NAME,
@@ -25,7 +26,7 @@ const REQUEST_HEADERS: &[&str] = &[
 ];
 /// The headers of an answer that pages may read, besides those that they always may.
 const RESPONSE_HEADERS: HeaderValue =
-    HeaderValue::from_static("mcp-session-id, retry-after, www-authenticate");
+    HeaderValue::from_static("dpop-nonce, mcp-session-id, retry-after, www-authenticate");
 /// The methods that pages may use: the last two are for sessions.
 const METHODS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
 /// For how many seconds a browser need not ask again. Chromium remembers no longer than this.

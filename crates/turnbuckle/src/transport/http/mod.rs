@@ -7,6 +7,8 @@
 pub(crate) mod client;
 #[cfg(feature = "server")]
 mod cors;
+#[cfg(any(feature = "client", all(feature = "auth", feature = "server")))]
+pub(crate) mod dial;
 #[cfg(feature = "server")]
 mod guard;
 #[cfg(feature = "server")]
@@ -16,3 +18,5 @@ mod media;
 #[cfg(feature = "server")]
 pub(crate) mod server;
 mod sse;
+#[cfg(any(feature = "client", all(feature = "auth", feature = "server")))]
+pub(crate) mod tls;

@@ -5,7 +5,6 @@
 //! answer means, which era is spoken, or how the legacy one does any of this (`legacy`).
 
 mod detached;
-mod dial;
 mod events;
 pub(super) mod flight;
 mod post;
@@ -28,10 +27,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use serde_json::value::RawValue;
 use turnbuckle_types::{Era, Method, Revision, RpcError, jsonrpc};
 
-pub(crate) use dial::{Dialing, Tls, Via};
+#[cfg(feature = "auth")]
+pub(crate) use super::dial::NotAllowed;
+pub(crate) use super::dial::{Dialing, Tls, Via};
 pub use redirect::Redirects;
 pub(crate) use redirect::{origin, place};
 pub use stack::PostBody;
+#[cfg(feature = "auth")]
+pub(crate) use stack::{Body, BoxError, Failure};
 pub(crate) use stack::{Own, OwnService, Stack};
 
 use crate::{

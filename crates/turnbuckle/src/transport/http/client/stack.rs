@@ -18,8 +18,10 @@ use hyper_util::{
 };
 use tower_service::Service;
 
+#[cfg(feature = "auth")]
+use super::super::dial::{Allows, Via};
 use super::{
-    dial::{Connector, Dialing},
+    super::dial::{Connector, Dialing},
     progress::Progress,
 };
 use crate::{
@@ -27,7 +29,7 @@ use crate::{
     error::{Error, ErrorKind, Executed},
 };
 
-pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
+pub(crate) use super::super::dial::BoxError;
 
 /// How long a connection that nobody uses is kept.
 const IDLE: Duration = Duration::from_secs(90);
@@ -72,7 +74,19 @@ impl Stack {
     pub(crate) fn apart(&self) -> Stack {
         match self {
             Stack::Pooled(pool) => Stack::Pooled(Pool::new(pool.connector.clone())),
-            Stack::Own(service) => Stack::Own(service.clone()),
+            Stack::Own(service) => Stack::Own(service.apart().unwrap_or_else(|| service.clone())),
+        }
+    }
+
+    /// Connections of its own by another way, with the same TLS and only to addresses that
+    /// `allows` allows. None if connections are a service's business.
+    #[cfg(feature = "auth")]
+    pub(crate) fn guarded(&self, via: Via, allows: Allows) -> Option<Stack> {
+        match self {
+            Stack::Pooled(pool) => {
+                Some(Stack::Pooled(Pool::new(pool.connector.guarded(via, allows))))
+            }
+            Stack::Own(_) => None,
         }
     }
 
@@ -99,6 +113,11 @@ pub(crate) trait Own: Send + Sync {
         &self,
         request: http::Request<PostBody>,
     ) -> BoxFuture<'static, Result<http::Response<Body>, BoxError>>;
+
+    /// The same with connections of its own, if it has any.
+    fn apart(&self) -> Option<Arc<dyn Own>> {
+        None
+    }
 }
 
 /// Any service that takes our requests.
@@ -143,10 +162,7 @@ impl Future for Sending {
                 .poll(context)
                 .map_ok(|response| response.map(Body::Pooled))
                 .map_err(Failure::from_pool),
-            Sending::Own(sending) => sending
-                .as_mut()
-                .poll(context)
-                .map_err(|source| Failure { executed: Executed::Maybe, source }),
+            Sending::Own(sending) => sending.as_mut().poll(context).map_err(Failure::from_own),
         }
     }
 }
@@ -169,6 +185,20 @@ impl Failure {
         Failure { executed, source: error.into() }
     }
 
+    /// Known to whoever is around the connections.
+    #[cfg(feature = "auth")]
+    pub(crate) fn of(error: Error) -> Failure {
+        Failure { executed: Executed::No, source: error.into() }
+    }
+
+    /// What is around our own connections passes on what they failed with.
+    fn from_own(source: BoxError) -> Failure {
+        match source.downcast() {
+            Ok(failure) => *failure,
+            Err(source) => Failure { executed: Executed::Maybe, source },
+        }
+    }
+
     /// The connection broke while the answer was being read.
     pub(crate) fn in_body(source: BoxError) -> Failure {
         Failure { executed: Executed::Maybe, source }
@@ -176,12 +206,29 @@ impl Failure {
 
     /// As a caller is told, with where it was going.
     pub(crate) fn into_error(self, place: &str) -> Error {
-        let why = root(&*self.source);
+        let source = match self.source.downcast::<Error>() {
+            // Whoever is around the connections knows better what it means.
+            Ok(error) => return *error,
+            Err(source) => source,
+        };
+        let why = root(&*source);
         let message = match self.executed {
             Executed::No => format!("can't reach {place}: {why}"),
             _ => format!("the connection to {place} was lost: {why}"),
         };
-        Error::new(ErrorKind::Closed, message).with_executed(self.executed).with_source(self.source)
+        Error::new(ErrorKind::Closed, message).with_executed(self.executed).with_source(source)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&root(&*self.source))
+    }
+}
+
+impl StdError for Failure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&*self.source)
     }
 }
 
@@ -217,6 +264,19 @@ impl PostBody {
     /// Tells `progress` how far it has come.
     pub(crate) fn telling(self, progress: Arc<Progress>) -> PostBody {
         PostBody { progress: Some(progress), ..self }
+    }
+
+    /// Whether nobody waits for an answer to it.
+    #[cfg(feature = "auth")]
+    pub(crate) fn is_unwanted(&self) -> bool {
+        self.progress.as_ref().is_some_and(|progress| progress.is_unwanted())
+    }
+
+    /// The server refused it without running it, and it may be sent again. `false`: nobody waits for
+    /// that.
+    #[cfg(feature = "auth")]
+    pub(crate) fn anew(&self) -> bool {
+        self.progress.as_ref().is_none_or(|progress| progress.anew())
     }
 
     /// The message.

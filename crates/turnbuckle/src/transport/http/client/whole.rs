@@ -18,7 +18,7 @@ use super::{
     stack::{Body, BoxError, Failure},
 };
 use crate::{
-    error::{Error, ErrorKind, Executed, Result},
+    error::{Error, ErrorKind, Executed, Result, Wanted},
     transport::http::media,
 };
 
@@ -59,6 +59,8 @@ pub(in crate::transport::http) struct Whole {
     limit: usize,
     /// How long the server wants to be left alone.
     retry_after: Option<Duration>,
+    /// What the server asks for instead of answering.
+    wanted: Option<Wanted>,
 }
 
 impl Whole {
@@ -70,7 +72,8 @@ impl Whole {
     ) -> Whole {
         let (kind, retry_after) = (Kind::of(headers), retry_after(headers));
         let limit = if status.is_success() { limit } else { limit.min(REFUSAL) };
-        Whole { body, status, kind, first: None, rest: BytesMut::new(), limit, retry_after }
+        let wanted = Wanted::read(status, headers);
+        Whole { body, status, kind, first: None, rest: BytesMut::new(), limit, retry_after, wanted }
     }
 
     pub(super) fn poll(
@@ -184,7 +187,8 @@ impl Whole {
         if self.status.is_success() {
             return error;
         }
-        error.with_status(self.status.as_u16()).with_retry_after(self.retry_after)
+        let error = error.with_status(self.status.as_u16()).with_retry_after(self.retry_after);
+        error.wanting(self.wanted.clone())
     }
 
     fn no_message(&self, wire: &Wire, text: &[u8]) -> Error {
@@ -213,7 +217,8 @@ impl Whole {
     fn refused(&self, wire: &Wire, text: &[u8]) -> Error {
         let quote = quote(text);
         let message = format!("{} answered HTTP {}{quote}", wire.place(), self.status);
-        Error::http(self.status.as_u16(), message).with_retry_after(self.retry_after)
+        let error = Error::http(self.status.as_u16(), message).with_retry_after(self.retry_after);
+        error.wanting(self.wanted.clone())
     }
 }
 

@@ -31,6 +31,10 @@ pub(crate) trait Host: Send + Sync + 'static {
     fn served(&self) -> &[Revision];
     /// What serves every request that declares its own revision, each for itself.
     fn stateless(&self) -> Arc<dyn Serve>;
+    /// Whom it lets in, if not everyone.
+    fn protection(&self) -> Option<super::server::protect::Protection> {
+        None
+    }
     /// Answers `initialize`, and says what its session is.
     fn initialize(&self, params: &Params) -> Result<(Raw, token::Handshake), RpcError>;
     /// What serves a session that was opened like this. It is made anew whenever nothing of the

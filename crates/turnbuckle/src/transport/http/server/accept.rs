@@ -30,6 +30,7 @@ use super::{
     address::{Accepted, Listener},
     answer,
     drain::Phase,
+    protect::Protection,
     sniff::{Peek, Protocol, sniff},
 };
 use crate::dispatch::BoxFuture;
@@ -218,8 +219,12 @@ impl hyper::service::Service<Request<Incoming>> for Door {
         if let Some(sse) = self.sse.as_ref().filter(|sse| sse.path() == path) {
             return Through::Beside { future: sse.answer(request) };
         }
-        let gate = &self.service.0.gate;
+        let (gate, protection) = (&self.service.0.gate, &self.service.0.protection);
         let refused = gate.judge_caller(request.uri(), request.headers()).unwrap_or_else(|| {
+            let told = |it: &Protection| it.metadata(request.method(), request.uri());
+            if let Some(metadata) = protection.as_ref().and_then(told) {
+                return metadata;
+            }
             let error = RpcError::invalid_request(format!(
                 "there is nothing here; the endpoint is {}",
                 self.path

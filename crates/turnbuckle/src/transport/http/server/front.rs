@@ -14,7 +14,10 @@ use http::{HeaderMap, Method, Response, StatusCode, request};
 use http_body::Body;
 use turnbuckle_types::RpcError;
 
-use super::{super::guard::Refusal, HttpBody, HttpService, answer, gate::Gate, receive::Receiving};
+use super::{
+    super::guard::Refusal, HttpBody, HttpService, answer, gate::Gate, protect::Protection,
+    receive::Receiving,
+};
 use crate::limits::Limits;
 
 /// What stands before an endpoint that takes GET and POST.
@@ -25,16 +28,22 @@ pub(in crate::transport::http) struct Front {
     /// Bytes of bodies that are being received.
     held: Arc<AtomicUsize>,
     pub(in crate::transport::http) keep_alive: Duration,
+    /// Whom it lets in, if not everyone.
+    pub(in crate::transport::http) protection: Option<Protection>,
 }
 
 impl Front {
     /// Serves loopback names only.
-    pub(in crate::transport::http) fn new(limits: &Limits) -> Front {
+    pub(in crate::transport::http) fn new(
+        limits: &Limits,
+        protection: Option<Protection>,
+    ) -> Front {
         Front {
             gate: Gate::new(limits.body_bytes),
             body_limit: limits.body_bytes,
             held: Arc::default(),
             keep_alive: super::KEEP_ALIVE,
+            protection,
         }
     }
 
@@ -46,6 +55,7 @@ impl Front {
             body_limit: endpoint.limits.body_bytes,
             held: endpoint.held.clone(),
             keep_alive: endpoint.keep_alive,
+            protection: endpoint.protection.clone(),
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode, request};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use turnbuckle_types::{
@@ -21,10 +21,10 @@ use turnbuckle_types::{
 
 use super::{
     super::legacy::server as legacy,
-    Endpoint, answer,
+    Endpoint, HttpService, answer,
     body::HttpBody,
     queue::Queue,
-    receive::Receiving,
+    receive::{Discarding, Receiving},
     running::{Polled, Running},
 };
 use crate::{
@@ -61,12 +61,17 @@ pin_project! {
 pin_project! {
     #[project = Projected]
     enum Stage<B> {
+        Checking { check: Check, waiting: Option<(HttpService, B, Discarding)> },
+        Discarding { #[pin] body: B, discarding: Discarding, refused: Option<Response<HttpBody>> },
         Reading { #[pin] body: B, receiving: Receiving, asked: Option<Asked> },
         Running { running: Option<Running> },
         Later { future: BoxFuture<'static, Response<HttpBody>> },
         Answered { response: Option<Response<HttpBody>> },
     }
 }
+
+/// Finds out whether someone is let in: the head as those behind may see it, or the refusal.
+pub(super) type Check = BoxFuture<'static, Result<request::Parts, Response<HttpBody>>>;
 
 /// What is known of a request before its body.
 #[derive(Clone)]
@@ -94,6 +99,17 @@ impl<B> From<Begun> for Stage<B> {
 }
 
 impl<B> HttpFuture<B> {
+    /// Looks who comes before anything is read.
+    pub(super) fn checking(
+        service: HttpService,
+        check: Check,
+        body: B,
+        otherwise: Discarding,
+    ) -> HttpFuture<B> {
+        let waiting = Some((service, body, otherwise));
+        HttpFuture { stage: Stage::Checking { check, waiting }, sharing: None }
+    }
+
     /// Reads the body first.
     pub(super) fn read(asked: Asked, body: B) -> HttpFuture<B> {
         let endpoint = &asked.endpoint;
@@ -138,6 +154,26 @@ fn poll_stage<B: Body>(
 ) -> Poll<Response<HttpBody>> {
     loop {
         let next = match stage.as_mut().project() {
+            Projected::Checking { check, waiting } => {
+                match (ready!(check.as_mut().poll(context)), waiting.take()) {
+                    (Ok(head), Some((service, body, _))) => {
+                        let HttpFuture { stage: next, .. } = service.admit(head, body);
+                        stage.set(next);
+                        continue;
+                    }
+                    (Err(refused), Some((_, body, discarding))) => {
+                        let refused = Some(refused);
+                        stage.set(Stage::Discarding { body, discarding, refused });
+                        continue;
+                    }
+                    // Polled again after it was ready.
+                    (_, None) => return Poll::Pending,
+                }
+            }
+            Projected::Discarding { body, discarding, refused } => {
+                ready!(discarding.poll(body, context));
+                return refused.take().map_or(Poll::Pending, Poll::Ready);
+            }
             Projected::Reading { body, receiving, asked } => {
                 let text = ready!(receiving.poll(body, context));
                 match (text, asked.take()) {
@@ -181,6 +217,11 @@ fn begin(asked: Asked, text: Bytes) -> Begun {
         Begun::Answered(answer::fault(None, &RpcError::invalid_request(message)))
     };
     let message = jsonrpc::parse(text, depth);
+    if let (Ok(message), Some(protection)) = (&message, &asked.endpoint.protection)
+        && let Some(refused) = protection.refuse(&asked.head, message)
+    {
+        return Begun::Answered(refused);
+    }
     if asked.endpoint.legacy.is_served() && is_legacy(&message, &asked.head.headers) {
         return legacy::begin(asked, message);
     }
@@ -241,15 +282,24 @@ fn start(asked: Asked, request: Request) -> Begun {
         ));
         return Begun::Answered(answer::error(StatusCode::SERVICE_UNAVAILABLE, Some(&id), &error));
     };
+    let is_long_lived = Method::from_name(&method).is_some_and(|method| method.row().long_lived);
     let mut incoming = Incoming::new(id.clone(), method, params, permit);
-    incoming.came = Came::ByPost(head);
+    incoming.came = Came::ByPost(head.clone());
     let queue = Arc::new(Queue::new(endpoint.limits.queued_notifications));
     let replies = Replies::own(queue.clone());
     let reply = catch_unwind(AssertUnwindSafe(|| endpoint.serve.serve(incoming, replies)))
         .unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref()))));
     match reply {
         Reply::Now(outcome) => Begun::Answered(answer::outcome(&id, outcome)),
-        Reply::Later(handler) => Begun::Running(Running::new(id, handler, queue, endpoint)),
+        Reply::Later(handler) => {
+            let handler = match &endpoint.protection {
+                Some(protection) if is_long_lived => {
+                    protection.until_expiry(&head.extensions, handler)
+                }
+                _ => handler,
+            };
+            Begun::Running(Running::new(id, handler, queue, endpoint))
+        }
         Reply::Never => {
             let error = RpcError::internal("this request is not answered");
             Begun::Answered(answer::outcome(&id, Err(error)))
@@ -260,6 +310,8 @@ fn start(asked: Asked, request: Request) -> Begun {
 impl<B> fmt::Debug for HttpFuture<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stage = match &self.stage {
+            Stage::Checking { .. } => "checking",
+            Stage::Discarding { .. } => "discarding",
             Stage::Reading { .. } => "reading",
             Stage::Running { .. } => "running",
             Stage::Later { .. } => "later",

@@ -12,8 +12,12 @@ pub(super) mod front;
 pub(super) mod future;
 mod gate;
 pub(super) mod idle;
+#[cfg(feature = "auth")]
+pub(crate) mod issuers;
+#[cfg_attr(not(feature = "auth"), path = "unprotected.rs")]
+pub(crate) mod protect;
 pub(super) mod queue;
-mod receive;
+pub(in crate::transport::http) mod receive;
 pub(super) mod running;
 mod serving;
 mod sniff;
@@ -38,6 +42,8 @@ pub use address::HttpAddress;
 pub use body::HttpBody;
 pub use drain::HttpReport;
 pub use future::HttpFuture;
+#[cfg(feature = "auth")]
+pub use protect::MetadataService;
 pub use serving::{BoundHttp, ServingHttp};
 
 use super::legacy::{
@@ -54,6 +60,8 @@ use crate::{
 use drain::{Drain, Phase};
 use future::Asked;
 use gate::Gate;
+use protect::Protection;
+use receive::Discarding;
 
 /// How long an answer may be silent before a comment keeps it alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -86,6 +94,8 @@ pub(super) struct Endpoint {
     /// Why nothing can be served.
     problem: Option<Arc<str>>,
     gate: Gate,
+    /// Whom it lets in, if not everyone.
+    pub(super) protection: Option<Protection>,
     pub(super) limits: Limits,
     pub(super) keep_alive: Duration,
     pub(super) in_flight: Arc<AtomicUsize>,
@@ -105,6 +115,7 @@ impl HttpService {
         HttpService(Arc::new(Endpoint {
             serve: host.stateless(),
             legacy: Legacy::new(host.served()),
+            protection: host.protection(),
             host,
             problem,
             gate: Gate::new(limits.body_bytes),
@@ -188,22 +199,35 @@ impl HttpService {
             return HttpFuture::ready(response);
         }
         let sharing = endpoint.gate.sharing(&head.headers);
-        let future = if head.method != Method::POST {
-            self.answer_method(head)
-        } else if let Some(response) = endpoint.gate.judge(&head) {
-            HttpFuture::ready(response)
-        } else {
-            HttpFuture::read(self.asked(head), body)
+        let refused = match head.method {
+            Method::POST => endpoint.gate.judge(&head),
+            _ => endpoint.gate.judge_caller(&head.uri, &head.headers),
+        };
+        let future = match (refused, &endpoint.protection) {
+            (Some(refused), _) => HttpFuture::ready(refused),
+            (None, None) => self.admit(head, body),
+            (None, Some(protection)) => match protection.metadata(&head.method, &head.uri) {
+                Some(metadata) => HttpFuture::ready(metadata),
+                None => {
+                    let otherwise = Discarding::new(&head.headers);
+                    HttpFuture::checking(self.clone(), protection.check(head), body, otherwise)
+                }
+            },
         };
         future.sharing(sharing)
+    }
+
+    /// Answers someone who was let in.
+    fn admit<B>(&self, head: request::Parts, body: B) -> HttpFuture<B> {
+        if head.method == Method::POST {
+            return HttpFuture::read(self.asked(head), body);
+        }
+        self.answer_method(head)
     }
 
     /// Answers what is no POST: only sessions know such requests.
     fn answer_method<B>(&self, head: request::Parts) -> HttpFuture<B> {
         let endpoint = &self.0;
-        if let Some(refused) = endpoint.gate.judge_caller(&head.uri, &head.headers) {
-            return HttpFuture::ready(refused);
-        }
         if let Some(refusal) = endpoint.legacy.refuse_method(&head.method, &head.headers) {
             return HttpFuture::ready(answer::refused(refusal));
         }

@@ -1,4 +1,4 @@
-//! Owns the body of a request while it arrives: its bounds in size and time.
+//! Owns the body of a request while it arrives, wanted or not: its bounds in size and time.
 //! Does not own what it says.
 
 use std::{
@@ -12,9 +12,9 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode, header::EXPECT};
 use http_body::Body;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::{super::guard::Refusal, idle::Idle};
 
@@ -25,6 +25,50 @@ const WHOLE: Duration = Duration::from_secs(5 * 60);
 
 /// How much all bodies that are on their way in may hold together.
 const HELD: usize = 256 << 20;
+
+/// How much of a body that nobody wants is taken, and for how long.
+const UNWANTED: usize = 64 << 10;
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A body that nobody wants, on its way in. Many clients send head and body one after the other and
+/// only then listen; a connection that is closed meanwhile takes the answer with it.
+pub(in crate::transport::http) struct Discarding {
+    left: usize,
+    /// Once it was waited for.
+    until: Option<Pin<Box<Sleep>>>,
+}
+
+impl Discarding {
+    /// Of a request with these headers.
+    pub(in crate::transport::http) fn new(headers: &HeaderMap) -> Discarding {
+        // Whoever asks first listens, and to ask for the body would be to say yes.
+        let left = if headers.contains_key(EXPECT) { 0 } else { UNWANTED };
+        Discarding { left, until: None }
+    }
+
+    /// Reads to the end, unless that is too far.
+    pub(in crate::transport::http) fn poll<B: Body>(
+        &mut self,
+        mut body: Pin<&mut B>,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        while self.left > 0 && !body.is_end_stream() && body.size_hint().lower() <= self.left as u64
+        {
+            match body.as_mut().poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    let length = frame.data_ref().map_or(0, Buf::remaining);
+                    self.left = self.left.saturating_sub(length);
+                }
+                Poll::Ready(_) => break,
+                Poll::Pending => {
+                    let until = self.until.get_or_insert_with(|| Box::pin(sleep(PATIENCE)));
+                    return until.as_mut().poll(context);
+                }
+            }
+        }
+        Poll::Ready(())
+    }
+}
 
 /// A body on its way in.
 pub(super) struct Receiving {

@@ -142,9 +142,14 @@ pub(in crate::transport::http) fn begin(asked: Asked, message: Result<Message, F
 /// Begins what a GET or a DELETE asks for.
 pub(in crate::transport::http) fn begin_method(asked: Asked, method: &Method) -> Begun {
     let is_get = *method == Method::GET;
+    let (endpoint, head) = (asked.endpoint.clone(), asked.head.clone());
     Begun::Later(Box::pin(async move {
         let done = if is_get { get::serve(&asked).await } else { delete::serve(asked).await };
-        done.unwrap_or_else(|refused| refused.answer(None))
+        let response = done.unwrap_or_else(|refused| refused.answer(None));
+        match &endpoint.protection {
+            Some(protection) => protection.stream_until_expiry(&head.extensions, response),
+            None => response,
+        }
     }))
 }
 

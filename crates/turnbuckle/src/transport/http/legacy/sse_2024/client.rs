@@ -24,7 +24,7 @@ use crate::{
         Line, Lines, Transport,
         duplex::{Duplex, id_of},
     },
-    error::{Closed, Error, ErrorKind, Executed, Result},
+    error::{Closed, Error, ErrorKind, Executed, Result, Wanted},
     limits::Limits,
     transport::{
         http::{
@@ -101,7 +101,8 @@ async fn open(wire: &Wire) -> Result<(Events, Uri)> {
     let status = response.status();
     if !status.is_success() || Kind::of(response.headers()) != Kind::Events {
         let message = format!("GET {place} opened no event stream (HTTP {status})");
-        return Err(failed(message).with_status(status.as_u16()));
+        let wanted = Wanted::read(status, response.headers());
+        return Err(failed(message).with_status(status.as_u16()).wanting(wanted));
     }
     let mut events =
         Events { body: response.into_body(), reader: sse::Reader::new(wire.limits.line_bytes) };
@@ -282,11 +283,13 @@ async fn post(
     let error = match tokio::time::timeout(ACCEPTING, sending).await {
         Ok(Ok(response)) => {
             let status = response.status();
+            let wanted = Wanted::read(status, response.headers());
             finish(response.into_body()).await;
             if status.is_success() {
                 return;
             }
-            Error::http(status.as_u16(), format!("{place} answered HTTP {status}"))
+            let message = format!("{place} answered HTTP {status}");
+            Error::http(status.as_u16(), message).wanting(wanted)
         }
         Ok(Err(error)) => error,
         Err(_) => {

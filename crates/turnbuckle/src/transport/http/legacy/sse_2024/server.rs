@@ -9,15 +9,17 @@ mod stream;
 use std::{
     convert::Infallible,
     fmt,
+    future::poll_fn,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request, uri::PathAndQuery};
 use http_body::Body;
+use memchr::memchr2;
 use turnbuckle_types::{RpcError, jsonrpc};
 
 use crate::{
@@ -28,9 +30,11 @@ use crate::{
     transport::http::server::{
         HttpBody,
         front::{self, Front},
+        protect::Protection,
+        receive::Discarding,
     },
 };
-use session::{Full, Session, Sessions};
+use session::{Full, Posted, Session, Sessions};
 
 /// How many sessions are open at once unless someone says otherwise.
 const SESSIONS: usize = 1000;
@@ -76,8 +80,13 @@ struct Route {
 }
 
 impl SseService {
-    pub(crate) fn new(connect: Result<Connect>, path: String, limits: Limits) -> SseService {
-        SseService::behind(Front::new(&limits), connect, path, limits)
+    pub(crate) fn new(
+        connect: Result<Connect>,
+        protection: Option<Protection>,
+        path: String,
+        limits: Limits,
+    ) -> SseService {
+        SseService::behind(Front::new(&limits, protection), connect, path, limits)
     }
 
     /// Serves whom that front lets in.
@@ -175,35 +184,47 @@ impl SseService {
         B: Body + Send + 'static,
     {
         let route = &self.0;
-        let connect = match (&route.connect, route.problem()) {
-            (Some(connect), None) => connect,
-            (_, problem) => {
-                tracing::error!(problem, "this server can't serve");
-                let error = RpcError::internal("internal error");
-                let status = StatusCode::INTERNAL_SERVER_ERROR;
-                return SseFuture::ready(front::refused(status, &error));
-            }
-        };
+        if route.connect.is_none() || route.problem().is_some() {
+            tracing::error!(problem = route.problem(), "this server can't serve");
+            let error = RpcError::internal("internal error");
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            return SseFuture::ready(front::refused(status, &error));
+        }
         let (head, body) = request.into_parts();
-        let future = if let Some(refused) = route.front.judge(&head) {
-            SseFuture::ready(refused)
-        } else if head.method == Method::GET {
-            SseFuture::ready(route.open(connect, &head))
-        } else {
-            match route.find(&head) {
-                Ok(session) => SseFuture::later(post(
-                    route.front.clone(),
-                    session,
-                    body,
-                    route.limits.json_depth,
-                )),
-                Err((status, why)) => {
-                    let error = RpcError::invalid_request(why);
-                    SseFuture::ready(front::refused(status, &error))
+        let sharing = route.front.sharing(&head.headers);
+        let future = match (route.front.judge(&head), &route.front.protection) {
+            (Some(refused), _) => SseFuture::ready(refused),
+            (None, None) => route.admit(&head, body),
+            (None, Some(protection)) => match protection.metadata(&head.method, &head.uri) {
+                Some(metadata) => SseFuture::ready(metadata),
+                None => {
+                    let otherwise = Discarding::new(&head.headers);
+                    let check = protection.check(head);
+                    SseFuture::later(checked(route.clone(), check, body, otherwise))
                 }
-            }
+            },
         };
-        SseFuture { sharing: route.front.sharing(&head.headers), ..future }
+        SseFuture { sharing, ..future }
+    }
+}
+
+/// Answers someone once it is known that they are let in. Nothing is read before.
+async fn checked<B>(
+    route: Arc<Route>,
+    check: BoxFuture<'static, Result<request::Parts, Response<HttpBody>>>,
+    body: B,
+    mut otherwise: Discarding,
+) -> Response<HttpBody>
+where
+    B: Body + Send + 'static,
+{
+    match check.await {
+        Ok(head) => route.admit(&head, body).response.await,
+        Err(refused) => {
+            let mut body = std::pin::pin!(body);
+            poll_fn(|context| otherwise.poll(body.as_mut(), context)).await;
+            refused
+        }
     }
 }
 
@@ -212,8 +233,35 @@ impl Route {
         self.problem.as_deref().or_else(|| self.front.problem())
     }
 
+    /// Answers someone who was let in.
+    fn admit<B>(self: &Arc<Self>, head: &request::Parts, body: B) -> SseFuture
+    where
+        B: Body + Send + 'static,
+    {
+        if head.method == Method::GET {
+            let opened = self.open(head);
+            return SseFuture::ready(match &self.front.protection {
+                Some(protection) => protection.stream_until_expiry(&head.extensions, opened),
+                None => opened,
+            });
+        }
+        match self.find(head) {
+            Ok(session) => {
+                let head = Arc::new(as_head(head));
+                SseFuture::later(post(self.clone(), session, head, body))
+            }
+            Err((status, why)) => {
+                SseFuture::ready(front::refused(status, &RpcError::invalid_request(why)))
+            }
+        }
+    }
+
     /// Opens a session. The answer's body is its stream.
-    fn open(&self, connect: &Connect, head: &request::Parts) -> Response<HttpBody> {
+    fn open(&self, head: &request::Parts) -> Response<HttpBody> {
+        let Some(connect) = &self.connect else {
+            let error = RpcError::internal("internal error");
+            return front::refused(StatusCode::INTERNAL_SERVER_ERROR, &error);
+        };
         let (id, session, inbox) = match self.sessions.open(owner(head), self.most) {
             Ok(opened) => opened,
             Err(full) => {
@@ -255,25 +303,45 @@ const GONE: &str = "there is no such session: it ends with its stream";
 
 /// Takes a message to its session; waits while that has not taken those before.
 async fn post<B: Body>(
-    front: Front,
+    route: Arc<Route>,
     session: Arc<Session>,
+    head: Arc<Head>,
     body: B,
-    depth: usize,
 ) -> Response<HttpBody> {
-    let text = match front.receive(body).await {
+    let text = match route.front.receive(body).await {
         Ok(text) => text,
         Err(refused) => return refused,
     };
-    // What names a request is answered on the stream, as everything is that is right.
-    if let Err(fault) = jsonrpc::parse(text.clone(), depth)
-        && fault.id.is_none()
-    {
-        return front::refused(StatusCode::BAD_REQUEST, &fault.error);
+    match jsonrpc::parse(text.clone(), route.limits.json_depth) {
+        // What names a request is answered on the stream, as everything is that is right.
+        Err(fault) if fault.id.is_none() => {
+            return front::refused(StatusCode::BAD_REQUEST, &fault.error);
+        }
+        Err(_) => {}
+        Ok(message) => {
+            let protection = route.front.protection.as_ref();
+            let refused = protection.and_then(|it| it.refuse(&head, &message));
+            if let Some(refused) = refused {
+                return refused;
+            }
+        }
     }
-    match session.take_in(text).await {
+    // Whoever reads it on counts on there being none.
+    let text = without_line_breaks(text);
+    match session.take_in(Posted { message: text, head }).await {
         Ok(()) => front::accepted(),
         Err(_) => front::refused(StatusCode::NOT_FOUND, &RpcError::invalid_request(GONE)),
     }
+}
+
+/// Between the parts of a message a line break is a space, and within a text there is none: one that can
+/// be read stays the same message.
+fn without_line_breaks(text: Bytes) -> Bytes {
+    if memchr2(b'\n', b'\r', &text).is_none() {
+        return text;
+    }
+    let space = |byte: u8| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte };
+    text.iter().copied().map(space).collect()
 }
 
 fn as_head(parts: &request::Parts) -> Head {

@@ -18,7 +18,7 @@ use turnbuckle_types::{RpcError, jsonrpc::Fault};
 
 use crate::{
     dispatch::{
-        BoxFuture, Incoming, Line, Lines, Note, Outcome, Peer, Reply, Serve,
+        BoxFuture, Came, Head, Incoming, Line, Lines, Note, Outcome, Peer, Reply, Serve,
         duplex::{Permit, Replies},
     },
     principal::Principal,
@@ -153,13 +153,21 @@ impl Drop for InTable {
 /// One session.
 pub(super) struct Session {
     owner: Option<Principal>,
-    posted: mpsc::Sender<Bytes>,
+    posted: mpsc::Sender<Posted>,
     peer: OnceLock<Peer>,
     state: Mutex<State>,
 }
 
+/// A message, and the request that carried it: who sent it, and what came with it.
+pub(super) struct Posted {
+    pub(super) message: Bytes,
+    pub(super) head: Arc<Head>,
+}
+
 #[derive(Default)]
 struct State {
+    /// What carried the message that was read last. It is applied before the next one is read.
+    carrier: Option<Arc<Head>>,
     /// Handlers that have not ended.
     running: u64,
     phase: Phase,
@@ -172,9 +180,9 @@ impl Session {
     /// drops the message.
     pub(super) async fn take_in(
         &self,
-        message: Bytes,
-    ) -> Result<(), mpsc::error::SendError<Bytes>> {
-        self.posted.send(message).await
+        posted: Posted,
+    ) -> Result<(), mpsc::error::SendError<Posted>> {
+        self.posted.send(posted).await
     }
 
     /// Ready when nothing more is to be read.
@@ -199,19 +207,27 @@ impl Session {
 
 /// What is posted to a session, as the lines of a stream wire.
 pub(super) struct Inbox {
-    messages: mpsc::Receiver<Bytes>,
+    messages: mpsc::Receiver<Posted>,
     session: Arc<Session>,
+}
+
+impl Inbox {
+    fn line(&self, posted: Option<Posted>) -> Option<Line> {
+        let Posted { message, head } = posted?;
+        self.session.lock().carrier = Some(head);
+        Some(Line::Whole(message))
+    }
 }
 
 impl Lines for Inbox {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Line>>> {
-        if let Poll::Ready(message) = self.messages.poll_recv(context) {
-            return Poll::Ready(Ok(message.map(Line::Whole)));
+        if let Poll::Ready(posted) = self.messages.poll_recv(context) {
+            return Poll::Ready(Ok(self.line(posted)));
         }
         std::task::ready!(self.session.poll_end(context));
         // Whoever posts from now on learns that it is too late. What was taken in before is read.
         self.messages.close();
-        self.messages.poll_recv(context).map(|message| Ok(message.map(Line::Whole)))
+        self.messages.poll_recv(context).map(|posted| Ok(self.line(posted)))
     }
 }
 
@@ -253,7 +269,11 @@ impl Attended {
 }
 
 impl Serve for Attended {
-    fn serve(&self, request: Incoming, replies: Replies) -> Reply {
+    fn serve(&self, mut request: Incoming, replies: Replies) -> Reply {
+        // Whoever opened the stream may have another token by now.
+        if let Some(head) = &self.session.lock().carrier {
+            request.came = Came::InSession(head.clone());
+        }
         match self.serve.serve(request, replies) {
             Reply::Later(handler) => self.begin(handler),
             reply => reply,

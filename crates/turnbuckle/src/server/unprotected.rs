@@ -1,0 +1,13 @@
+//! Owns nothing: without the feature `auth` a server lets in whoever the guard lets in.
+//! Does not own that guard.
+
+use std::sync::Arc;
+
+use super::{Server, app::App};
+use crate::{error::Result, transport::http::server::protect::Protection};
+
+impl Server {
+    pub(super) fn protection(&self, _: &Arc<App>) -> Result<Option<Protection>> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,52 @@
+//! Owns what an endpoint is without the feature `auth`: nothing stands before it, and there is no
+//! value that could. Does not own the guard, which is always there.
+
+use std::sync::Arc;
+
+use http::{Extensions, Method, Response, Uri, request};
+use turnbuckle_types::jsonrpc::Message;
+
+use super::{HttpBody, future::Check};
+use crate::dispatch::{BoxFuture, Head, Outcome};
+
+/// There is none.
+#[derive(Clone)]
+pub(crate) enum Protection {}
+
+impl Protection {
+    pub(in crate::transport::http) fn check(&self, _: request::Parts) -> Check {
+        match *self {}
+    }
+
+    pub(in crate::transport::http) fn refuse(
+        &self,
+        _: &Arc<Head>,
+        _: &Message,
+    ) -> Option<Response<HttpBody>> {
+        match *self {}
+    }
+
+    pub(super) fn until_expiry(
+        &self,
+        _: &Extensions,
+        _: BoxFuture<'static, Outcome>,
+    ) -> BoxFuture<'static, Outcome> {
+        match *self {}
+    }
+
+    pub(in crate::transport::http) fn stream_until_expiry(
+        &self,
+        _: &Extensions,
+        _: Response<HttpBody>,
+    ) -> Response<HttpBody> {
+        match *self {}
+    }
+
+    pub(in crate::transport::http) fn metadata(
+        &self,
+        _: &Method,
+        _: &Uri,
+    ) -> Option<Response<HttpBody>> {
+        match *self {}
+    }
+}

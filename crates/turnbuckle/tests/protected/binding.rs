@@ -1,0 +1,166 @@
+//! What is given to one caller is of no use to another.
+
+use serde_json::{Value, json};
+use turnbuckle::{Ctx, Server, ToolError, elicit, tool};
+
+use crate::support::{Ask, Issuers, Plan, World, call, until};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Name {
+    name: String,
+}
+
+/// Asks its caller something.
+async fn question(ctx: Ctx) -> Result<String, ToolError> {
+    let Name { name } = ctx.ask("name", elicit("Who are you?")).await?;
+    Ok(format!("Hello, {name}!"))
+}
+
+fn server() -> Server {
+    let tools = (0..3).map(|number| tool(format!("tool{number}"), async || "done"));
+    Server::new("test", "1.0")
+        .tools(tools)
+        .tool(tool("question", question))
+        .visible(|_, _| true)
+        .page_size(2)
+}
+
+async fn world() -> World {
+    Plan::of(server()).start().await
+}
+
+#[tokio::test]
+async fn a_session_answers_only_to_whoever_opened_it() {
+    let world = world().await;
+    let (ann, bob) = (world.token("ann", "a"), world.token("bob", "a"));
+    let session = world.session(&ann).await;
+    let (method, params) = call("tool0");
+    let asks = [
+        Ask::legacy(method, params),
+        Ask::new("GET", "/mcp").header("accept", "text/event-stream"),
+        Ask::new("DELETE", "/mcp"),
+    ];
+    for ask in &asks {
+        let ask = ask.clone().header("mcp-session-id", &session);
+        assert_eq!(world.ask(&ask.clone().bearer(&bob)).await.status, 404, "{ask:?}");
+        assert_eq!(world.ask(&ask).await.status, 401);
+    }
+    // Another token of the same person is as good.
+    let later = world.token("ann", "b");
+    let [call, _, delete] = asks.map(|ask| ask.header("mcp-session-id", &session).bearer(&later));
+    assert_eq!(world.ask(&call).await.said(), "done");
+    assert_eq!(world.ask(&delete).await.status, 204);
+}
+
+#[tokio::test]
+async fn nobody_is_taken_for_another_by_the_subject_alone() {
+    let world = world().await;
+    let session = world.session(&world.token("ann", "a")).await;
+    for subject in ["ANN", "ann ", "an", "x|ann"] {
+        let (method, params) = call("tool0");
+        let ask = Ask::legacy(method, params).header("mcp-session-id", &session);
+        assert_eq!(world.ask(&ask.bearer(&world.token(subject, "a"))).await.status, 404);
+    }
+}
+
+#[tokio::test]
+async fn events_are_told_again_only_to_whom_they_were_told() {
+    let world = world().await;
+    let (ann, bob) = (world.token("ann", "a"), world.token("bob", "a"));
+    // In this revision a stream begins with an event to come back for.
+    let session = world.session_in("2025-11-25", &ann).await;
+    let get = Ask::new("GET", "/mcp")
+        .header("accept", "text/event-stream")
+        .header("mcp-session-id", &session);
+    let mut stream = world.send(&get.clone().bearer(&ann)).await;
+    let first = until(&mut stream, "\n\n").await;
+    let id = first.split("id: ").nth(1).unwrap().lines().next().unwrap();
+    let again = get.header("last-event-id", id);
+    let own = world.token("bob", "a");
+    let own_session = world.session_in("2025-11-25", &own).await;
+    let mut elsewhere = again.clone().bearer(&bob);
+    assert_eq!(world.ask(&elsewhere).await.status, 404);
+    let mut resumed = world.send(&again.bearer(&ann)).await;
+    assert!(until(&mut resumed, "\r\n\r\n").await.starts_with("HTTP/1.1 200"));
+    // Nor in a session of one's own: nothing of another's is told there.
+    elsewhere.headers.iter_mut().for_each(|(name, value)| {
+        if name == "mcp-session-id" {
+            value.clone_from(&own_session);
+        }
+    });
+    let mut foreign = world.send(&elsewhere).await;
+    assert!(!until(&mut foreign, "\r\n\r\n").await.contains("data: {"));
+}
+
+#[tokio::test]
+async fn a_cursor_leads_on_only_whoever_it_was_given_to() {
+    let world = world().await;
+    let (ann, bob) = (world.token("ann", "a"), world.token("bob", "a"));
+    let list = |params: Value| Ask::modern("tools/list", params);
+    let first = world.ask(&list(json!({})).bearer(&ann)).await.json();
+    let cursor = first["result"]["nextCursor"].clone();
+    assert!(cursor.is_string(), "{first}");
+    let next = list(json!({"cursor": cursor}));
+    let refused = world.ask(&next.clone().bearer(&bob)).await;
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(-32602)));
+    assert_eq!(world.ask(&next.bearer(&ann)).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_a_request_had_its_client_keep_is_worth_nothing_to_another() {
+    let world = world().await;
+    let (ann, bob) = (world.token("ann", "a"), world.token("bob", "a"));
+    let (method, params) = call("question");
+    let first = world.ask(&Ask::modern(method, params.clone()).bearer(&ann)).await.json();
+    let state = &first["result"]["requestState"];
+    assert!(state.is_string(), "{first}");
+    let mut retry = params;
+    retry["requestState"] = state.clone();
+    retry["inputResponses"] = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+    let retry = Ask::modern(method, retry);
+    let refused = world.ask(&retry.clone().bearer(&bob)).await;
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(-32602)));
+    assert_eq!(world.ask(&retry.bearer(&ann)).await.said(), "Hello, Ada!");
+}
+
+/// Names are issuer and subject: whoever another issuer calls the same is someone else.
+#[tokio::test]
+async fn the_same_subject_of_another_issuer_is_another_principal() {
+    let world = Plan { issuers: Issuers::Two, ..Plan::of(server()) }.start().await;
+    let (ann, other) = (world.token("ann", "a"), world.token_elsewhere("ann", "a"));
+    let (method, params) = call("tool0");
+    assert_eq!(world.ask(&Ask::modern(method, params.clone()).bearer(&other)).await.said(), "done");
+
+    let session = world.session(&ann).await;
+    let in_session = Ask::legacy(method, params.clone()).header("mcp-session-id", &session);
+    assert_eq!(world.ask(&in_session.clone().bearer(&other)).await.status, 404);
+    assert_eq!(world.ask(&in_session.bearer(&ann)).await.said(), "done");
+
+    let mut sse = world.sse(&ann).await;
+    let post = sse.post(method, params);
+    assert_eq!(world.ask(&post.clone().bearer(&other)).await.status, 404);
+    assert_eq!(world.ask(&post.bearer(&ann)).await.status, 202);
+    sse.hear("done").await;
+
+    let list = |params: Value| Ask::modern("tools/list", params);
+    let first = world.ask(&list(json!({})).bearer(&ann)).await.json();
+    let next = list(json!({"cursor": first["result"]["nextCursor"]}));
+    assert_eq!(world.ask(&next.clone().bearer(&other)).await.status, 400);
+    assert_eq!(world.ask(&next.bearer(&ann)).await.status, 200);
+
+    let (method, params) = call("question");
+    let first = world.ask(&Ask::modern(method, params.clone()).bearer(&ann)).await.json();
+    let mut retry = params;
+    retry["requestState"] = first["result"]["requestState"].clone();
+    retry["inputResponses"] = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+    let retry = Ask::modern(method, retry);
+    assert_eq!(world.ask(&retry.clone().bearer(&other)).await.status, 400);
+    assert_eq!(world.ask(&retry.bearer(&ann)).await.said(), "Hello, Ada!");
+
+    // Events that were told in a session are told again to nobody else either.
+    let session = world.session_in("2025-11-25", &ann).await;
+    let get = Ask::new("GET", "/mcp")
+        .header("accept", "text/event-stream")
+        .header("mcp-session-id", &session);
+    assert_eq!(world.ask(&get.bearer(&other)).await.status, 404);
+}
