@@ -5,7 +5,7 @@
 
 mod connection;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use turnbuckle::Revision;
@@ -17,7 +17,7 @@ use crate::{
     target::Target,
     values::{Object, Pair},
 };
-use connection::revision;
+use connection::{duration, revision};
 
 /// Talk to Model Context Protocol (MCP) servers from a terminal
 ///
@@ -34,7 +34,7 @@ use connection::revision;
 /// What a server asks meanwhile is asked here, in the terminal.
 ///
 /// Exit status: 0 success, 1 the tool failed, 2 wrong usage, 3 no connection or a
-/// broken protocol, 130 interrupted with Ctrl-C.
+/// broken protocol, 4 someone must log in first, 130 interrupted with Ctrl-C.
 #[derive(Debug, Parser)]
 #[command(name = "turnbuckle", version, verbatim_doc_comment, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -133,6 +133,24 @@ pub(crate) enum Command {
     ///   turnbuckle listen https://mcp.example.com/mcp --resource note://7
     #[command(verbatim_doc_comment)]
     Listen(Listen),
+    /// Log in at a server that wants to know who asks; the other commands then use that
+    ///
+    /// Opens the browser, and keeps what is granted where only this user can read it. Tokens
+    /// are renewed by whichever command needs that. A server that is asked by a command in a
+    /// terminal makes that log in by itself.
+    ///
+    /// Examples:
+    ///   turnbuckle login https://mcp.example.com/mcp
+    ///   turnbuckle login https://mcp.example.com/mcp --no-browser
+    ///   turnbuckle login https://mcp.example.com/mcp --scope files:read --client-id my-client
+    #[command(verbatim_doc_comment)]
+    Login(Login),
+    /// Forget what was granted at a login, and have it taken back where that is possible
+    ///
+    /// Example:
+    ///   turnbuckle logout https://mcp.example.com/mcp
+    #[command(verbatim_doc_comment)]
+    Logout(Logout),
     /// Serve the demo tools, over standard input and output or over HTTP
     ///
     /// Without --http it is meant to be started by a client, and speaks both eras of the
@@ -297,6 +315,48 @@ pub(crate) struct Listen {
     /// Example: --resource note://7 --resource note://8
     #[arg(long = "resource", value_name = "URI")]
     pub(crate) watched: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Login {
+    /// The server's http(s) URL.
+    ///
+    /// Example: https://mcp.example.com/mcp
+    pub(crate) url: Target,
+
+    /// Open no browser: print the address to go to, and read the one that it leads to.
+    ///
+    /// For machines that one is not sitting at.
+    ///
+    /// Example: turnbuckle login https://mcp.example.com/mcp --no-browser
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+
+    /// Ask for this instead of what the server says; can be repeated.
+    ///
+    /// Example: --scope files:read --scope files:write
+    #[arg(long = "scope", value_name = "SCOPE")]
+    pub(crate) scopes: Vec<String>,
+
+    /// Be this client, which someone registered at the authorization server beforehand.
+    ///
+    /// Example: --client-id my-client
+    #[arg(long, value_name = "ID")]
+    pub(crate) client_id: Option<String>,
+
+    /// Give up after this long: five minutes unless told.
+    ///
+    /// Example: --timeout 1m
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Logout {
+    /// The server's http(s) URL.
+    ///
+    /// Example: https://mcp.example.com/mcp
+    pub(crate) url: Target,
 }
 
 #[derive(Args, Debug)]

@@ -18,6 +18,7 @@ use crate::{
     args::{Connection, Variable},
     ask, config,
     exit::{Failure, LAST_LINES},
+    login::{self, Who},
     progress::Line,
     roots::roots,
 };
@@ -101,7 +102,7 @@ fn wire_log(builder: ClientBuilder, line: &Line) -> ClientBuilder {
 #[derive(Clone)]
 pub(crate) enum Way {
     Process { process: ProcessConfig, environment: Vec<Variable>, noise: Noise },
-    Url { url: String, headers: Vec<(String, String)>, unix_socket: Option<PathBuf> },
+    Url { url: String, headers: Vec<(String, String)>, unix_socket: Option<PathBuf>, who: Who },
 }
 
 /// What becomes of what a process writes to its stderr.
@@ -132,6 +133,11 @@ impl Way {
                 url: server.url().to_owned(),
                 headers: headers(&server, connection)?,
                 unix_socket: connection.unix_socket.clone(),
+                who: if !connection.no_input && ask::is_possible() {
+                    Who::Browser
+                } else {
+                    Who::Nobody
+                },
             }),
             other => Err(Failure::failed(format!("there is no way to reach {other}"))),
         }
@@ -156,7 +162,11 @@ impl Way {
                 };
                 builder.spawn(spawn).await
             }
-            Way::Url { url, headers, unix_socket } => {
+            Way::Url { url, headers, unix_socket, who } => {
+                // Where nothing can be kept, who asks is in the headers or nowhere.
+                if let Ok(auth) = login::auth(who, line) {
+                    builder = builder.auth(auth);
+                }
                 for (name, value) in headers {
                     builder = builder.header(name, value);
                 }

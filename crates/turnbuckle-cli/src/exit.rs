@@ -4,9 +4,12 @@
 use std::process::ExitCode;
 
 use serde_json::Value;
-use turnbuckle::{RpcError, types::code};
+use turnbuckle::{ErrorKind, RpcError, types::code};
 
-use crate::output::{complain, one_line, printable};
+use crate::{
+    output::{complain, one_line, printable},
+    target::Target,
+};
 
 /// How many of a server's last lines are worth showing.
 pub(crate) const LAST_LINES: usize = 10;
@@ -20,6 +23,8 @@ pub(crate) enum Status {
     Usage = 2,
     /// No connection, or the server broke the protocol or answered with an error.
     Failed = 3,
+    /// The server wants to know who asks, and nobody has logged in.
+    LogIn = 4,
     /// Ctrl-C: 128 plus the number of SIGINT, as shells count.
     Interrupted = 130,
 }
@@ -71,6 +76,14 @@ impl Failure {
         self
     }
 
+    /// Says what helps, where that is to log in at this server.
+    pub(crate) fn at(mut self, target: &Target) -> Failure {
+        if let (Status::LogIn, Target::Http(url)) = (self.status, target) {
+            self.sentence.push_str(&format!("; log in first: turnbuckle login {url}"));
+        }
+        self
+    }
+
     /// Says it on stderr.
     pub(crate) fn report(&self) {
         complain(&format!("error: {}", one_line(&self.sentence)));
@@ -98,7 +111,11 @@ impl From<turnbuckle::Error> for Failure {
             },
             None => error.to_string(),
         };
-        let failure = Failure::failed(sentence);
+        let status = match error.kind() {
+            ErrorKind::AuthorizationRequired => Status::LogIn,
+            _ => Status::Failed,
+        };
+        let failure = Failure::new(status, sentence);
         // The sentence itself has the very last line.
         if error.last_stderr().len() > 1 {
             failure.with_last_lines(error.last_stderr())

@@ -10,6 +10,7 @@ mod connect;
 mod demo_server;
 mod exit;
 mod interrupt;
+mod login;
 mod output;
 mod progress;
 mod reference;
@@ -61,6 +62,12 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Prompt(arguments) => commands::prompts::fill_in(arguments).await,
         Command::Complete(arguments) => commands::complete::run(arguments).await,
         Command::Listen(arguments) => commands::listen::run(arguments).await,
+        Command::Login(arguments) => {
+            commands::login::log_in(arguments).await.inspect_err(Failure::report)
+        }
+        Command::Logout(arguments) => {
+            commands::login::log_out(arguments).await.inspect_err(Failure::report)
+        }
         Command::Bridge(arguments) => {
             commands::bridge::run(arguments).await.inspect_err(Failure::report)
         }

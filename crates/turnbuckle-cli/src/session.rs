@@ -49,6 +49,7 @@ pub(crate) async fn with_client<T>(
     line.clear();
     // Said before the server is waited for: nobody should have to wait to read it.
     let outcome = outcome.map_err(|failure| {
+        let failure = failure.at(&connection.target);
         let failure = if connection.verbose { failure.without_details() } else { failure };
         failure.report();
         failure

@@ -3,6 +3,7 @@
 
 mod bridge;
 mod http;
+mod login;
 mod questions;
 mod support;
 mod verbs;

@@ -82,7 +82,8 @@ pub(crate) struct Connection {
     #[arg(long, value_name = "PATH")]
     pub(crate) unix_socket: Option<PathBuf>,
 
-    /// Refuse questions: the server is told that nobody can be asked.
+    /// Refuse questions: the server is told that nobody can be asked, and no browser is opened
+    /// to log in.
     ///
     /// So it is whenever stdin or stderr is no terminal.
     ///
@@ -172,7 +173,7 @@ pub(super) fn revision() -> impl TypedValueParser<Value = Revision> {
 }
 
 /// `5s`, `500ms`, `2m`, `1h`, `1.5s`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let hint = || "give a number and a unit: 500ms, 5s, 2m or 1h".to_owned();
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());

@@ -40,7 +40,9 @@ pub(crate) async fn run(arguments: args::Bridge) -> Result<(), Failure> {
     // A server that was started is ended by another thread, which the end of this process would end.
     let _ = tokio::task::spawn_blocking(|| settle(LAST_WAIT)).await;
     let shown = connection.verbose;
-    outcome.map_err(|failure| if shown { failure } else { failure.with_last_lines(&heard.lines()) })
+    outcome
+        .map_err(|failure| failure.at(&connection.target))
+        .map_err(|failure| if shown { failure } else { failure.with_last_lines(&heard.lines()) })
 }
 
 /// The way to what was typed: words after `--` are a program, whatever a file calls so.

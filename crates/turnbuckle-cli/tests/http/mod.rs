@@ -44,6 +44,73 @@ fn headers_and_a_token_go_with_every_request() {
     assert_eq!(run.sentence(), "the variable KEY has no token in it (--bearer-env)");
 }
 
+/// With every command that talks to a server, and in nothing that it prints.
+#[test]
+fn a_token_goes_along_with_each_command_and_is_never_shown() {
+    let served = Served::new();
+    let commands: [&[&str]; 10] = [
+        &["info"],
+        &["tools"],
+        &["call", "echo", "text=hi"],
+        &["resources"],
+        &["read", "demo://readme"],
+        &["prompts"],
+        &["prompt", "review", "language=rust", "code=x"],
+        &["complete", "prompt:review", "language", "ru"],
+        &["listen", "--tools", "--timeout", "2s"],
+        &["bridge"],
+    ];
+    for words in commands {
+        let wire = Wire::to(&served);
+        let url = wire.url();
+        let mut arguments = vec![words[0], &url];
+        arguments.extend(&words[1..]);
+        arguments.extend(["--header", "X-Key: hide-key", "--bearer-env", "KEY"]);
+        if words[0] != "bridge" {
+            arguments.push("--wire");
+        }
+        let run = support::with_environment(&[("KEY", "hide-token")], arguments);
+        assert_eq!(run.status, 0, "{words:?}: {}", run.stderr);
+        let posts = wire.count("POST /mcp ");
+        assert!(posts > 0, "{words:?}");
+        assert_eq!(wire.count("x-key: hide-key\r\n"), posts, "{words:?}");
+        assert_eq!(wire.count("authorization: Bearer hide-token\r\n"), posts, "{words:?}");
+        assert!(!run.stdout.contains("hide-"), "{words:?}: {}", run.stdout);
+        assert!(!run.stderr.contains("hide-"), "{words:?}: {}", run.stderr);
+        let help = support::with_environment(&[("KEY", "hide-token")], vec![words[0], "--help"]);
+        assert_eq!(help.status, 0, "{words:?}: {}", help.stderr);
+        assert!(help.stdout.contains("--bearer-env") && help.stdout.contains("--header"));
+        assert!(!help.stdout.contains("hide-"), "{}", help.stdout);
+    }
+}
+
+/// Also by a server that turns it away, and says so.
+#[test]
+fn a_token_that_is_refused_is_not_repeated() {
+    let refusals = [
+        "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer error=\"invalid_token\"\r\n\
+         content-length: 0\r\nconnection: close\r\n\r\n",
+        "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+        "HTTP/1.1 500 Oops\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+        "no HTTP at all\r\n\r\n",
+    ];
+    for answer in refusals {
+        let wire = Wire::to_stranger(answer);
+        let url = wire.url();
+        let arguments = vec!["tools", &url, "--bearer-env", "KEY", "--wire", "--timeout", "9s"];
+        let run = support::with_environment(&[("KEY", "hide-token")], arguments);
+        assert_ne!(run.status, 0, "{answer}");
+        assert!(wire.count("authorization: Bearer hide-token\r\n") > 0, "{answer}");
+        assert!(!run.stdout.contains("hide-"), "{}", run.stdout);
+        assert!(!run.stderr.contains("hide-") && !run.stderr.is_empty(), "{}", run.stderr);
+    }
+    // Nor one that can't be sent.
+    let arguments = vec!["tools", "http://127.0.0.1:9/mcp", "--bearer-env", "KEY"];
+    let run = support::with_environment(&[("KEY", "hide-\u{7}-token")], arguments);
+    assert_eq!(run.status, 2, "{}", run.stderr);
+    assert!(!run.stderr.contains("hide-"), "{}", run.stderr);
+}
+
 #[test]
 fn settings_that_do_not_fit_the_target_exit_with_2() {
     let (program, url) = (server(), "http://127.0.0.1:9/mcp".to_owned());
@@ -88,9 +155,10 @@ fn what_is_no_server_of_any_revision_exits_with_3_and_each_attempt_is_told() {
         }
     }
     let refusing = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    let run = turnbuckle(["tools", &Wire::to_stranger(refusing).url()]);
-    assert_eq!(run.status, 3);
-    assert!(run.sentence().contains("401"), "{}", run.stderr);
+    let url = Wire::to_stranger(refusing).url();
+    let run = turnbuckle(["tools", &url]);
+    assert_eq!(run.status, 4);
+    assert!(run.sentence().ends_with(&format!("turnbuckle login {url}")), "{}", run.stderr);
 }
 
 #[test]

@@ -1,0 +1,117 @@
+//! Owns who logs in for a command, and where what was granted is kept.
+//! Does not own when that is needed: the client finds out.
+
+use std::time::Duration;
+
+use turnbuckle::auth::{
+    Auth, AuthError, AuthErrorKind, BoxFuture, GrantStore, Login, LoginRequest, LoopbackLogin,
+    Settings, Waiting, open_in_browser,
+};
+
+use crate::{exit::Failure, progress::Line};
+
+/// Where answers go that are pasted. Nobody listens there.
+const PASTED: &str = "http://127.0.0.1:33418/callback";
+
+/// Who logs in when a server wants that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// Nobody: what was kept has to do.
+    Nobody,
+    /// Someone at this machine's browser.
+    Browser,
+    /// Someone at another machine's, who pastes where it was sent to.
+    Pasted,
+}
+
+/// How this command authorizes itself.
+pub(crate) fn auth(who: Who, line: &Line) -> Result<Auth, Failure> {
+    let line = line.clone();
+    let auth = Auth::with(Settings::default()).client_name("turnbuckle");
+    let auth = kept(auth)?;
+    Ok(match who {
+        Who::Nobody => auth,
+        Who::Browser => auth.login(LoopbackLogin::new().opener(move |url| {
+            open(&line, url);
+            Ok(())
+        })),
+        Who::Pasted => auth.login(PastedLogin(line)),
+    })
+}
+
+/// With the deadline that was typed.
+pub(crate) fn within(auth: Auth, limit: Option<Duration>) -> Auth {
+    match limit {
+        Some(limit) => auth.deadline(limit),
+        None => auth,
+    }
+}
+
+#[cfg(feature = "keyring")]
+fn kept(auth: Auth) -> Result<Auth, Failure> {
+    store(auth, turnbuckle::auth::KeyringStore::new())
+}
+
+#[cfg(not(feature = "keyring"))]
+fn kept(auth: Auth) -> Result<Auth, Failure> {
+    store(auth, turnbuckle::auth::FileStore::new())
+}
+
+fn store(auth: Auth, store: Result<impl GrantStore + 'static, AuthError>) -> Result<Auth, Failure> {
+    match store {
+        Ok(store) => Ok(auth.store(store)),
+        Err(error) => Err(Failure::failed(error.to_string())),
+    }
+}
+
+/// Says where to, too: whoever sits elsewhere, or has closed the page, can still go there.
+fn open(line: &Line, url: &str) {
+    line.say(&format!("log in with your browser: {url}"));
+    if let Err(error) = open_in_browser(url) {
+        line.say(&format!("note: {error}; open the address yourself"));
+    }
+}
+
+/// Shows the address, and reads where the browser was sent to afterwards.
+struct PastedLogin(Line);
+
+impl Login for PastedLogin {
+    fn redirect_uri(
+        &self,
+        preferred: Option<&str>,
+    ) -> BoxFuture<'_, Result<Box<dyn Waiting>, AuthError>> {
+        let redirect_uri = preferred.unwrap_or(PASTED).to_owned();
+        let pasting = Pasting { redirect_uri, line: self.0.clone() };
+        Box::pin(async move { Ok(Box::new(pasting) as Box<dyn Waiting>) })
+    }
+}
+
+struct Pasting {
+    redirect_uri: String,
+    line: Line,
+}
+
+impl Waiting for Pasting {
+    fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
+    fn log_in(
+        self: Box<Self>,
+        request: LoginRequest,
+    ) -> BoxFuture<'static, Result<String, AuthError>> {
+        self.line.say(&format!("log in with any browser: {}", request.url));
+        self.line
+            .say("then paste the address of the page that it is sent to, which need not load:");
+        Box::pin(async move {
+            let line = tokio::task::spawn_blocking(|| {
+                let mut line = String::new();
+                std::io::stdin().read_line(&mut line).map(|_| line)
+            });
+            match line.await {
+                Ok(Ok(line)) if !line.trim().is_empty() => Ok(line.trim().to_owned()),
+                _ => Err(AuthError::new(AuthErrorKind::NotLoggedIn, "no address was pasted")),
+            }
+        })
+    }
+}
