@@ -60,6 +60,10 @@ pub async fn act(client: &Client, scenario: &str) -> Result<(), Box<dyn Error>> 
                 client.get_prompt(&prompt.name, json!({})).await?;
             }
         }
+        // Whatever the scenario is about, the SDK sees to it on the way there.
+        scenario if scenario.starts_with("auth/") => {
+            client.call_tool("test-tool", json!({})).await?;
+        }
         "http-invalid-tool-headers" => call_each(client, &tools).await?,
         "sep-2322-client-request-state" => {
             let call = |name| client.call_tool(name, json!({})).into_future();

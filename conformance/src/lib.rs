@@ -2,5 +2,6 @@
 //!
 //! Owns: what they do. Does not own: the suite, which `cargo xtask conformance` runs.
 
+pub mod auth;
 pub mod client;
 pub mod server;
