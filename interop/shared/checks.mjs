@@ -11,20 +11,20 @@ const TOOLS = [
 ];
 const PATIENCE = 5000;
 const ONE_CHECK = 20_000;
-const PHRASE = 'Grüße, 世界 ✓';
+export const PHRASE = 'Grüße, 世界 ✓';
 
 /** The server does not declare what the check needs. */
 export class Absent extends Error {}
 
-function say(check, outcome, detail = '') {
+export function say(check, outcome, detail = '') {
     process.stdout.write(`${JSON.stringify({ check, outcome, detail })}\n`);
 }
 
-function ensure(condition, sentence) {
+export function ensure(condition, sentence) {
     if (!condition) throw new Error(sentence);
 }
 
-function same(got, wanted, what) {
+export function same(got, wanted, what) {
     const [left, right] = [JSON.stringify(got), JSON.stringify(wanted)];
     ensure(left === right, `${what}: ${left}`);
 }
@@ -155,7 +155,7 @@ const CHECKS = {
     }
 };
 
-function within(milliseconds, what, promise) {
+export function within(milliseconds, what, promise) {
     let timer;
     const late = new Promise((_, reject) => {
         timer = setTimeout(() => reject(new Error(`${what} took too long`)), milliseconds);
@@ -164,7 +164,7 @@ function within(milliseconds, what, promise) {
 }
 
 /** `[--revision R] (--url URL | --command WORD…)` */
-function target() {
+export function target() {
     let words = process.argv.slice(2);
     let revision;
     if (words[0] === '--revision') [, revision, ...words] = words;

@@ -18,11 +18,28 @@ pub(crate) enum Peer {
     #[serde(rename = "typescript-1")]
     TypeScript1,
     Rmcp,
+    /// No SDK: a certified OpenID provider.
+    #[serde(rename = "oidc-provider")]
+    Provider,
 }
 
 impl Peer {
-    pub(crate) const ALL: [Peer; 5] =
-        [Peer::Python2, Peer::Python1, Peer::TypeScript2, Peer::TypeScript1, Peer::Rmcp];
+    pub(crate) const ALL: [Peer; 6] = [
+        Peer::Python2,
+        Peer::Python1,
+        Peer::TypeScript2,
+        Peer::TypeScript1,
+        Peer::Rmcp,
+        Peer::Provider,
+    ];
+
+    /// Those that speak the protocol.
+    fn sdks() -> impl Iterator<Item = Peer> {
+        Peer::ALL.into_iter().filter(|peer| *peer != Peer::Provider)
+    }
+
+    /// Those whose clients log in.
+    const LOG_IN: [Peer; 4] = [Peer::Python2, Peer::Python1, Peer::TypeScript2, Peer::TypeScript1];
 
     /// Also the name of its folder.
     pub(crate) fn name(self) -> &'static str {
@@ -32,6 +49,7 @@ impl Peer {
             Peer::TypeScript2 => "typescript-2",
             Peer::TypeScript1 => "typescript-1",
             Peer::Rmcp => "rmcp",
+            Peer::Provider => "oidc-provider",
         }
     }
 
@@ -39,6 +57,8 @@ impl Peer {
         match self {
             Peer::Python2 | Peer::TypeScript2 | Peer::Rmcp => &[Era::Modern, Era::Legacy],
             Peer::Python1 | Peer::TypeScript1 => &[Era::Legacy],
+            // It knows none; we speak both.
+            Peer::Provider => &Era::BOTH,
         }
     }
 }
@@ -49,6 +69,8 @@ impl Peer {
 pub(crate) enum Role {
     Server,
     Client,
+    /// We are both others.
+    Provider,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -93,6 +115,8 @@ pub(crate) enum Way {
     Direct,
     /// `turnbuckle bridge`, which speaks this with the server, over the other wire.
     Bridge(Era),
+    /// Nothing, but the server lets in only whom the provider vouches for.
+    Authorized,
 }
 
 /// One conversation with a peer.
@@ -111,7 +135,7 @@ impl Cell {
     /// The whole matrix.
     pub(crate) fn all() -> Vec<Cell> {
         let mut cells = Vec::new();
-        for peer in Peer::ALL {
+        for peer in Peer::sdks() {
             for role in [Role::Server, Role::Client] {
                 for wire in [Wire::Stdio, Wire::Http] {
                     for era in peer.speaks() {
@@ -120,12 +144,23 @@ impl Cell {
                 }
             }
         }
-        for peer in Peer::ALL {
+        for peer in Peer::sdks() {
             for role in [Role::Server, Role::Client] {
                 cells.extend(bridged(peer, role));
             }
         }
+        cells.extend(authorized(Peer::Provider, Role::Provider));
+        cells.extend(Peer::LOG_IN.into_iter().flat_map(|peer| authorized(peer, Role::Client)));
         cells
+    }
+
+    /// Everything that is checked in it, in the order in which it is shown.
+    pub(crate) fn checks(&self) -> &'static [&'static str] {
+        match (self.way, self.role) {
+            (Way::Authorized, Role::Provider) => &PROVIDER_CHECKS,
+            (Way::Authorized, _) => &LOGIN_CHECKS,
+            _ => &CHECKS,
+        }
     }
 
     /// What the client is told to speak. Where two programs meet on the newest that both have, it
@@ -143,7 +178,7 @@ impl Cell {
         let Way::Bridge(far) = self.way else { return None };
         let newest = match self.role {
             Role::Server => self.peer.speaks()[0],
-            Role::Client => Era::BOTH[0],
+            Role::Client | Role::Provider => Era::BOTH[0],
         };
         (newest != far).then(|| far.revision())
     }
@@ -151,7 +186,7 @@ impl Cell {
     /// What the server is spoken to in.
     pub(crate) fn far_era(&self) -> Era {
         match self.way {
-            Way::Direct => self.era,
+            Way::Direct | Way::Authorized => self.era,
             Way::Bridge(far) => far,
         }
     }
@@ -159,7 +194,7 @@ impl Cell {
     /// The wire to the server.
     pub(crate) fn far_wire(&self) -> Wire {
         match self.way {
-            Way::Direct => self.wire,
+            Way::Direct | Way::Authorized => self.wire,
             Way::Bridge(_) => self.wire.other(),
         }
     }
@@ -170,19 +205,24 @@ impl Cell {
 fn bridged(peer: Peer, role: Role) -> Vec<Cell> {
     let (near, far) = match role {
         Role::Server => (Era::BOTH.as_slice(), peer.speaks()),
-        Role::Client => (peer.speaks(), Era::BOTH.as_slice()),
+        Role::Client | Role::Provider => (peer.speaks(), Era::BOTH.as_slice()),
     };
     let mut cells = Vec::new();
     for era in near {
         for far in far {
-            let wire = match (role, era == far) {
-                (Role::Server, true) | (Role::Client, false) => Wire::Stdio,
-                (Role::Server, false) | (Role::Client, true) => Wire::Http,
-            };
+            let wire =
+                if (role == Role::Server) == (era == far) { Wire::Stdio } else { Wire::Http };
             cells.push(Cell { peer, role, wire, era: *era, way: Way::Bridge(*far) });
         }
     }
     cells
+}
+
+/// Authorization is a matter of HTTP.
+fn authorized(peer: Peer, role: Role) -> impl Iterator<Item = Cell> {
+    let cell =
+        move |era: &Era| Cell { peer, role, wire: Wire::Http, era: *era, way: Way::Authorized };
+    peer.speaks().iter().map(cell)
 }
 
 impl fmt::Display for Cell {
@@ -191,6 +231,7 @@ impl fmt::Display for Cell {
         match self.way {
             Way::Direct => write!(f, " direct"),
             Way::Bridge(far) => write!(f, " bridge to-{far}"),
+            Way::Authorized => write!(f, " authorized"),
         }
     }
 }
@@ -200,6 +241,7 @@ impl fmt::Display for Role {
         f.write_str(match self {
             Role::Server => "server",
             Role::Client => "client",
+            Role::Provider => "provider",
         })
     }
 }
@@ -222,8 +264,8 @@ impl fmt::Display for Era {
     }
 }
 
-/// Everything that is checked in a cell, in the order in which it is shown.
-pub(crate) const CHECKS: [&str; 17] = [
+/// What is checked where nobody has to log in.
+const CHECKS: [&str; 17] = [
     "connect",
     "list",
     "call",
@@ -243,6 +285,27 @@ pub(crate) const CHECKS: [&str; 17] = [
     "shutdown",
 ];
 
+/// What is checked of us, with the provider between client and server.
+const PROVIDER_CHECKS: [&str; 14] = [
+    "connect",
+    "register",
+    "document",
+    "code",
+    "audience",
+    "step-up",
+    "renew",
+    "reuse",
+    "dpop",
+    "introspect",
+    "secret",
+    "signature",
+    "log-out",
+    "shutdown",
+];
+
+/// What is checked of a client that logs in.
+const LOGIN_CHECKS: [&str; 6] = ["connect", "list", "call", "step-up", "renew", "shutdown"];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,7 +315,7 @@ mod tests {
         let cells = Cell::all();
         let direct = || cells.iter().filter(|cell| cell.way == Way::Direct);
         let count = |peer| direct().filter(|cell| cell.peer == peer).count();
-        assert_eq!(Peer::ALL.map(count), [8, 4, 8, 4, 8]);
+        assert_eq!(Peer::ALL.map(count), [8, 4, 8, 4, 8, 0]);
     }
 
     #[test]
@@ -260,7 +323,7 @@ mod tests {
         let cells = Cell::all();
         let bridged = || cells.iter().filter(|cell| matches!(cell.way, Way::Bridge(_)));
         let count = |peer| bridged().filter(|cell| cell.peer == peer).count();
-        assert_eq!(Peer::ALL.map(count), [8, 4, 8, 4, 8]);
+        assert_eq!(Peer::ALL.map(count), [8, 4, 8, 4, 8, 0]);
         for wire in [Wire::Stdio, Wire::Http] {
             for near in Era::BOTH {
                 for far in Era::BOTH {
@@ -269,7 +332,7 @@ mod tests {
                     assert!(found, "{wire} {near} {far}");
                 }
             }
-            for peer in Peer::ALL {
+            for peer in Peer::sdks() {
                 for role in [Role::Server, Role::Client] {
                     let found = bridged().any(|c| (c.peer, c.role, c.wire) == (peer, role, wire));
                     assert!(found, "{} {role} {wire}", peer.name());
@@ -290,6 +353,15 @@ mod tests {
         assert_eq!(pins(Peer::Python1, Role::Client, Legacy, Modern), (false, false));
         assert_eq!(pins(Peer::Python1, Role::Client, Legacy, Legacy), (false, true));
         assert_eq!(pins(Peer::Python2, Role::Client, Legacy, Legacy), (true, true));
+    }
+
+    #[test]
+    fn we_are_authorized_in_both_eras_and_so_is_each_client_that_logs_in() {
+        let cells = Cell::all();
+        let authorized = || cells.iter().filter(|cell| cell.way == Way::Authorized);
+        let count = |peer| authorized().filter(|cell| cell.peer == peer).count();
+        assert_eq!(Peer::ALL.map(count), [2, 1, 2, 1, 0, 2]);
+        assert!(authorized().all(|cell| cell.wire == Wire::Http && cell.checks() != CHECKS));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
+use super::authorized;
 use super::bridge::{RunningBridge, over_stdio};
 use super::cells::{Cell, Way, Wire};
 use super::peers::{Program, Programs};
@@ -46,22 +47,39 @@ pub(crate) fn folder(programs: &Programs, cell: &Cell) -> PathBuf {
 pub(crate) fn run(programs: &Programs, cell: &Cell) -> Result<Vec<Line>, String> {
     let folder = folder(programs, cell);
     create(&folder)?;
+    let failed = |error| format!("{cell}: {error}");
+    if cell.way == Way::Authorized {
+        let others = authorized::Others::start(programs, cell, &folder).map_err(failed)?;
+        let mut command = others.client(programs, cell)?;
+        return talk(&mut command, cell, &others.target(), &folder, || Ok(()));
+    }
     let mut command = start(&programs.client(cell)?);
+    let others = Others::start(programs, cell, &folder).map_err(failed)?;
+    let target = others.target.clone();
+    talk(&mut command, cell, &target, &folder, || others.end())
+}
+
+/// Runs the client, then the end of the others.
+fn talk(
+    command: &mut Command,
+    cell: &Cell,
+    target: &[PathBuf],
+    folder: &Path,
+    end: impl FnOnce() -> Result<(), String>,
+) -> Result<Vec<Line>, String> {
     if let Some(revision) = cell.pinned() {
         command.args(["--revision", revision]);
     }
-    let others =
-        Others::start(programs, cell, &folder).map_err(|error| format!("{cell}: {error}"))?;
-    command.args(&others.target);
+    command.args(target);
     let (stdout, stderr) = (folder.join("client.jsonl"), folder.join("client.err"));
     let output = Output::Apart { stdout: &stdout, stderr: &stderr };
-    let status = run_until(&mut command, output, Instant::now() + ONE)?;
+    let status = run_until(command, output, Instant::now() + ONE)?;
     let ending = match status {
         None => Err("the client did not end".to_owned()),
         Some(status) if !status.success() => Err(format!("the client ended with {status}")),
         Some(_) => Ok(()),
     };
-    let others = others.end();
+    let others = end();
     let mut lines = parse(&read(&stdout)?)?;
     end_with(&mut lines, ending.and(others));
     Ok(lines)
@@ -95,8 +113,8 @@ impl Others {
         let (mut bridge, mut logs) = (None, Some(log.clone()));
         let pinned = cell.pinned_far();
         let target = match (cell.way, &server) {
-            (Way::Direct, None) => commanded(words),
-            (Way::Direct, Some(server)) => {
+            (Way::Direct | Way::Authorized, None) => commanded(words),
+            (Way::Direct | Way::Authorized, Some(server)) => {
                 logs = None;
                 vec!["--url".into(), server.url.clone().into()]
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::cells::{CHECKS, Cell, Era, Peer, Role, Way, Wire};
+use super::cells::{Cell, Era, Peer, Role, Way, Wire};
 use super::peers::Versions;
 use crate::common::files::read;
 
@@ -35,7 +35,7 @@ pub(crate) struct Entry {
     /// What the server is spoken to in.
     #[serde(default)]
     server_eras: Vec<Era>,
-    /// Whether a bridge may be between the two.
+    /// What may be between the two.
     #[serde(default)]
     ways: Vec<Between>,
     checks: Vec<String>,
@@ -53,6 +53,7 @@ pub(crate) struct Entry {
 enum Between {
     Direct,
     Bridge,
+    Authorized,
 }
 
 /// Whose doing it is.
@@ -85,7 +86,7 @@ impl Known {
             entry.sound(versions).map_err(|problem| format!("`{}`: {problem}", entry.what))?;
         }
         for cell in Cell::all() {
-            for check in CHECKS {
+            for check in cell.checks() {
                 let covering = known.known.iter().filter(|entry| entry.covers(&cell, check));
                 if covering.count() > 1 {
                     return Err(format!("`{check}` of `{cell}` is named more than once"));
@@ -118,6 +119,7 @@ impl Entry {
         let way = match cell.way {
             Way::Direct => Between::Direct,
             Way::Bridge(_) => Between::Bridge,
+            Way::Authorized => Between::Authorized,
         };
         named(&self.ways, &way)
             && named(&self.server_eras, &cell.far_era())
@@ -126,17 +128,18 @@ impl Entry {
             && named(&self.wires, &cell.wire)
             && named(&self.eras, &cell.era)
             && self.checks.iter().any(|named| named == check)
+            && cell.checks().contains(&check)
     }
 
     fn sound(&self, versions: &Versions) -> Result<(), String> {
         if self.what.trim().is_empty() || self.seen.trim().is_empty() {
             return Err("it does not say what happens".to_owned());
         }
-        if let Some(check) = self.checks.iter().find(|check| !CHECKS.contains(&check.as_str())) {
-            return Err(format!("there is no check `{check}`"));
-        }
         let cells = Cell::all();
         for check in &self.checks {
+            if !cells.iter().any(|cell| cell.checks().contains(&check.as_str())) {
+                return Err(format!("there is no check `{check}`"));
+            }
             if !cells.iter().any(|cell| self.covers(cell, check)) {
                 return Err("it names no cell".to_owned());
             }

@@ -1,6 +1,7 @@
 //! Owns: `cargo xtask interop`: real peers against us, in both roles, and whether what came out is
 //! what was expected. Does not own: the programs that talk to each other, which are in `interop/`.
 
+mod authorized;
 mod bridge;
 mod cells;
 mod conversation;
@@ -24,9 +25,10 @@ const USAGE: &str = "\
 usage: cargo xtask interop [--only WORD]… [--check]
 
   --only WORD   only cells whose name has this word, and does not write the page; a name is a peer
-                (python-2, python-1, typescript-2, typescript-1, rmcp), what the peer is (server,
-                client), the client's wire (stdio, http) and era (modern, legacy), and what is
-                between the two (direct; or bridge and the server's era, to-modern or to-legacy)
+                (python-2, python-1, typescript-2, typescript-1, rmcp, oidc-provider), what the peer
+                is (server, client, provider), the client's wire (stdio, http) and era (modern,
+                legacy), and what is between the two (direct; bridge and the server's era, to-modern
+                or to-legacy; or authorized)
   --check       fail if docs/interop.md is not what would be written, instead of writing it";
 
 /// How many cells run at a time.
@@ -42,7 +44,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if cells.is_empty() {
         return Err("the matrix has no such cell".to_owned());
     }
-    let programs = Programs::prepare(&root)?;
+    let programs = Programs::prepare(&root, &cells)?;
     let results = programs.home.join("results");
     // It may not be there yet.
     let _ = fs::remove_dir_all(&results);
@@ -162,6 +164,7 @@ mod tests {
         assert_eq!(chosen(""), Cell::all().len());
         assert_eq!(chosen("--only rmcp --only http --only direct"), 4);
         assert_eq!(chosen("--only rmcp --only bridge --only to-legacy"), 4);
+        assert_eq!(chosen("--only authorized"), 8);
         assert_eq!(chosen("--only python"), 0);
         assert_eq!(options("").unwrap().page(), PageIs::Written);
         assert_eq!(options("--check").unwrap().page(), PageIs::Checked);

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::cells::{Cell, Peer, Role};
+use super::cells::{Cell, Peer, Role, Way};
 use crate::common::built::Built;
 use crate::common::files::{create, read, write};
 use crate::common::npm;
@@ -24,41 +24,70 @@ pub(crate) struct Programs {
     source: PathBuf,
     node: PathBuf,
     ours: Built,
-    rmcp: Built,
+    /// If there is a cell with it.
+    rmcp: Option<Built>,
 }
 
 impl Programs {
-    /// Installs and builds what is not there yet.
-    pub(crate) fn prepare(root: &Path) -> Result<Programs, String> {
+    /// Installs and builds what these cells need and is not there yet.
+    pub(crate) fn prepare(root: &Path, cells: &[Cell]) -> Result<Programs, String> {
         let (source, home) = (root.join("interop"), root.join("target/interop"));
-        for peer in [Peer::Python2, Peer::Python1] {
-            install_python(&source.join(peer.name()), &home.join(peer.name()))?;
-        }
-        for peer in [Peer::TypeScript2, Peer::TypeScript1] {
-            install_typescript(&source, peer, &home.join(peer.name()))?;
+        let mut rmcp = None;
+        for peer in Peer::ALL {
+            let (own, place) = (source.join(peer.name()), home.join(peer.name()));
+            let is_needed = |cell: &Cell| {
+                cell.peer == peer || peer == Peer::Provider && cell.way == Way::Authorized
+            };
+            if !cells.iter().any(is_needed) {
+                continue;
+            }
+            match peer {
+                Peer::Python2 | Peer::Python1 => install_python(&own, &place)?,
+                Peer::TypeScript2 | Peer::TypeScript1 => {
+                    install_typescript(&source, peer, &place)?;
+                }
+                Peer::Provider => install_provider(&own, &place)?,
+                Peer::Rmcp => rmcp = Some(build_rmcp(&own, &place)?),
+            }
         }
         let mut cargo = workspace::cargo();
-        cargo.args(["build", "--locked", "--manifest-path"]).arg(source.join("rmcp/Cargo.toml"));
-        cargo.arg("--target-dir").arg(home.join("rmcp")).env("CARGO_PROFILE_DEV_DEBUG", "0");
-        let rmcp = Built::build(&mut cargo)?;
-        let mut cargo = workspace::cargo();
-        let ours = ["--package", "turnbuckle-interop", "--package", "turnbuckle-cli"];
-        let ours = Built::build(cargo.arg("build").args(ours).arg("--bins"))?;
+        cargo.args(["build", "--bins", "--package", "turnbuckle-interop"]);
+        if cells.iter().any(|cell| matches!(cell.way, Way::Bridge(_))) {
+            cargo.args(["--package", "turnbuckle-cli"]);
+        }
+        let ours = Built::build(&mut cargo)?;
         Ok(Programs { node: conformance::node(root)?, home, source, ours, rmcp })
     }
 
     pub(crate) fn server(&self, cell: &Cell) -> Result<Program, String> {
         match cell.role {
             Role::Server => self.peer(cell.peer, "server"),
-            Role::Client => Ok(vec![self.ours.program("interop-server")?]),
+            Role::Client | Role::Provider => Ok(vec![self.ours.program("interop-server")?]),
         }
     }
 
     pub(crate) fn client(&self, cell: &Cell) -> Result<Program, String> {
         match cell.role {
-            Role::Server => Ok(vec![self.ours.program("interop-client")?]),
+            Role::Server | Role::Provider => Ok(vec![self.ours.program("interop-client")?]),
             Role::Client => self.peer(cell.peer, "client"),
         }
+    }
+
+    /// The client of a cell in which somebody has to log in; none if that is ours.
+    pub(crate) fn login(&self, cell: &Cell) -> Result<Option<Program>, String> {
+        match cell.role {
+            Role::Client => self.peer(cell.peer, "login").map(Some),
+            Role::Server | Role::Provider => Ok(None),
+        }
+    }
+
+    pub(crate) fn provider(&self) -> Result<Program, String> {
+        self.peer(Peer::Provider, "server")
+    }
+
+    /// Our side of authorization.
+    pub(crate) fn auth(&self) -> Result<Program, String> {
+        Ok(vec![self.ours.program("interop-auth")?])
     }
 
     pub(crate) fn bridge(&self) -> Result<Program, String> {
@@ -72,10 +101,10 @@ impl Programs {
             Peer::Python2 | Peer::Python1 => {
                 vec![home.join("bin/python"), "-B".into(), source.join(format!("{what}.py"))]
             }
-            Peer::TypeScript2 | Peer::TypeScript1 => {
+            Peer::TypeScript2 | Peer::TypeScript1 | Peer::Provider => {
                 vec![self.node.clone(), home.join(format!("{what}.mjs"))]
             }
-            Peer::Rmcp => vec![self.rmcp.program(what)?],
+            Peer::Rmcp => vec![self.rmcp.as_ref().ok_or("rmcp is not built")?.program(what)?],
         })
     }
 }
@@ -102,13 +131,26 @@ fn install_typescript(source: &Path, peer: Peer, home: &Path) -> Result<(), Stri
     let own = source.join(peer.name());
     npm::install(&own, home, &home.display().to_string())?;
     create(home)?;
-    for name in ["server.mjs", "client.mjs"] {
+    for name in ["server.mjs", "client.mjs", "login.mjs"] {
         write(&home.join(name), &read(&own.join(name))?)?;
     }
-    for name in ["checks.mjs", "serving.mjs"] {
+    for name in ["checks.mjs", "login-checks.mjs", "serving.mjs"] {
         write(&home.join(name), &read(&source.join("shared").join(name))?)?;
     }
     Ok(())
+}
+
+/// The same for the provider, which shares nothing with them.
+fn install_provider(own: &Path, home: &Path) -> Result<(), String> {
+    npm::install(own, home, &home.display().to_string())?;
+    write(&home.join("server.mjs"), &read(&own.join("server.mjs"))?)
+}
+
+fn build_rmcp(own: &Path, home: &Path) -> Result<Built, String> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["build", "--locked", "--manifest-path"]).arg(own.join("Cargo.toml"));
+    cargo.arg("--target-dir").arg(home).env("CARGO_PROFILE_DEV_DEBUG", "0");
+    Built::build(&mut cargo)
 }
 
 /// What is pinned, by peer.
@@ -124,7 +166,7 @@ impl Versions {
                 Peer::Python2 | Peer::Python1 => {
                     required(&read(&folder.join("requirements.txt"))?, "mcp")
                 }
-                Peer::TypeScript2 | Peer::TypeScript1 => {
+                Peer::TypeScript2 | Peer::TypeScript1 | Peer::Provider => {
                     depended(&read(&folder.join("package.json"))?)
                 }
                 Peer::Rmcp => locked(&read(&folder.join("Cargo.lock"))?, "rmcp"),
@@ -161,12 +203,14 @@ fn required(text: &str, name: &str) -> Vec<(String, String)> {
     pinned.filter(|(found, _)| *found == name).map(owned).collect()
 }
 
-/// The protocol's own packages among the dependencies in a `package.json`.
+/// The protocol's own packages, or the provider, among the dependencies in a `package.json`.
 fn depended(text: &str) -> Vec<(String, String)> {
     let package: Value = serde_json::from_str(text).unwrap_or_default();
     let dependencies = package["dependencies"].as_object().cloned().unwrap_or_default();
     let named = dependencies.iter().filter_map(|(name, version)| Some((name, version.as_str()?)));
-    let official = named.filter(|(name, _)| name.starts_with("@modelcontextprotocol/"));
+    let official = named.filter(|(name, _)| {
+        name.starts_with("@modelcontextprotocol/") || *name == Peer::Provider.name()
+    });
     official.map(|(name, version)| owned((name.as_str(), version))).collect()
 }
 

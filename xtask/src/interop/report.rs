@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::cells::{CHECKS, Cell, Peer, Role, Way, Wire};
+use super::cells::{Cell, Peer, Role, Way, Wire};
 use super::known::{Entry, Known, When};
 use super::peers::Versions;
 use super::verdict::{Row, Verdict};
@@ -29,24 +29,32 @@ pub(crate) fn text(rows: &[Row], known: &Known, versions: &Versions) -> String {
     text
 }
 
-/// A row for each cell, a column for each check: first without a bridge, then with one.
+/// A row for each cell, a column for each check: first without a bridge, then with one, then where
+/// somebody has to log in: we, and then the peers.
 pub(crate) fn matrix(rows: &[Row]) -> String {
-    let (direct, bridged): (Vec<&Row>, Vec<&Row>) =
-        rows.iter().partition(|row| row.cell.way == Way::Direct);
+    let those = |chosen: fn(&Cell) -> bool| rows.iter().filter(move |row| chosen(&row.cell));
     let tables = [
-        table(&["peer", "wire", "revision"], &direct),
-        table(&["peer, through a bridge", "client's side", "server's side"], &bridged),
+        table(&["peer", "wire", "revision"], those(|cell| cell.way == Way::Direct)),
+        table(
+            &["peer, through a bridge", "client's side", "server's side"],
+            those(|cell| matches!(cell.way, Way::Bridge(_))),
+        ),
+        table(&["provider", "revision"], those(|cell| cell.role == Role::Provider)),
+        table(
+            &["peer, with the provider", "revision"],
+            those(|cell| cell.way == Way::Authorized && cell.role != Role::Provider),
+        ),
     ];
     tables.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
-fn table(heads: &[&str], rows: &[&Row]) -> Option<String> {
-    if rows.is_empty() {
-        return None;
-    }
-    let head = heads.iter().chain(&CHECKS).map(|word| (*word).to_owned()).collect();
+/// The rows of a table have the same checks.
+fn table<'a>(heads: &[&str], rows: impl Iterator<Item = &'a Row>) -> Option<String> {
+    let mut rows = rows.peekable();
+    let checks = rows.peek()?.cell.checks();
+    let head = heads.iter().chain(checks).map(|word| (*word).to_owned()).collect();
     let mut lines = vec![head];
-    lines.extend(rows.iter().map(|row| {
+    lines.extend(rows.map(|row| {
         let mut line = titles(&row.cell);
         line.extend(row.verdicts.iter().map(word));
         line
@@ -55,9 +63,11 @@ fn table(heads: &[&str], rows: &[&Row]) -> Option<String> {
 }
 
 fn titles(cell: &Cell) -> Vec<String> {
-    let role = match cell.role {
-        Role::Server => "serves",
-        Role::Client => "calls",
+    let role = match (cell.role, cell.way) {
+        (Role::Server, _) => "serves",
+        (Role::Client, Way::Authorized) => "logs in",
+        (Role::Client, _) => "calls",
+        (Role::Provider, _) => "lets us in",
     };
     let who = format!("{} {role}", title(cell.peer));
     let (wire, revision) = (name(cell.wire), cell.era.revision());
@@ -67,6 +77,7 @@ fn titles(cell: &Cell) -> Vec<String> {
             let far = format!("{}, {}", name(cell.far_wire()), far.revision());
             vec![who, format!("{wire}, {revision}"), far]
         }
+        Way::Authorized => vec![who, revision.to_owned()],
     }
 }
 
@@ -93,6 +104,7 @@ fn title(peer: Peer) -> &'static str {
         Peer::TypeScript2 => "TypeScript SDK 2",
         Peer::TypeScript1 => "TypeScript SDK 1",
         Peer::Rmcp => "rmcp",
+        Peer::Provider => "oidc-provider",
     }
 }
 
@@ -147,7 +159,7 @@ mod tests {
     fn the_matrix_shows_each_verdict_and_the_notes_say_whose_doing_it_is() {
         let (peer, role, wire, era) = (Peer::Rmcp, Role::Client, Wire::Http, Era::Modern);
         let cell = Cell { peer, role, wire, era, way: Way::Direct };
-        let mut verdicts = [const { Verdict::Passed }; CHECKS.len()];
+        let mut verdicts = vec![Verdict::Passed; cell.checks().len()];
         verdicts[1] = Verdict::Known(1);
         verdicts[2] = Verdict::NotReached;
         verdicts[3] = Verdict::Surprise("boom".to_owned());
@@ -157,7 +169,11 @@ mod tests {
         )
         .unwrap();
         let bridged = Cell { way: Way::Bridge(Era::Legacy), ..cell };
-        let rows = [cell, bridged].map(|cell| Row { cell, verdicts: verdicts.clone() });
+        let authorized = Cell { way: Way::Authorized, ..cell };
+        let rows = [cell, bridged, authorized].map(|cell| {
+            let verdicts = verdicts[..cell.checks().len()].to_vec();
+            Row { cell, verdicts }
+        });
         let text = text(&rows, &known, &Versions::fixed("1.0"));
         let row = text.lines().find(|line| line.contains("rmcp calls")).unwrap();
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
@@ -165,6 +181,12 @@ mod tests {
         let row = text.lines().filter(|line| line.contains("rmcp calls")).nth(1).unwrap();
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         assert_eq!(cells[1..4], ["rmcp calls", "HTTP, 2026-07-28", "stdio, 2025-11-25"]);
+        let row = text.lines().find(|line| line.contains("rmcp logs in")).unwrap();
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        assert_eq!(
+            cells[1..],
+            ["rmcp logs in", "2026-07-28", "yes", "(1)", "–", "FAIL", "yes", "yes", ""]
+        );
         assert!(text.ends_with("1. rmcp (1.0): It lists nothing. Not every time.\n"), "{text}");
         assert!(text.contains("| `package` 1.0 |"));
     }

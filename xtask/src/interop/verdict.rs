@@ -1,7 +1,7 @@
 //! Owns: what each check of a cell came to, compared with what is known. Does not own: running the
 //! cell, nor showing the verdict.
 
-use super::cells::{CHECKS, Cell};
+use super::cells::Cell;
 use super::conversation::{Line, Outcome};
 use super::known::{Known, When};
 
@@ -9,7 +9,8 @@ use super::known::{Known, When};
 #[derive(Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) cell: Cell,
-    pub(crate) verdicts: [Verdict; CHECKS.len()],
+    /// One for each of the cell's checks.
+    pub(crate) verdicts: Vec<Verdict>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -26,17 +27,17 @@ pub(crate) enum Verdict {
 /// Compares what a client printed with what is known.
 pub(crate) fn judge(cell: Cell, lines: &[Line], known: &Known) -> Row {
     let mut connected = true;
-    let verdicts = CHECKS.map(|check| {
-        let line = lines.iter().find(|line| line.check == check);
+    let verdict = |check: &&str| {
+        let line = lines.iter().find(|line| line.check == *check);
         if !connected && line.is_none() {
             return Verdict::NotReached;
         }
-        if check == "connect" {
+        if *check == "connect" {
             connected = line.is_some_and(|line| line.outcome == Outcome::Pass);
         }
         judge_check(cell, check, line, known)
-    });
-    Row { cell, verdicts }
+    };
+    Row { cell, verdicts: cell.checks().iter().map(verdict).collect() }
 }
 
 fn judge_check(cell: Cell, check: &str, line: Option<&Line>, known: &Known) -> Verdict {
@@ -69,7 +70,7 @@ fn judge_check(cell: Cell, check: &str, line: Option<&Line>, known: &Known) -> V
 pub(crate) fn surprises(rows: &[Row]) -> Vec<String> {
     let mut sentences = Vec::new();
     for row in rows {
-        for (check, verdict) in CHECKS.iter().zip(&row.verdicts) {
+        for (check, verdict) in row.cell.checks().iter().zip(&row.verdicts) {
             if let Verdict::Surprise(sentence) = verdict {
                 sentences.push(format!("{}: {check}: {sentence}", row.cell));
             }
@@ -104,7 +105,7 @@ mod tests {
 
     fn verdict(check: &str, lines: &[Line], known: &Known) -> Verdict {
         let row = judge(CELL, lines, known);
-        let index = CHECKS.iter().position(|other| *other == check).unwrap();
+        let index = CELL.checks().iter().position(|other| *other == check).unwrap();
         row.verdicts[index].clone()
     }
 
