@@ -16,7 +16,7 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
 
   tidy                     check the rules of the house that the compiler does not know
-  ci-features              run clippy on all features, on none, and on each alone
+  ci-features              run clippy on all features, on none, on each alone and with a side
   bench [--quick]          measure beside the bare limit and rmcp, write docs/benchmarks.md
         [--only A,B,…]     only these candidates
         [--rounds N]       rounds of each measurement (default 3)

@@ -156,7 +156,8 @@ mod tests {
         results.add("http-large", OURS, "bytes", 4.4e6);
         results.add("http-list", OURS, "instructions", 550_000.0);
         results.add("http-closed", OURS, "kept_bytes", 0.0);
-        results.add("client-cached", OURS, "instructions", 11_000.0);
+        results.add("client-echo", OURS, "instructions", 18_700.0);
+        results.add("client-cached", OURS, "instructions", 9_500.0);
         results.add("sizes", OURS, "binary_mb", 2.5);
         results.add("sizes", OURS, "crates", 45.0);
         results

@@ -178,7 +178,7 @@ pub(crate) const COUNTS: &[Row] = &[
         "client-echo",
         "instructions",
         "",
-        Reach::Report,
+        Reach::AtMost(CALL_INSTRUCTIONS),
     ),
     row("client, allocations per call", "client-echo", "allocations", "", Reach::Report),
     row(
@@ -190,5 +190,8 @@ pub(crate) const COUNTS: &[Row] = &[
     ),
 ];
 
-/// What it took when it was first counted, a little rounded: it is not to grow unseen.
-const CACHED_INSTRUCTIONS: f64 = 11_000.0;
+/// What a call takes, a little rounded: it is not to grow unseen.
+const CALL_INSTRUCTIONS: f64 = 18_700.0;
+
+/// What it takes, a little rounded: it is not to grow unseen.
+const CACHED_INSTRUCTIONS: f64 = 9_500.0;
