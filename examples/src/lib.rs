@@ -7,6 +7,11 @@
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
 
+/// How clients log in and servers let no one else in, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/auth.md")]
+pub struct Authorization;
+
 /// How to test a server, likewise.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/testing.md")]
