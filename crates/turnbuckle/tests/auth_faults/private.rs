@@ -198,7 +198,7 @@ async fn a_server_of_the_internet_can_not_lead_a_client_to_a_private_address() {
             let error = failed.unwrap_err();
             assert_why(&error, AuthErrorKind::Forbidden, "", &what);
             let reasons =
-                ["private address", "not https", "not encrypted", "as addresses are", "reserved"];
+                ["private address", "not https", "another origin", "as addresses are", "reserved"];
             let reason = reasons.iter().any(|reason| error.to_string().contains(reason));
             assert!(reason, "{what}: {error}");
             // Nobody else was even looked for.
