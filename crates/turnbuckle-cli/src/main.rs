@@ -20,14 +20,18 @@ mod session;
 mod target;
 mod values;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use clap::Parser;
+use turnbuckle::transport::child::settle;
 
 use crate::{
     args::{Cli, Command},
     exit::Failure,
 };
+
+/// How long the end of a server that was started is waited for.
+const LAST_WAIT: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -43,6 +47,9 @@ fn main() -> ExitCode {
     let outcome = runtime.block_on(run(cli.command));
     // Whatever still waits for something is not waited for.
     runtime.shutdown_background();
+    // With the runtime went the last that held a server. It is ended by another thread, which the
+    // end of this process would end too.
+    let _ = settle(LAST_WAIT);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.exit_code(),

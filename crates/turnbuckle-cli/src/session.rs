@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use turnbuckle::{Call, Client, transport::child::settle};
+use turnbuckle::{Call, Client};
 
 use crate::{
     args::Connection,
@@ -154,9 +154,6 @@ async fn close(client: Option<Client>) {
         }
     };
     let _ = tokio::time::timeout(LAST_WAIT, closing).await;
-    // A server whose connection was given up halfway is ended by another thread, which the
-    // end of this process would end too.
-    let _ = tokio::task::spawn_blocking(|| settle(LAST_WAIT)).await;
 }
 
 fn interrupted(what: &str) -> Failure {

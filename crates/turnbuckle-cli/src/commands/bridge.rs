@@ -1,9 +1,7 @@
 //! Owns `turnbuckle bridge`: which server stands behind it, and on which wire it is served.
 //! Does not own what crosses it.
 
-use std::time::Duration;
-
-use turnbuckle::{Bridge, transport::child::settle};
+use turnbuckle::Bridge;
 
 use super::serve::over_http;
 use crate::{
@@ -18,8 +16,6 @@ use crate::{
 
 /// A free port of this machine.
 const ANYWHERE: &str = "127.0.0.1:0";
-/// How long the end of the server is waited for.
-const LAST_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(arguments: args::Bridge) -> Result<(), Failure> {
     let args::Bridge { stdio, http, path, public_hosts, .. } = &arguments;
@@ -36,9 +32,6 @@ pub(crate) async fn run(arguments: args::Bridge) -> Result<(), Failure> {
         let address = http.as_deref().unwrap_or(ANYWHERE);
         on_http(&bridge, kind, address, path.as_deref(), public_hosts).await
     };
-    drop(bridge);
-    // A server that was started is ended by another thread, which the end of this process would end.
-    let _ = tokio::task::spawn_blocking(|| settle(LAST_WAIT)).await;
     let shown = connection.verbose;
     outcome
         .map_err(|failure| failure.at(&connection.target))

@@ -32,6 +32,27 @@ fn a_process_is_put_behind_http_for_both_eras() {
     }
 }
 
+/// Whoever stops a bridge finds nothing of it left, even if the server takes its time.
+#[test]
+fn a_bridge_that_is_stopped_outlives_its_server() {
+    for far in REVISIONS {
+        let folder = folder(&format!("bridge-last-{far}"), &[]);
+        std::fs::create_dir_all(&folder).unwrap();
+        let (script, ended) = (folder.join("server.sh"), folder.join("ended"));
+        let binary = env!("CARGO_BIN_EXE_turnbuckle");
+        let text = format!("'{binary}' serve\nsleep 0.5\necho ended > '{}'\n", ended.display());
+        std::fs::write(&script, text).unwrap();
+        let script = script.to_str().unwrap();
+        let bridge = Served::by(&["bridge", "--revision", far, "--", "sh", script]);
+        let run = bridge.call(&["echo", "text=last"]);
+        assert_eq!((run.status, &*run.stdout), (0, "last\n"), "{}", run.stderr);
+        bridge.signal(Signal::TERM);
+        let run = bridge.wait();
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        assert!(ended.exists(), "{far}: the server was left behind");
+    }
+}
+
 #[test]
 fn a_url_is_put_behind_standard_input_and_output_for_both_eras() {
     let served = Served::new();
