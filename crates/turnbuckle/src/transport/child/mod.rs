@@ -25,8 +25,8 @@
 //! Then that thread ends with it, wherever the steps above were. The operating system
 //! closes the child's standard input, and a server that obeys the protocol exits by
 //! itself; one that ignores the end of its input stays. A program that wants to be
-//! sure calls [`settle`] before it ends. On Windows the job is closed with the program,
-//! which ends the child in any case.
+//! sure calls [`settle`] at its end, when its runtime is gone. On Windows the job is
+//! closed with the program, which ends the child in any case.
 //!
 //! # Windows
 //!
@@ -232,14 +232,18 @@ impl Observer {
 }
 
 /// Blocks until every child whose handle was dropped or shut down is gone, or the time
-/// is over. For the end of `main`; do not call it on a thread that drives a runtime.
+/// is over. For the end of `main`, after the runtime: connections that were dropped let
+/// go of their children when their tasks get a turn, or with the runtime at the latest.
+/// Do not call it on a thread that drives one.
 ///
 /// ```
 /// use std::time::Duration;
 /// use turnbuckle::transport::child;
 ///
 /// fn main() {
-///     // … start children, drop their handles …
+///     let runtime = tokio::runtime::Runtime::new().unwrap();
+///     runtime.block_on(async { /* … start servers, call them … */ });
+///     drop(runtime);
 ///     if child::settle(Duration::from_secs(5)) == child::Settled::StillWaiting {
 ///         eprintln!("a server did not end");
 ///     }
