@@ -378,6 +378,8 @@ async fn a01_a_status_without_a_message() {
                 assert_eq!(error.maybe_executed(), executed, "{status}");
                 assert!(error.to_string().contains(&status.to_string()), "{error}");
                 assert!(!error.to_string().contains('<'), "{error}");
+                let advises = error.to_string().contains("`ClientBuilder::auth`");
+                assert_eq!(advises, status == 401, "{error}");
             }
         }
         let error = failed(modern(), async |post| {

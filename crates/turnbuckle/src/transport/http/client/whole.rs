@@ -216,7 +216,12 @@ impl Whole {
 
     fn refused(&self, wire: &Wire, text: &[u8]) -> Error {
         let quote = quote(text);
-        let message = format!("{} answered HTTP {}{quote}", wire.place(), self.status);
+        // Whoever reads this has a client that can't: one that can would have tried.
+        let hint = match self.wanted {
+            Some(_) => " (it wants a login: see `ClientBuilder::auth`, with the feature `auth`)",
+            None => "",
+        };
+        let message = format!("{} answered HTTP {}{quote}{hint}", wire.place(), self.status);
         let error = Error::http(self.status.as_u16(), message).with_retry_after(self.retry_after);
         error.wanting(self.wanted.clone())
     }
