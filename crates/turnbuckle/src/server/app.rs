@@ -18,7 +18,6 @@ use super::{
     context::Ctx,
     extract::States,
     forward::Forward,
-    offer::{Resource, Template},
     visibility::Rules,
     ways::Ways,
 };
@@ -138,13 +137,6 @@ impl App {
             Found::Resource(resource) => self.rules.concern(&***resource),
             Found::Template(template, _) => self.rules.concern(&***template),
         }
-    }
-
-    /// The same for any URI.
-    pub(super) fn has_rules_for_resources(&self, catalogue: &Catalogue) -> bool {
-        !self.rules.is_empty()
-            || catalogue.shelf::<Resource>().has_rules()
-            || catalogue.shelf::<Template>().has_rules()
     }
 
     /// Whether whoever sends this request may know of what a URI leads to.

@@ -1,21 +1,32 @@
 //! Owns a `subscriptions/listen` stream: acknowledged first, then what was asked for.
 //! Does not own the changes themselves, nor who else hears of them.
 
-use std::{collections::HashSet, future::poll_fn, task::ready};
+use std::{
+    collections::HashSet,
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    task::ready,
+};
 
 use turnbuckle_types::{
-    Acknowledged, ListenResult, Meta, Method, Raw, RequestId, ResourceUpdated, Revision, RpcError,
-    ServerCapabilities, Signal, SubscriptionFilter, write_at,
+    Acknowledged, EmptyResult, ListenResult, Meta, Method, Raw, RequestId, ResourceUpdated,
+    Revision, RpcError, ServerCapabilities, Signal, SubscriptionFilter, write_at,
 };
 
 use super::{
     app::App,
     bus::Change,
-    calls::Visit,
+    calls::{self, Visit},
+    catalogue::{Catalogue, Found},
+    layer::Request,
     listeners::{BACKLOG, Listener},
+    run::caught,
 };
 use crate::dispatch::{
-    BoxFuture, Outcome,
+    BoxFuture, Outcome, Reply,
     duplex::{Permit, Replies},
 };
 
@@ -25,32 +36,35 @@ const WATCHED: usize = 4096;
 /// Opens a stream: from here on nothing is missed. The future serves it until its client, or
 /// the connection, ends it.
 ///
-/// Where it takes a rule to tell which resources there are for this client, the stream opens
-/// in the future: rules are an author's code.
+/// Where rules or layers have a say in which resources this client may hear of, the stream opens
+/// in the future: they are an author's code.
 pub(super) fn open(
     visit: Visit,
     asked: SubscriptionFilter,
 ) -> Result<BoxFuture<'static, Outcome>, RpcError> {
     let catalogue = visit.app.catalogue();
-    if asked.resource_subscriptions.is_none() || !visit.app.has_rules_for_resources(&catalogue) {
-        return start(visit, asked, |uri, _| catalogue.find(uri).is_some());
+    let mut guarded = false;
+    let is_there = |uri: &str| {
+        let found = catalogue.find(uri);
+        guarded |= found.as_ref().is_some_and(|found| is_guarded(&visit.app, found));
+        found.is_some()
+    };
+    let granted = granted(asked, visit.app.capabilities(), is_there)?;
+    if !guarded {
+        return start(visit, granted);
     }
     Ok(Box::pin(async move {
-        let shown = |uri: &str, visit: &Visit| {
-            catalogue.find(uri).is_some_and(|found| visit.app.shows(&found, &visit.ctx))
-        };
-        let stream = start(visit, asked, shown)?;
+        let granted = admitted(&visit, &catalogue, granted).await;
         drop(catalogue);
+        let stream = start(visit, granted)?;
         stream.await
     }))
 }
 
 fn start(
     visit: Visit,
-    asked: SubscriptionFilter,
-    is_there: impl Fn(&str, &Visit) -> bool,
+    granted: SubscriptionFilter,
 ) -> Result<BoxFuture<'static, Outcome>, RpcError> {
-    let granted = granted(asked, visit.app.capabilities(), |uri| is_there(uri, &visit))?;
     let Visit { app, ctx, permit, .. } = visit;
     let (id, revision, replies) = (ctx.request_id().clone(), ctx.revision(), ctx.0.replies.clone());
     let Some(listener) = app.changes.here().stream(topics(&granted), app.listeners) else {
@@ -65,11 +79,60 @@ fn start(
     Ok(Box::pin(stream.run(granted)))
 }
 
+/// Whether anything stands between a stream and a resource.
+fn is_guarded(app: &App, found: &Found) -> bool {
+    !app.around.layers.is_empty() || calls::is_guarded(app, found)
+}
+
+/// What is left once rules and layers were asked about each resource, in the order in which the
+/// client named them. What one of them refuses costs that resource only.
+async fn admitted(
+    visit: &Visit,
+    catalogue: &Catalogue,
+    mut granted: SubscriptionFilter,
+) -> SubscriptionFilter {
+    let mut uris = Vec::new();
+    for uri in granted.resource_subscriptions.take().into_iter().flatten() {
+        let Some(found) = catalogue.find(&uri) else { continue };
+        if !is_guarded(&visit.app, &found) || admits(visit, found, &uri).await {
+            uris.push(uri);
+        }
+    }
+    granted.resource_subscriptions = Some(uris).filter(|uris| !uris.is_empty());
+    granted
+}
+
+/// Takes a request for one resource past what would stand in the way of a legacy subscription to
+/// it: the layers of the server, the rules, the layers of its groups and its own.
+async fn admits(visit: &Visit, found: Found, uri: &str) -> bool {
+    let Visit { app, ctx, params, permit } = visit;
+    let permit = Permit::another(&permit.counter());
+    let part = Visit { app: app.clone(), ctx: ctx.within(), params: params.clone(), permit };
+    let request = Request::of(&part, Method::Listen.as_str().into(), Some(uri.to_owned()));
+    // A layer that answers by itself has let nothing pass.
+    let passed = Arc::new(AtomicBool::new(false));
+    let (tell, revision, about) = (passed.clone(), ctx.revision(), (found, uri.to_owned()));
+    let arrive = move |_, _| {
+        tell.store(true, Relaxed);
+        Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision)))
+    };
+    let outcome = app.around.layers.run(request, move |_| {
+        calls::reach_found(part, Method::Listen, about, arrive).into_outcome()
+    });
+    match caught(async { Ok(outcome.await?) }).await {
+        Ok(_) => passed.load(Relaxed),
+        Err(refused) => {
+            tracing::debug!(uri, ?refused, "nobody listens to what a rule or a layer refuses");
+            false
+        }
+    }
+}
+
 /// What is asked for and advertised, and of the resources those that there are.
 fn granted(
     asked: SubscriptionFilter,
     advertised: &ServerCapabilities,
-    is_there: impl Fn(&str) -> bool,
+    mut is_there: impl FnMut(&str) -> bool,
 ) -> Result<SubscriptionFilter, RpcError> {
     let resources = advertised.resources.as_ref();
     let both = |asked: Option<bool>, advertised: Option<bool>| {

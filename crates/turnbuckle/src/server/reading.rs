@@ -62,7 +62,7 @@ impl Ctx {
 
     /// The same request, for a part of its work: what that part adds to its own result and how
     /// far it has come are not what the whole says.
-    fn within(&self) -> Ctx {
+    pub(super) fn within(&self) -> Ctx {
         let Inner { id, meta, opened, replies, came, connection, app, peer, .. } = &*self.0;
         let added = self.said().added();
         let layered = added.map(|added| Box::new(Layered { added, ..Layered::default() }));

@@ -2,7 +2,9 @@
 //! runs, nor what becomes of what it returns.
 
 use std::{
-    pin::Pin,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -118,6 +120,18 @@ async fn run_apart<R: Send + 'static>(
             Err(error) => Err(Failure::internal(error)),
         },
     }
+}
+
+/// A panic costs no more than a failure does.
+pub(super) async fn caught<T>(
+    running: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let mut running = pin!(running);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(context))) {
+        Ok(polled) => polled,
+        Err(_) => Poll::Ready(Err(Failure::internal("it panicked"))),
+    })
+    .await
 }
 
 /// Tells everyone who holds the context when the request was given up.

@@ -8,6 +8,7 @@ mod bypass;
 mod fields;
 #[path = "../common/heard.rs"]
 mod heard;
+mod listening;
 mod logs;
 mod nested;
 mod offers;

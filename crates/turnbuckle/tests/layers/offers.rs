@@ -98,19 +98,6 @@ async fn prompts_resources_templates_and_completions_have_layers_too() {
 }
 
 #[tokio::test]
-async fn nobody_subscribes_to_what_a_layer_refuses() {
-    let log = Log::default();
-    let one = resource("test://one", done).layer(Guard::refusing(-32_050, &log));
-    let server = Server::new("test", "1").resource(one);
-    for wire in [Wire::Memory, Wire::Direct, Wire::Http, Wire::Sse] {
-        let client = connect(&server, wire, LEGACY).await;
-        let refused = client.request("resources/subscribe", json!({"uri": "test://one"})).await;
-        assert_eq!(refused.unwrap_err().as_rpc().unwrap().code, -32_050, "{wire:?}");
-        assert_eq!(log.take(), ["resources/subscribe"]);
-    }
-}
-
-#[tokio::test]
 async fn what_a_layer_refuses_does_not_run() {
     let (log, handled) = (Log::default(), Log::default());
     let handler = handled.clone();

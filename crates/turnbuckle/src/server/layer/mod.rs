@@ -12,8 +12,9 @@
 //! What is asked of a resource or a template is `resources/read` and `resources/subscribe`; the
 //! layers of a template that lists its members see a `resources/list` too, with the template's
 //! text as its name, and what they refuse costs these members only. A `subscriptions/listen` is
-//! about many things at once, so that only the server's layers see it; who may listen to what is
-//! for [`visible_to`](crate::Resource::visible_to) to say.
+//! about many things at once: the server's layers see it once as a whole, without a name, and then
+//! once for each resource that it names, with the URI as its name, as do the layers of that resource
+//! and of its groups. What one of them does not let pass is not granted; the rest of the stream is.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,12 +1,6 @@
 //! Owns the resources that templates list: asked for, completed, paged. Does not own the listers.
 
-use std::{
-    future::poll_fn,
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
-    sync::Arc,
-    task::Poll,
-};
+use std::sync::Arc;
 
 use turnbuckle_types::{ListResourcesResult, Method, Raw, Resource, ResourceTemplate, RpcError};
 
@@ -22,7 +16,7 @@ use crate::server::{
     layer::Request,
     offer::Template,
     reply::Failure,
-    run::run_part,
+    run::{caught, run_part},
 };
 
 /// How many members of one family are listed.
@@ -127,16 +121,6 @@ async fn members(visit: &Visit, family: &Arc<Entry<Template>>) -> Vec<Resource> 
             Vec::new()
         }
     }
-}
-
-/// A panic costs no more than a failure does.
-async fn caught<T>(running: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let mut running = pin!(running);
-    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(context))) {
-        Ok(polled) => polled,
-        Err(_) => Poll::Ready(Err(Failure::internal("it panicked"))),
-    })
-    .await
 }
 
 /// What a member does not say of itself is true of its family.
