@@ -118,13 +118,15 @@ pub(super) struct Said {
     pub(super) layered: Option<Box<Layered>>,
 }
 
-/// What layers leave with a request.
+/// What layers leave with a request, and what stands around its questions.
 #[derive(Default)]
 pub(super) struct Layered {
     /// What they have added for those further in.
     pub(super) added: States,
     /// What they lend to the handler for as long as it runs.
     pub(super) lent: Vec<Weak<Lent>>,
+    /// What the offer whose handler runs has around its questions.
+    pub(super) questions: Questions,
 }
 
 impl Said {
@@ -301,9 +303,9 @@ impl Ctx {
             .map_err(|why| Error::refused(format!("`{method}` can't be sent: {why}")))?;
         let trace = self.trace();
         let params = if trace.is_empty() { params } else { trace.carried_in(params) };
-        let Some(questions) = self.questions() else {
+        if !self.has_question_layers() {
             return self.put(method.to_owned(), &params, on_progress).await;
-        };
+        }
         let question = Question::new(self.clone(), method.to_owned(), params);
         let put = move |question: Question| -> BoxFuture<'static, _> {
             let (ctx, method) = (question.ctx().clone(), question.method().to_owned());
@@ -311,16 +313,10 @@ impl Ctx {
                 async move { Ok(ctx.put(method, &question.into_params(), on_progress).await?) },
             )
         };
-        questions.run(question, put).await.map_err(|error| match error.downcast() {
+        self.past_question_layers(question, put).await.map_err(|error| match error.downcast() {
             Ok(error) => *error,
             Err(error) => Error::refused(format!("`{method}` was not asked")).with_source(error),
         })
-    }
-
-    /// What stands around the questions that its handler asks.
-    pub(super) fn questions(&self) -> Option<&Questions> {
-        let questions = self.0.app.as_ref().map(|app| &app.around.questions);
-        questions.filter(|questions| !questions.is_empty())
     }
 
     /// Puts a question to the client, now that nothing stands before it.

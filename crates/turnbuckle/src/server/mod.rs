@@ -309,9 +309,10 @@ impl Server {
         self.changed(|server| server.around.layers.push(layer))
     }
 
-    /// Puts a layer around everything that handlers ask their clients: the other direction. Its
-    /// service takes a [`layer::Question`] and gives the answer's JSON. The first that is given
-    /// sees a question first; a question that it does not pass on is not asked.
+    /// Puts a layer around everything that handlers ask their clients: the other direction, see
+    /// [`layer`](mod@layer). Its service takes a [`layer::Question`] and gives the answer's JSON. The
+    /// first that is given sees a question first, after those of whatever asks and of its groups; a
+    /// question that it does not pass on is not asked.
     #[must_use]
     #[track_caller]
     pub fn ask_layer<L>(self, layer: L) -> Server

@@ -16,15 +16,15 @@ use crate::{
 /// A value or a question, and a count of the runs in the state.
 async fn guess(ctx: Ctx) -> Result<String, InputRequired> {
     let tries = ctx.state::<u32>().unwrap_or(0);
-    match ctx.answer("age", elicit::<Age>("How old am I?")) {
+    match ctx.answer("age", elicit::<Age>("How old am I?")).await {
         Some(Ok(Age { age: 36 })) => Ok(format!("yes, after {tries}")),
         _ => Err(InputRequired::new().ask("age", elicit::<Age>("How old am I?")).state(tries + 1)),
     }
 }
 
 async fn two(ctx: Ctx) -> Result<String, InputRequired> {
-    let name = ctx.answer("name", elicit::<Name>("Name?"));
-    let age = ctx.answer("age", elicit::<Age>("Age?"));
+    let name = ctx.answer("name", elicit::<Name>("Name?")).await;
+    let age = ctx.answer("age", elicit::<Age>("Age?")).await;
     match (name, age) {
         (Some(Ok(name)), Some(Ok(age))) => Ok(format!("{} is {}", name.name, age.age)),
         _ => Err(InputRequired::new()
@@ -45,7 +45,7 @@ async fn wait(ctx: Ctx) -> Result<&'static str, InputRequired> {
 }
 
 async fn for_whom(ctx: Ctx) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
-    match ctx.answer("name", elicit::<Name>("Name?")).transpose()? {
+    match ctx.answer("name", elicit::<Name>("Name?")).await.transpose()? {
         Some(Name { name }) => Ok(format!("for {name}")),
         None => Err(InputRequired::new().ask("name", elicit::<Name>("Name?")).into()),
     }
@@ -222,4 +222,20 @@ async fn what_is_asked_by_hand_passes_the_layers_too() {
     assert_eq!(first["result"]["resultType"], "input_required");
     assert_eq!(first["result"]["inputRequests"], json!(null));
     assert_eq!(text(&peer.retry("guess", &first, json!({})).await), "yes, after 1");
+}
+
+/// Nor does an answer that nobody asked for yet get past them.
+#[tokio::test]
+async fn what_is_answered_unasked_passes_the_layers_too() {
+    let refuse = tower_layer::layer_fn(|_: NextQuestion| {
+        tower::service_fn(async |_: Question| Err::<Raw, _>(RpcError::new(7, "no")))
+    });
+    let ahead =
+        json!({"name": "for_whom", "inputResponses": {"name": accept(json!({"name": "Eve"}))}});
+    let mut peer = Peer::modern(&server(), able());
+    let served = peer.call("prompts/get", ahead.clone()).await;
+    assert_eq!(served["result"]["messages"][0]["content"]["text"], "for Eve", "{served}");
+    let mut peer = Peer::modern(&server().ask_layer(refuse), able());
+    let refused = peer.call("prompts/get", ahead).await;
+    assert_eq!(code(&refused), -32603, "{refused}");
 }

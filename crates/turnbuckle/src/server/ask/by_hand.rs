@@ -27,7 +27,7 @@ use super::{
 /// async fn guess(ctx: Ctx) -> Result<String, InputRequired> {
 ///     let tries = ctx.state::<u32>().unwrap_or(0);
 ///     let question = || elicit::<Guess>("Which number?");
-///     match ctx.answer("guess", question()) {
+///     match ctx.answer("guess", question()).await {
 ///         Some(Ok(Guess { number: 7 })) => Ok(format!("yes, after {tries}")),
 ///         _ => Err(InputRequired::new().ask("guess", question()).state(tries + 1)),
 ///     }

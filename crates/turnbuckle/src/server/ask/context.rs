@@ -60,20 +60,23 @@ impl Ctx {
     /// # let _ = server;
     /// ```
     pub async fn ask<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, AskError> {
-        // What a handler of today does not take was kept for one of yesterday.
         let kept = self.asking().kept_answer(key);
-        if kept.is_some_and(|kept| matches!(question.check(&kept), Err(Unanswered::Unfit(_)))) {
-            self.asking().forget(key);
-        }
-        let known = self.asking().answer(key);
-        let is_new_to_layers =
-            self.questions().is_some() && self.revision().questions() == Questions::InResults;
-        let answer = match known {
-            // In the legacy era layers saw the answer when it came.
-            Some(answer) if !is_new_to_layers => answer,
-            known => {
-                let params = self.askable(key, &question)?;
-                self.outgoing(key, question.method(), params, known).await?
+        let fits = |kept: &Raw| !matches!(question.check(kept), Err(Unanswered::Unfit(_)));
+        let answer = match kept {
+            // Layers saw it when it came.
+            Some(kept) if fits(&kept) => kept,
+            kept => {
+                // What a handler of today does not take was kept for one of yesterday.
+                if kept.is_some() {
+                    self.asking().forget(key);
+                }
+                match self.given(key, &question).await {
+                    Some(given) => given?,
+                    None => {
+                        let params = self.askable(key, &question)?;
+                        self.outgoing(key, question.method(), params, None).await?
+                    }
+                }
             }
         };
         self.checked(key, &question, &answer)
@@ -126,16 +129,22 @@ impl Ctx {
     /// The answer to a question that was asked by hand, with
     /// [`InputRequired`](crate::InputRequired): `None` if there is none.
     ///
-    /// In the modern era it is what the client sent: layers around questions
-    /// ([`Server::ask_layer`](crate::Server::ask_layer)) saw the question on its way out, but not
-    /// this answer. [`ask`](Ctx::ask) takes the answer through them too.
-    pub fn answer<Q: Question>(
+    /// Like any other, it passes the [layers](crate::layer::Question) around questions once before a
+    /// handler sees it. In the legacy era it has done so before the handler is run again. In the
+    /// modern era it does so here, and what a layer has against it is the error.
+    ///
+    /// Dropping the future leaves the answer where it is.
+    pub async fn answer<Q: Question>(
         &self,
         key: &str,
         question: Q,
     ) -> Option<Result<Q::Answer, AskError>> {
-        let known = self.asking().answer(key)?;
-        Some(self.checked(key, &question, &known))
+        let kept = self.asking().kept_answer(key);
+        let known = match kept {
+            Some(kept) => Ok(kept),
+            None => self.given(key, &question).await?,
+        };
+        Some(known.and_then(|known| self.checked(key, &question, &known)))
     }
 
     /// What was kept by hand, with [`InputRequired::state`](crate::InputRequired::state), when the
@@ -190,6 +199,19 @@ impl Ctx {
         poll_fn(|context| replies.poll_note(context, method.as_str(), &mut render)).await;
     }
 
+    /// The answer that came with this request, once it has passed the layers.
+    async fn given<Q: Question>(&self, key: &str, question: &Q) -> Option<Result<Raw, AskError>> {
+        let given = self.asking().given(key)?;
+        if !self.has_question_layers() {
+            return Some(Ok(given));
+        }
+        let params = question.params(self.revision()).map_err(|why| AskError::own(key, why));
+        Some(match params {
+            Ok(params) => self.outgoing(key, question.method(), params, Some(given)).await,
+            Err(error) => Err(error),
+        })
+    }
+
     /// The params of a question that can be put to this client.
     fn askable<Q: Question>(&self, key: &str, question: &Q) -> Result<Raw, AskError> {
         let revision = self.revision();
@@ -216,8 +238,8 @@ impl Ctx {
         lacking(method, params.as_str(), &self.client_capabilities(), self.revision())
     }
 
-    /// Puts a question to the client in the way of its era. `known` is the answer if there is one
-    /// already.
+    /// Puts a question to the client in the way of its era, past the layers. `known` is the answer if
+    /// it is there already: then only layers are asked.
     pub(super) async fn outgoing(
         &self,
         key: &str,
@@ -229,10 +251,10 @@ impl Ctx {
             let asked = self.request(method.as_str(), params).await;
             return asked.map_err(|error| AskError::failed(key, error));
         }
-        let Some(questions) = self.questions() else {
+        if !self.has_question_layers() {
             self.asking().open(key, method, params);
             return Err(AskError::suspended(key));
-        };
+        }
         let question = layer::Question::new(self.clone(), method.as_str().to_owned(), params);
         let owned = key.to_owned();
         let put = move |question: layer::Question| -> BoxFuture<'static, _> {
@@ -245,7 +267,7 @@ impl Ctx {
                 Err(AskError::suspended(&owned).into())
             })
         };
-        questions.run(question, put).await.map_err(|error| match error.downcast() {
+        self.past_question_layers(question, put).await.map_err(|error| match error.downcast() {
             Ok(error) => *error,
             Err(error) => {
                 let refused = Error::refused(format!("`{method}` was not asked"));

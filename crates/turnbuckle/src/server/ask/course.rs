@@ -64,6 +64,7 @@ pub(in crate::server) struct Course<R> {
 
 impl<R: Send + 'static> Course<R> {
     pub(in crate::server) fn new(offer: &Offer<R>, call: Invocation, permit: Permit) -> Course<R> {
+        call.ctx.asks_through(&offer.questions);
         let is_live = call.ctx.revision().questions() == Questions::AsRequests;
         let again = is_live.then(|| Box::new(call.clone()));
         Course { run: run::run(offer, call, permit), again }

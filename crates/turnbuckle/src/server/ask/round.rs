@@ -45,10 +45,10 @@ impl Round {
         Round { kept, given, ..Round::default() }
     }
 
-    /// The answer to a question, if there is one. What was taken before goes before what is sent
-    /// now: an answer can't be changed.
-    pub(super) fn answer(&self, key: &str) -> Option<Raw> {
-        self.kept.answers.value(key).or_else(|| self.given.value(key)).cloned()
+    /// What the client answers now. What was taken before goes before it: an answer can't be
+    /// changed.
+    pub(super) fn given(&self, key: &str) -> Option<Raw> {
+        self.given.value(key).cloned()
     }
 
     /// Keeps an answer that was found to be one.
@@ -184,11 +184,11 @@ mod tests {
         kept.answers.insert("a", raw(json!(1)));
         let given = Named::from([("a", raw(json!(2))), ("b", raw(json!(3)))]);
         let mut round = Round::retried(kept, given);
-        assert_eq!(round.answer("a"), Some(raw(json!(1))));
-        assert_eq!(round.answer("b"), Some(raw(json!(3))));
-        assert_eq!(round.answer("c"), None);
+        assert_eq!(round.kept_answer("a"), Some(raw(json!(1))));
+        assert_eq!((round.kept_answer("b"), round.given("b")), (None, Some(raw(json!(3)))));
+        assert_eq!((round.kept_answer("c"), round.given("c")), (None, None));
         for key in ["a", "b"] {
-            let answer = round.answer(key).unwrap();
+            let answer = round.given(key).unwrap();
             round.keep_answer(key, &answer);
         }
         let (_, kept) = round.suspend();

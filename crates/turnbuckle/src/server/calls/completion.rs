@@ -15,7 +15,7 @@ use crate::{
         catalogue::{Catalogue, Entry},
         context::Ctx,
         extract::Invocation,
-        layer::Stack,
+        layer::{Questions, Stack},
         offer::{Completer, Completers, Offer, Prompt, Template},
         run::run,
     },
@@ -95,6 +95,13 @@ impl Whole {
         }
     }
 
+    fn questions(&self) -> &Questions {
+        match self {
+            Whole::Prompt(prompt) => &prompt.offer.questions,
+            Whole::Template(template) => &template.offer.questions,
+        }
+    }
+
     fn layers(&self) -> &Stack {
         match self {
             Whole::Prompt(prompt) => &prompt.offer.layers,
@@ -117,6 +124,7 @@ fn suggest(visit: Visit, whole: &Whole, asked: Complete) -> Reply {
             Completion::new(matching.collect::<Vec<_>>())
         }
         Some(Completer::Handler(offer)) => {
+            visit.ctx.asks_through(whole.questions());
             let known = asked.context.and_then(|context| context.arguments).unwrap_or_default();
             let call = Invocation { typed: Some(typed), ..visit.call(as_text(known)) };
             return Reply::Later(Box::pin(run_completer(visit, offer, call)));

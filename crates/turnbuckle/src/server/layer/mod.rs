@@ -16,6 +16,14 @@
 //! once for each resource that it names, with the URI as its name, as do the layers of that resource
 //! and of its groups. What one of them does not let pass is not granted; the rest of the stream is.
 //!
+//! The other direction is what handlers ask their clients. An `ask_layer` of a tool, prompt, resource
+//! or template sees a [`Question`] first, then those of its groups, then those of the server
+//! ([`Server::ask_layer`](crate::Server::ask_layer)). In the legacy era a question passes once, and
+//! its answer on the way back. In the modern era the answer comes with another request: the question
+//! passes when it is put, and fails further in because the answer has yet to come; and it passes once
+//! more when the answer is there. An answer that was taken is not shown to layers again, however
+//! often the handler is run.
+//!
 //! ```
 //! use std::time::Duration;
 //! use turnbuckle::{Server, layer::{Concurrency, RateLimit, Timeout}};

@@ -14,7 +14,8 @@ use crate::{
     server::context::Ctx,
 };
 
-/// Something that a handler asks its client, on its way through the layers of
+/// Something that a handler asks its client, on its way through the layers that stand around that:
+/// [`Tool::ask_layer`](crate::Tool::ask_layer), [`Group::ask_layer`](crate::Group::ask_layer),
 /// [`Server::ask_layer`](crate::Server::ask_layer).
 ///
 /// ```
@@ -89,7 +90,7 @@ impl Passing for Question {
     }
 }
 
-/// Layers around questions, the outermost first; none, most of the time.
+/// Layers around questions, the one closest to the handler first; none, most of the time.
 #[derive(Clone, Default)]
 pub(in crate::server) struct Questions(layers::Stack<Question>);
 
@@ -104,16 +105,59 @@ impl Questions {
         self.0.push(layer.layer(NextQuestion(())));
     }
 
+    /// Puts other layers between these and the client.
+    pub(in crate::server) fn within(&mut self, outer: &Questions) {
+        let mut all = outer.0.clone();
+        all.within(&self.0);
+        self.0 = all;
+    }
+
     pub(in crate::server) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes a question through the layers, and then to `then`, which puts it to the client.
-    pub(in crate::server) fn run(
+    /// Takes a question through the layers, and then to `then`.
+    fn run(
         &self,
         question: Question,
         then: impl FnOnce(Question) -> BoxFuture<'static, Answer<Question>> + Send + 'static,
     ) -> BoxFuture<'static, Answer<Question>> {
         self.0.run(question, then)
+    }
+}
+
+impl Ctx {
+    /// Says what stands around whatever is asked from here on: the layers of the offer whose handler
+    /// is about to run.
+    pub(in crate::server) fn asks_through(&self, questions: &Questions) {
+        let mut said = self.said();
+        if !questions.is_empty() {
+            said.layered.get_or_insert_default().questions = questions.clone();
+        } else if let Some(layered) = &mut said.layered {
+            layered.questions = Questions::default();
+        }
+    }
+
+    /// Whether anything stands around the questions that its handler asks.
+    pub(in crate::server) fn has_question_layers(&self) -> bool {
+        !self.questions_of_server().is_empty() || !self.questions_of_offer().is_empty()
+    }
+
+    /// Takes a question past what stands around it, and then to `put`, which puts it to the client.
+    pub(in crate::server) fn past_question_layers(
+        &self,
+        question: Question,
+        put: impl FnOnce(Question) -> BoxFuture<'static, Answer<Question>> + Send + 'static,
+    ) -> BoxFuture<'static, Answer<Question>> {
+        let server = self.questions_of_server();
+        self.questions_of_offer().run(question, move |question| server.run(question, put))
+    }
+
+    fn questions_of_offer(&self) -> Questions {
+        self.said().layered.as_ref().map(|layered| layered.questions.clone()).unwrap_or_default()
+    }
+
+    fn questions_of_server(&self) -> Questions {
+        self.0.app.as_ref().map(|app| app.around.questions.clone()).unwrap_or_default()
     }
 }

@@ -84,7 +84,11 @@ async fn members(visit: &Visit, family: &Arc<Entry<Template>>) -> Vec<Resource> 
     let Some(lister) = family.list.clone() else { return Vec::new() };
     let (call, permit) =
         (visit.call(Arguments::Text(Vec::new())), Permit::another(&visit.permit.counter()));
-    let listing = async move { run_part(&lister, call, permit).await };
+    let questions = family.offer.questions.clone();
+    let listing = async move {
+        call.ctx.asks_through(&questions);
+        run_part(&lister, call, permit).await
+    };
     let template = family.uri_template();
     let layers = &family.offer.layers;
     let listed = if layers.is_empty() {

@@ -4,13 +4,14 @@
 use std::{panic::Location, sync::Arc};
 
 use tower_service::Service;
+use turnbuckle_types::Raw;
 
 use super::{
-    IntoPrompt, IntoResource, IntoTemplate, IntoTool, Prompt, Resource, Template, Tool, Visible,
+    Inherited, IntoPrompt, IntoResource, IntoTemplate, IntoTool, Prompt, Resource, Template, Tool,
 };
 use crate::server::{
     context::Ctx,
-    layer::{Next, Request, Response, Stack},
+    layer::{Next, NextQuestion, Question, Request, Response},
     ways::{PROMPTS, RESOURCES, Ways},
 };
 
@@ -37,10 +38,8 @@ pub struct Group {
     pub(in crate::server) templates: Vec<Template>,
     /// What a server needs for what is in it.
     pub(in crate::server) ways: Ways,
-    /// What stands around all of them, also those that are added later.
-    layers: Stack,
-    /// Who sees them, also those that are added later.
-    visible: Vec<Visible>,
+    /// What is true of all of them, also of those that are added later.
+    all: Inherited,
 }
 
 /// What [`Server::group`](crate::Server::group) takes: a [`Group`], or a value whose `impl`
@@ -120,25 +119,52 @@ impl Group {
         <L::Service as Service<Request>>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
         <L::Service as Service<Request>>::Future: Send + 'static,
     {
-        self.layers.push(layer);
+        self.all.layers.push(layer);
+        self
+    }
+
+    /// Puts a layer around what the handlers of everything in it ask their clients, whether it was
+    /// added before or is added later: the other direction, see [`Question`]. The first that is given
+    /// sees a question first, after those of whatever asks and before those of any group around this
+    /// one and of the server.
+    ///
+    /// ```
+    /// use tower::ServiceExt as _;
+    /// use turnbuckle::{Group, layer::{NextQuestion, Question}};
+    /// let tell = tower_layer::layer_fn(|next: NextQuestion| {
+    ///     next.map_request(|question: Question| {
+    ///         eprintln!("request {} asks {}", question.ctx().request_id(), question.method());
+    ///         question
+    ///     })
+    /// });
+    /// let group = Group::new().ask_layer(tell);
+    /// # let _ = group;
+    /// ```
+    pub fn ask_layer<L>(mut self, layer: L) -> Group
+    where
+        L: tower_layer::Layer<NextQuestion>,
+        L::Service: Service<Question, Response = Raw> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Question>>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        <L::Service as Service<Question>>::Future: Send + 'static,
+    {
+        self.all.questions.push(layer);
         self
     }
 
     /// Hides everything in it from whoever the rule says no of, whether it was added before or is
     /// added later; see [`Tool::visible_to`](crate::Tool::visible_to).
     pub fn visible_to(mut self, rule: impl Fn(&Ctx) -> bool + Send + Sync + 'static) -> Group {
-        self.visible.push(Arc::new(rule));
+        self.all.visible.push(Arc::new(rule));
         self
     }
 
     /// Everything in it, told what is true of all.
     fn told(mut self) -> Group {
-        let (layers, visible) =
-            (std::mem::take(&mut self.layers), std::mem::take(&mut self.visible));
-        self.tools.iter_mut().for_each(|tool| tool.offer.join(&layers, &visible));
-        self.prompts.iter_mut().for_each(|prompt| prompt.offer.join(&layers, &visible));
-        self.resources.iter_mut().for_each(|resource| resource.offer.join(&layers, &visible));
-        self.templates.iter_mut().for_each(|template| template.offer.join(&layers, &visible));
+        let all = std::mem::take(&mut self.all);
+        self.tools.iter_mut().for_each(|tool| tool.offer.join(&all));
+        self.prompts.iter_mut().for_each(|prompt| prompt.offer.join(&all));
+        self.resources.iter_mut().for_each(|resource| resource.offer.join(&all));
+        self.templates.iter_mut().for_each(|template| template.offer.join(&all));
         self
     }
 }

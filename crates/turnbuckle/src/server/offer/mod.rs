@@ -27,7 +27,7 @@ use super::{
     context::Ctx,
     extract::Description,
     handler::{BlockingFn, Handle, HandlerFn, asynchronous, blocking},
-    layer::Stack,
+    layer::{Questions, Stack},
     run::{Apart, apart},
     schema::{SchemaError, definition_name},
 };
@@ -46,6 +46,8 @@ pub(super) struct Offer<R> {
     pub(super) scopes: turnbuckle_auth::Scopes,
     /// What stands around it.
     pub(super) layers: Stack,
+    /// What stands around what its handler asks.
+    pub(super) questions: Questions,
     /// Which of these it has from its groups: whatever takes its place has them too.
     inherited: Inherited,
     /// Where in the program it was registered.
@@ -56,6 +58,7 @@ pub(super) struct Offer<R> {
 #[derive(Clone, Default)]
 struct Inherited {
     layers: Stack,
+    questions: Questions,
     visible: Vec<Visible>,
 }
 
@@ -115,6 +118,7 @@ impl<R: Send + 'static> Offer<R> {
             #[cfg(all(feature = "auth", feature = "http"))]
             scopes: turnbuckle_auth::Scopes::none(),
             layers: Stack::default(),
+            questions: Questions::default(),
             inherited: Inherited::default(),
             place: None,
         };
@@ -135,10 +139,15 @@ impl<R: Send + 'static> Offer<R> {
     }
 
     /// Becomes part of a group.
-    fn join(&mut self, layers: &Stack, visible: &[Visible]) {
+    fn join(&mut self, group: &Inherited) {
+        let Inherited { layers, questions, visible } = group;
         if !layers.is_empty() {
             self.layers.within(layers);
             self.inherited.layers.within(layers);
+        }
+        if !questions.is_empty() {
+            self.questions.within(questions);
+            self.inherited.questions.within(questions);
         }
         self.visible.extend_from_slice(visible);
         self.inherited.visible.extend_from_slice(visible);
@@ -146,8 +155,7 @@ impl<R: Send + 'static> Offer<R> {
 
     /// Takes the place of another, in the groups of that one.
     pub(super) fn succeed(&mut self, other: &Offer<R>) {
-        let Inherited { layers, visible } = &other.inherited;
-        self.join(layers, visible);
+        self.join(&other.inherited);
     }
 
     /// A schema, unless there is something wrong with it.
@@ -173,6 +181,7 @@ impl<R> Clone for Offer<R> {
             #[cfg(all(feature = "auth", feature = "http"))]
             scopes: self.scopes.clone(),
             layers: self.layers.clone(),
+            questions: self.questions.clone(),
             inherited: self.inherited.clone(),
             place: self.place,
         }
@@ -238,6 +247,29 @@ macro_rules! offered {
                     Send + 'static,
             {
                 self.offer.layers.push(layer);
+                self
+            }
+
+            /// Puts a layer around what its handler asks the client: the other direction, see
+            /// [`Question`](crate::layer::Question). The first that is given sees a question first,
+            /// before those of the group and of the server.
+            #[must_use]
+            pub fn ask_layer<L>(mut self, layer: L) -> $kind
+            where
+                L: tower_layer::Layer<crate::layer::NextQuestion>,
+                L::Service: tower_service::Service<
+                        crate::layer::Question,
+                        Response = turnbuckle_types::Raw,
+                    > + Clone
+                    + Send
+                    + Sync
+                    + 'static,
+                <L::Service as tower_service::Service<crate::layer::Question>>::Error:
+                    Into<Box<dyn std::error::Error + Send + Sync>>,
+                <L::Service as tower_service::Service<crate::layer::Question>>::Future:
+                    Send + 'static,
+            {
+                self.offer.questions.push(layer);
                 self
             }
 
