@@ -174,7 +174,7 @@ impl Ctx {
     }
 
     /// The trace that the request belongs to, as its `_meta` says. What the server asks its client
-    /// meanwhile carries it on.
+    /// meanwhile carries it on, in either era, in the `_meta` of the question's params.
     pub fn trace(&self) -> TraceContext {
         TraceContext::from_meta(&self.0.meta)
     }
@@ -301,8 +301,7 @@ impl Ctx {
         let params = self
             .question(method, params)
             .map_err(|why| Error::refused(format!("`{method}` can't be sent: {why}")))?;
-        let trace = self.trace();
-        let params = if trace.is_empty() { params } else { trace.carried_in(params) };
+        let params = self.traced(params);
         if !self.has_question_layers() {
             return self.put(method.to_owned(), &params, on_progress).await;
         }
@@ -317,6 +316,12 @@ impl Ctx {
             Ok(error) => *error,
             Err(error) => Error::refused(format!("`{method}` was not asked")).with_source(error),
         })
+    }
+
+    /// The params of a question, with the trace that its request belongs to.
+    pub(super) fn traced(&self, params: Raw) -> Raw {
+        let trace = self.trace();
+        if trace.is_empty() { params } else { trace.carried_in(params) }
     }
 
     /// Puts a question to the client, now that nothing stands before it.

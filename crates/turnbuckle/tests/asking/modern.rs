@@ -333,3 +333,27 @@ async fn a_form_has_fields_of_every_kind() {
     let done = peer.retry("profile", &first, json!({"p": accept(filled)})).await;
     assert_eq!(text(&done), "Ada 36 9.5 true");
 }
+
+/// 2026-07-28 names `_meta` in the params of `roots/list`, and leaves those of other questions open.
+#[tokio::test]
+async fn questions_carry_the_trace_of_their_request_in_meta() {
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    let mut peer = Peer::modern(&server(), able());
+    let params = json!({"name": "together", "arguments": {}, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": able(),
+        "traceparent": parent,
+        "tracestate": "a=1",
+    }});
+    let first = peer.legacy_call("tools/call", params).await;
+    assert_eq!(asked(&first), ["name", "roots"]);
+    let trace = json!({"traceparent": parent, "tracestate": "a=1"});
+    assert_eq!(params_of(&first, "roots"), &json!({"_meta": trace}));
+    assert_eq!(params_of(&first, "name")["_meta"], trace);
+    assert_eq!(params_of(&first, "name")["message"], "Who are you?");
+    // The answers are the same with and without one.
+    let answers = json!({"name": accept(json!({"name": "Ada"})), "roots": {"roots": []}});
+    assert_eq!(text(&peer.retry("together", &first, answers).await), "Ada has []");
+    let untraced = peer.tool("together", json!({})).await;
+    assert_eq!(params_of(&untraced, "roots"), &json!(null));
+}

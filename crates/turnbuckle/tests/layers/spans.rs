@@ -16,14 +16,17 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 use turnbuckle::{
-    Client, Ctx, Server, tool,
-    types::{CreateMessage, CreateMessageResult, Role, TextContent},
+    Client, ClientBuilder, Ctx, InputRequired, RpcError, Server, elicit, sample, tool,
+    types::{
+        CreateMessage, CreateMessageResult, Elicit, ElicitAction, ElicitResult, Meta, Role,
+        TextContent,
+    },
 };
 
 use crate::{
     fields::Fields,
     heard::heard_by,
-    support::{LEGACY, Log, MODERN, Wire, connect, connect_as},
+    support::{LEGACY, Log, MODERN, WAYS, Wire, connect, connect_as},
 };
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
@@ -131,27 +134,77 @@ async fn events_of_a_handler_are_in_the_span_of_its_request() {
     }
 }
 
+/// A client that says which trace each question belongs to.
+fn asked(heard: &Log) -> ClientBuilder {
+    let (sampled, elicited) = (heard.clone(), heard.clone());
+    let tell = |heard: &Log, method: &str, meta: &Meta| {
+        let parent = meta.traceparent().unwrap();
+        let state = meta.tracestate().unwrap();
+        let (parent, state) = (parent.as_deref().unwrap_or("-"), state.as_deref().unwrap_or("-"));
+        heard.add(format!("{method} {parent} {state}"));
+    };
+    Client::builder()
+        .on_sampling(move |question: CreateMessage| {
+            tell(&sampled, "sampling", &question.meta);
+            async { Ok(CreateMessageResult::new(Role::Assistant, TextContent::new("yes"), "m")) }
+        })
+        .on_elicitation(move |question: Elicit| {
+            let Elicit::Form(form) = &question else { panic!("not a form: {question:?}") };
+            tell(&elicited, "elicitation", &form.meta);
+            async { Ok(ElicitResult::new(ElicitAction::Decline)) }
+        })
+}
+
 #[tokio::test]
 async fn a_handler_reads_the_trace_and_its_questions_carry_it_on() {
-    async fn asks(ctx: Ctx) -> String {
-        let question = json!({"messages": [], "maxTokens": 5});
-        ctx.request("sampling/createMessage", question).await.unwrap();
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Name {
+        #[expect(dead_code, reason = "nobody gives it")]
+        name: String,
+    }
+    fn parent(ctx: &Ctx) -> String {
         ctx.trace().parent().map(|parent| parent.to_string()).unwrap_or_default()
     }
-    let heard = Log::default();
-    let client_heard = heard.clone();
-    let builder = Client::builder().on_sampling(move |question: CreateMessage| {
-        let heard = client_heard.clone();
-        async move {
-            let parent = question.meta.traceparent().unwrap();
-            heard.add(parent.map_or("none".to_owned(), |parent| parent.into_owned()));
-            Ok(CreateMessageResult::new(Role::Assistant, TextContent::new("yes"), "m"))
+    async fn asks(ctx: Ctx) -> Result<String, RpcError> {
+        ctx.ask("model", sample("Hm?").max_tokens(5)).await?;
+        ctx.ask("name", elicit::<Name>("Who?").action()).await?;
+        Ok(parent(&ctx))
+    }
+    async fn by_hand(ctx: Ctx) -> Result<String, InputRequired> {
+        let question = || elicit::<Name>("Who?").action();
+        match ctx.answer("name", question()).await {
+            Some(_) => Ok(parent(&ctx)),
+            None => Err(InputRequired::new().ask("name", question())),
         }
-    });
+    }
+    let heard = Log::default();
+    let server = Server::new("test", "1").tool(tool("asks", asks)).tool(tool("by_hand", by_hand));
+    for (wire, revision) in WAYS {
+        let client = connect_as(asked(&heard), &server, wire, revision).await;
+        let traced = async |name: &str| {
+            let call = client.call_tool(name, json!({})).meta("traceparent", json!(PARENT));
+            assert_eq!(call.meta("tracestate", json!("a=1")).await.unwrap().to_text(), PARENT);
+            heard.take()
+        };
+        let expected = ["sampling", "elicitation"].map(|method| format!("{method} {PARENT} a=1"));
+        assert_eq!(traced("asks").await, expected, "{wire:?} {revision}");
+        assert_eq!(traced("by_hand").await, expected[1..], "{wire:?} {revision}");
+        assert_eq!(client.call_tool("asks", json!({})).await.unwrap().to_text(), "");
+        assert_eq!(heard.take(), ["sampling - -", "elicitation - -"], "{wire:?} {revision}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_asked_of_a_legacy_client_carries_the_trace_on() {
+    async fn asks(ctx: Ctx) -> Result<(), RpcError> {
+        let question = json!({"messages": [], "maxTokens": 5});
+        let asked = ctx.request("sampling/createMessage", question).await;
+        asked.map(drop).map_err(|error| RpcError::internal(error.to_string()))
+    }
+    let heard = Log::default();
     let server = Server::new("test", "1").tool(tool("asks", asks));
-    let client = connect_as(builder, &server, Wire::Memory, LEGACY).await;
-    let call = client.call_tool("asks", json!({})).meta("traceparent", json!(PARENT));
-    assert_eq!(call.await.unwrap().to_text(), PARENT);
-    assert_eq!(client.call_tool("asks", json!({})).await.unwrap().to_text(), "");
-    assert_eq!(heard.take(), [PARENT, "none"]);
+    let client = connect_as(asked(&heard), &server, Wire::Memory, LEGACY).await;
+    client.call_tool("asks", json!({})).meta("traceparent", json!(PARENT)).await.unwrap();
+    client.call_tool("asks", json!({})).await.unwrap();
+    assert_eq!(heard.take(), [format!("sampling {PARENT} -"), "sampling - -".to_owned()]);
 }

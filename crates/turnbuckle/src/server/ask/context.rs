@@ -251,6 +251,7 @@ impl Ctx {
             let asked = self.request(method.as_str(), params).await;
             return asked.map_err(|error| AskError::failed(key, error));
         }
+        let params = self.traced(params);
         if !self.has_question_layers() {
             self.asking().open(key, method, params);
             return Err(AskError::suspended(key));
