@@ -3,6 +3,7 @@
 
 #![cfg(all(feature = "client", feature = "server", feature = "http"))]
 
+mod accounts;
 mod asking_offers;
 mod bypass;
 #[path = "../common/fields.rs"]
