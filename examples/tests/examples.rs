@@ -126,6 +126,12 @@ fn layers() {
 }
 
 #[test]
+fn logs() {
+    let expected = "warning from logs: {\"left\":2,\"message\":\"running low\"}\nsold: 3 apples\n";
+    assert_eq!(run(env!("CARGO_BIN_EXE_logs"), &[]), expected);
+}
+
+#[test]
 fn socket() {
     assert_eq!(run(env!("CARGO_BIN_EXE_socket"), &[]), "over a socket\n");
 }
