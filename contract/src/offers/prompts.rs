@@ -42,10 +42,11 @@ pub(super) fn group() -> Group {
 #[derive(Deserialize, JsonSchema)]
 struct Review {
     /// The code.
+    #[schemars(length(max = 40), regex(pattern = r"^[^\t]*$"))]
     code: String,
     language: Language,
     /// How many remarks at most.
-    #[schemars(title = "Remarks")]
+    #[schemars(title = "Remarks", range(max = 9))]
     remarks: Option<u32>,
 }
 

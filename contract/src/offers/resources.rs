@@ -77,6 +77,7 @@ async fn broken() -> Result<String, std::io::Error> {
 #[derive(Deserialize, JsonSchema)]
 struct Shelf {
     language: Language,
+    #[schemars(range(max = 200))]
     number: u8,
 }
 
@@ -93,7 +94,9 @@ async fn shelf(
 
 #[derive(Deserialize, JsonSchema)]
 struct Title {
+    #[schemars(length(max = 20))]
     title: String,
+    #[schemars(range(min = 1))]
     edition: Option<u32>,
 }
 

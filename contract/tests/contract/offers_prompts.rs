@@ -124,6 +124,10 @@ async fn arguments_that_do_not_fit_never_reach_the_handler(wire: Wire, era: Era)
         (json!({"code": "x", "language": "cobol"}), "language"),
         (json!({"code": "x", "language": "rust", "remarks": "many"}), "remarks"),
         (json!({"code": "x", "language": "rust", "remarks": "-1"}), "remarks"),
+        // What the type's schema says beside the type.
+        (json!({"code": "x", "language": "rust", "remarks": "10"}), "`remarks` must be at most 9"),
+        (json!({"code": "x".repeat(41), "language": "rust"}), "`code` must have at most 40"),
+        (json!({"code": "\t", "language": "rust"}), "`code` must match the pattern"),
         // The protocol has only texts here.
         (json!({"code": "x", "language": "rust", "remarks": 3}), ""),
     ] {

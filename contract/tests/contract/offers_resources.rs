@@ -115,6 +115,9 @@ async fn what_does_not_fit_the_type_never_reaches_the_handler(wire: Wire, era: E
         ("offer://shelves/cobol/1", "language"),
         ("offer://shelves/rust/256", "number"),
         ("offer://shelves/rust/-1", "number"),
+        ("offer://shelves/rust/201", "`number` must be at most 200, is 201"),
+        ("offer://titles/a%20title%20of%20too%20many%20letters", "`title` must have at most 20"),
+        ("offer://titles/a?edition=0", "`edition` must be at least 1, is 0"),
     ] {
         let error = offered.refused("resources/read", json!({"uri": uri})).await;
         assert_eq!(error.code, -32602, "{uri}");

@@ -1,5 +1,7 @@
 //! Schemas that a person wrote: they travel as they are, and the server keeps its word about them.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle::{
     Client, Json, RawArgs, Server, ToolError, tool,
@@ -11,6 +13,8 @@ use crate::rig::{Wire, contract, pinned};
 contract! { both unconnected on [direct memory] in [legacy modern]:
     // req: mcpserver:output-schema:server-validate
     output_that_breaks_its_schema_is_an_internal_error,
+    // req: mcpserver:output-schema:server-validate
+    output_that_breaks_what_its_type_promises_is_an_internal_error,
     // req: mcpserver:output-schema:missing-structured
     output_that_is_missing_is_an_internal_error,
     // req: mcpserver:output-schema:skip-on-error
@@ -34,6 +38,22 @@ const OUTPUT: &str = concat!(
     r#" "$schema": "http://json-schema.org/draft-07/schema#"}"#,
 );
 
+/// It is taken as it comes, and given back as it promises.
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default)]
+struct Share {
+    #[schemars(range(max = 100))]
+    percent: u8,
+    #[schemars(length(min = 1))]
+    of: Option<String>,
+    #[schemars(inner(range(min = 1)))]
+    parts: Vec<u32>,
+}
+
+async fn share(RawArgs(share): RawArgs) -> Result<Json<Share>, ToolError> {
+    share.decode().map(Json).map_err(|error| ToolError::new(error.to_string()))
+}
+
 fn raw(text: &str) -> Raw {
     Raw::from_json(text).unwrap()
 }
@@ -50,6 +70,7 @@ async fn connect(wire: Wire, era: Era) -> Client {
         .tool(tool("broken", async || structured(json!({"sum": "3"}))).output_schema(raw(OUTPUT)))
         // A type's own schema gives way to the one that was written.
         .tool(tool("typed", async || Json(vec![1])).output_schema(raw(OUTPUT)))
+        .tool(tool("share", share))
         .tool(tool("missing", async || "3").output_schema(raw(OUTPUT)))
         .tool(
             tool("failing", async || Err::<Json<u8>, _>(ToolError::new("no")))
@@ -77,6 +98,19 @@ async fn output_that_breaks_its_schema_is_an_internal_error(wire: Wire, era: Era
     for tool in ["broken", "typed"] {
         assert_eq!(told(&client, tool).await, (-32603, "internal error".to_owned()), "{tool}");
     }
+}
+
+async fn output_that_breaks_what_its_type_promises_is_an_internal_error(wire: Wire, era: Era) {
+    let client = connect(wire, era).await;
+    for share in [json!({"percent": 101}), json!({"percent": 1, "of": ""}), json!({"parts": [0]})] {
+        let error = client.call_tool("share", share.clone()).await.unwrap_err();
+        let error = error.as_rpc().expect("an error of the wire");
+        assert_eq!((error.code, &*error.message), (-32603, "internal error"), "{share}");
+        assert!(error.data.is_none(), "nothing is given away: {error:?}");
+    }
+    let kept = client.call_tool("share", json!({"percent": 100, "of": "it"})).await.unwrap();
+    let expected = json!({"percent": 100, "of": "it", "parts": []});
+    assert_eq!(kept.structured_content.unwrap().decode::<Value>().unwrap(), expected);
 }
 
 async fn output_that_is_missing_is_an_internal_error(wire: Wire, era: Era) {

@@ -1,13 +1,14 @@
 //! Owns whether what a tool returned is what its hand-written output schema promises.
-//! Does not own derived schemas, which the types keep, nor what a broken promise becomes on the wire.
+//! Does not own derived schemas: their types keep the shape, and a server's `Checks` look at the rest.
+//! Nor does it own what a broken promise becomes on the wire.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::Arc;
 
 use jsonschema::Validator;
 use turnbuckle_types::{CallToolResult, Raw};
 
-use super::{SchemaError, compile, violations::problems};
+use super::{SchemaError, compile, problem::unfit_output, violations::problems};
 
 /// A hand-written output schema, compiled.
 ///
@@ -55,20 +56,7 @@ impl OutputCheck {
         let Some(content) = &result.structured_content else {
             return Err("there is no structured content, but the tool has an output schema".into());
         };
-        let problems = problems(&self.validator, content.as_str());
-        if problems.is_empty() {
-            return Ok(());
-        }
-        let mut sentence = "the structured content does not fit the output schema".to_owned();
-        for (index, problem) in problems.iter().enumerate() {
-            sentence.push_str(if index == 0 { ": at " } else { "; at " });
-            // Writing into a `String` does not fail.
-            let _ = match &*problem.path {
-                "" => write!(sentence, "its root: {}", problem.message),
-                path => write!(sentence, "`{path}`: {}", problem.message),
-            };
-        }
-        Err(sentence)
+        unfit_output(&problems(&self.validator, content.as_str())).map_or(Ok(()), Err)
     }
 }
 

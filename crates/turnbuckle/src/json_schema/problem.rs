@@ -48,6 +48,23 @@ impl fmt::Display for Problem {
     }
 }
 
+/// What the log is told of output that does not fit its schema, if there is anything to tell.
+pub(crate) fn unfit_output(problems: &[Problem]) -> Option<String> {
+    if problems.is_empty() {
+        return None;
+    }
+    let mut sentence = "the structured content does not fit the output schema".to_owned();
+    for (index, problem) in problems.iter().enumerate() {
+        sentence.push_str(if index == 0 { ": at " } else { "; at " });
+        // Writing into a `String` does not fail.
+        let _ = match &*problem.path {
+            "" => write!(sentence, "its root: {}", problem.message),
+            path => write!(sentence, "`{path}`: {}", problem.message),
+        };
+    }
+    Some(sentence)
+}
+
 /// Appends the name of a member to a path.
 pub(crate) fn push_key(path: &mut String, key: &str) {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '@');

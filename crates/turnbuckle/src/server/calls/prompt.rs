@@ -31,7 +31,8 @@ pub(in crate::server) fn get_prompt(visit: Visit) -> Result<Reply, RpcError> {
     };
     let layers = prompt.offer.layers.clone();
     let target = move || Target { method: Method::GetPrompt, name: asked.name, layers };
-    let call = visit.call(as_text(asked.arguments.unwrap_or_default()));
+    let mut call = visit.call(as_text(asked.arguments.unwrap_or_default()));
+    call.checks.clone_from(&prompt.checks);
     let answer = move |visit| Reply::Later(Box::pin(render(visit, prompt, call)));
     Ok(reach(visit, gate, target, answer))
 }

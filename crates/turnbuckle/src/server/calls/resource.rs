@@ -22,11 +22,14 @@ pub(in crate::server) fn read_resource(visit: Visit) -> Result<Reply, RpcError> 
     let ReadResource { uri, .. } = decode(&visit.params)?;
     let found = visit.app.catalogue().find(&uri);
     let found = found.ok_or_else(|| not_found(&uri, visit.ctx.revision()))?;
-    let variables = match &found {
-        Found::Resource(_) => Vec::new(),
-        Found::Template(_, variables) => variables.clone().into_texts(),
+    let (variables, checks) = match &found {
+        Found::Resource(_) => (Vec::new(), None),
+        Found::Template(template, variables) => {
+            (variables.clone().into_texts(), template.checks.clone())
+        }
     };
-    let call = visit.call(Arguments::Text(variables));
+    let mut call = visit.call(Arguments::Text(variables));
+    call.checks = checks;
     Ok(reach_found(visit, Method::ReadResource, (found, uri), move |visit, (found, uri)| {
         Reply::Later(Box::pin(read(visit, found, uri, call)))
     }))

@@ -7,13 +7,14 @@ use turnbuckle_types::{CallToolResult, ContentBlock, Method, Raw, RpcError, json
 use super::{Gate, Target, Visit, encode, reach, settled, text};
 use crate::{
     dispatch::{Outcome, Reply, duplex::Permit},
+    json_schema::problem::unfit_output,
     server::{
         app::App,
         ask::{self, Course, Ended, Subject},
         catalogue::Entry,
         context::Ctx,
         extract::{Arguments, Invocation},
-        offer::{Check, Tool},
+        offer::{Check, Promise, Tool},
         reply::Failure,
         schema::Checks,
     },
@@ -119,7 +120,6 @@ fn finished(
     tool: &Tool,
     replied: Result<CallToolResult, Failure>,
 ) -> Outcome {
-    #[cfg(feature = "validate")]
     let replied = keeps_promise(tool, replied);
     let mut result = settled(replied, ctx, tool.name())?;
     tool.structured.fit(&mut result, ctx.revision());
@@ -146,14 +146,29 @@ fn fits(tool: &Tool, arguments: &Raw) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Output that does not fit the schema that was written for it is the server's mistake.
-#[cfg(feature = "validate")]
+/// Output that does not fit its schema is the server's mistake.
 fn keeps_promise(
     tool: &Tool,
     replied: Result<CallToolResult, Failure>,
 ) -> Result<CallToolResult, Failure> {
-    let (Some(output), Ok(result)) = (&tool.output, &replied) else { return replied };
-    output.check(result).map_err(Failure::internal).and(replied)
+    let (promise, Ok(result)) = (&tool.promise, &replied) else { return replied };
+    let kept = match promise {
+        Promise::Kept => return replied,
+        Promise::Checks(checks) => kept(checks, result),
+        #[cfg(feature = "validate")]
+        Promise::Schema(schema) => schema.check(result),
+    };
+    kept.map_err(Failure::internal).and(replied)
+}
+
+/// Whether a result has what its type is to have beside its shape. An error promises nothing.
+fn kept(checks: &Checks, result: &CallToolResult) -> Result<(), String> {
+    match &result.structured_content {
+        Some(content) if result.is_error != Some(true) => {
+            unfit_output(&checks.problems(content.as_str())).map_or(Ok(()), Err)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Roughly how long the result's text will be, so that a large one is written in one piece.

@@ -12,7 +12,8 @@ use crate::server::{
 };
 
 /// The caller's arguments, decoded and checked before the handler runs: those of a tool, those of
-/// a prompt, or the variables of a resource's URI.
+/// a prompt, or the variables of a resource's URI. Ranges, lengths and patterns that the type's schema
+/// has (`#[schemars(range(min = 1))]`) are checked for all of them.
 ///
 /// ```
 /// use turnbuckle::{Args, Server, tool};
@@ -29,7 +30,10 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
     async fn from_call(call: &Invocation) -> Result<Self, Failure> {
         let decoded = match &call.arguments {
             Arguments::Json(text) => decode_arguments(text.as_str(), call.checks.as_deref()),
-            Arguments::Text(values) => uri::from_text(values),
+            Arguments::Text(values) => uri::from_text(values).and_then(|arguments| {
+                call.checks.as_ref().map_or(Ok(()), |checks| checks.run_on_texts(values))?;
+                Ok(arguments)
+            }),
         };
         decoded.map(Args).map_err(Failure::arguments)
     }
@@ -56,14 +60,19 @@ impl FromCall for RawArgs {
 /// What has been typed so far of the argument that a completer is to complete.
 ///
 /// ```
-/// use turnbuckle::{Server, Typed, prompt};
+/// use turnbuckle::{Args, Server, Typed, prompt};
 /// async fn language(Typed(typed): Typed) -> Vec<&'static str> {
 ///     ["rust", "ruby", "python"].into_iter().filter(|name| name.starts_with(&typed)).collect()
 /// }
-/// async fn review() -> &'static str { "Review this." }
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Review { language: String }
+/// async fn review(Args(review): Args<Review>) -> String {
+///     format!("Review this {} code.", review.language)
+/// }
 /// let server =
 ///     Server::new("demo", "1.0").prompt(prompt("review", review).complete("language", language));
-/// # let _ = server;
+/// server.check()?;
+/// # Ok::<(), turnbuckle::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Typed(pub String);

@@ -19,7 +19,7 @@ pub use request::{Header, HttpHeader};
 use super::{
     context::Ctx,
     reply::Failure,
-    schema::{Checks, InputSchema, SchemaError},
+    schema::{Checks, InputSchema, OutputSchema, SchemaError},
     uri::TextValue,
 };
 
@@ -119,7 +119,7 @@ pub enum Arguments {
 #[derive(Default)]
 pub struct Description {
     pub(super) input: Option<Result<InputSchema, SchemaError>>,
-    pub(super) output: Option<Result<Raw, SchemaError>>,
+    pub(super) output: Option<Result<OutputSchema, SchemaError>>,
     pub(super) needs: Vec<(TypeId, &'static str)>,
     /// What can't work, told when the server starts.
     pub(super) problems: Vec<String>,

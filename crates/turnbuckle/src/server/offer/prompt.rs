@@ -1,11 +1,14 @@
 //! Owns what a prompt is. Does not own how a request reaches one.
 
+use std::sync::Arc;
+
 use turnbuckle_types::{GetPromptResult, Icon, PromptArgument, Raw};
 
 use super::{Completers, Member, Offer, completer::completed, members, name_problem, offered};
 use crate::server::{
     extract::Description,
     handler::{BlockingFn, HandlerFn},
+    schema::Checks,
 };
 
 /// A prompt, to be given to [`Server::prompt`](crate::Server::prompt).
@@ -14,6 +17,8 @@ pub struct Prompt {
     pub(in crate::server) spec: turnbuckle_types::Prompt,
     pub(in crate::server) offer: Offer<GetPromptResult>,
     pub(in crate::server) completers: Completers,
+    /// What its arguments are checked for beside decoding them.
+    pub(in crate::server) checks: Option<Arc<Checks>>,
 }
 
 /// Makes a prompt from an `async fn` whose arguments are extractors. What the prompt is filled
@@ -74,13 +79,16 @@ impl Prompt {
         (mut offer, description): (Offer<GetPromptResult>, Description),
     ) -> Prompt {
         offer.problems.extend(name_problem("prompt", &name));
-        let input = offer.sound(description.input).map(|input| input.schema);
-        let members = members(&input.unwrap_or_else(Raw::empty_object));
+        let (schema, checks) = match offer.sound(description.input) {
+            Some(input) => (input.schema, input.checks.map(Arc::new)),
+            None => (Raw::empty_object(), None),
+        };
+        let members = members(&schema);
         let mut spec = turnbuckle_types::Prompt::new(name);
         if !members.is_empty() {
             spec.arguments = Some(members.iter().map(argument).collect());
         }
-        Prompt { spec, offer, completers: Completers::of(&members) }
+        Prompt { spec, offer, completers: Completers::of(&members), checks }
     }
 
     /// What the prompt is for.

@@ -16,6 +16,7 @@ use crate::server::{
     extract::Description,
     handler::{BlockingFn, HandlerFn},
     reply::{Failure, IntoReply},
+    schema::Checks,
     uri::UriTemplate,
 };
 
@@ -29,6 +30,8 @@ pub struct Template {
     /// `None` where the text is no template, which is a problem.
     pub(in crate::server) uri: Option<UriTemplate>,
     pub(in crate::server) list: Option<Arc<Offer<Resources>>>,
+    /// What its variables are checked for beside decoding them.
+    pub(in crate::server) checks: Option<Arc<Checks>>,
 }
 
 /// What lists the members of a family.
@@ -98,8 +101,11 @@ impl Template {
                 None
             }
         };
-        let input = offer.sound(description.input).map(|input| input.schema);
-        let members = members(&input.unwrap_or_else(Raw::empty_object));
+        let (schema, checks) = match offer.sound(description.input) {
+            Some(input) => (input.schema, input.checks.map(Arc::new)),
+            None => (Raw::empty_object(), None),
+        };
+        let members = members(&schema);
         let mut completers = Completers::of(&members);
         if let Some(uri) = &uri {
             let variables: Vec<&str> = uri.variables().collect();
@@ -114,7 +120,7 @@ impl Template {
         }
         let name = last_segment(&text).to_owned();
         let spec = turnbuckle_types::ResourceTemplate::new(text, name);
-        Template { spec, offer, cache: None, completers, uri, list: None }
+        Template { spec, offer, cache: None, completers, uri, list: None, checks }
     }
 
     /// The name that programs use; the last part of the template unless told otherwise.

@@ -21,8 +21,7 @@ pub struct Tool {
     pub(in crate::server) spec: turnbuckle_types::Tool,
     pub(in crate::server) offer: Offer<CallToolResult>,
     pub(in crate::server) check: Check,
-    #[cfg(feature = "validate")]
-    pub(in crate::server) output: Option<crate::server::schema::OutputCheck>,
+    pub(in crate::server) promise: Promise,
     /// What its structured output is where only objects are known; found when the server starts.
     pub(in crate::server) structured: Structured,
     /// Arguments that HTTP repeats in headers; read when the server starts.
@@ -37,6 +36,17 @@ pub(in crate::server) enum Check {
     Decoding(Option<Arc<Checks>>),
     #[cfg(feature = "validate")]
     Schema(Arc<crate::server::schema::HandWritten>),
+}
+
+/// What of its output schema a tool might not keep.
+#[derive(Clone)]
+pub(in crate::server) enum Promise {
+    /// There is none, or its type can't but keep it.
+    Kept,
+    /// Constraints of the type that serialising does not know.
+    Checks(Checks),
+    #[cfg(feature = "validate")]
+    Schema(crate::server::schema::OutputCheck),
 }
 
 /// Makes a tool from an `async fn` whose arguments are extractors.
@@ -95,13 +105,14 @@ impl Tool {
             None => (no_arguments(), None),
         };
         let mut spec = turnbuckle_types::Tool::new(name, schema);
-        spec.output_schema = offer.sound(description.output);
+        let output = offer.sound(description.output);
+        let (schema, promised) = output.map(|output| (output.schema, output.checks)).unzip();
+        spec.output_schema = schema;
         Tool {
             spec,
             offer,
             check: Check::Decoding(checks),
-            #[cfg(feature = "validate")]
-            output: None,
+            promise: promised.flatten().map_or(Promise::Kept, Promise::Checks),
             structured: Structured::default(),
             #[cfg(feature = "http")]
             repeated: Annotations::default(),
@@ -162,8 +173,12 @@ impl Tool {
         let schema = schema.into();
         #[cfg(feature = "validate")]
         match crate::server::schema::OutputCheck::compile(&schema) {
-            Ok(compiled) => self.output = Some(compiled),
+            Ok(compiled) => self.promise = Promise::Schema(compiled),
             Err(error) => self.offer.problems.push(error.to_string()),
+        }
+        #[cfg(not(feature = "validate"))]
+        {
+            self.promise = Promise::Kept;
         }
         self.spec.output_schema = Some(schema);
         self

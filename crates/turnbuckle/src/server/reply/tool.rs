@@ -41,7 +41,7 @@ impl<T: Serialize + JsonSchema + Send> IntoReply for Json<T> {
     }
 
     fn describe(description: &mut Description) {
-        description.output = Some(output_schema_of::<T>().map(|schema| schema.schema));
+        description.output = Some(output_schema_of::<T>());
     }
 }
 

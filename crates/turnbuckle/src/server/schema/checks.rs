@@ -10,9 +10,10 @@ use serde_json::{Map, Value};
 use super::SchemaError;
 use super::inline::{ANNOTATIONS, definition_name};
 use super::number::{Number, enforced_range};
-use super::problem::{ArgumentError, shorten};
+use super::problem::{ArgumentError, Problem, shorten};
 use super::shape::Shape;
-use super::walk;
+use super::{texts, walk};
+use crate::server::uri::TextValue;
 
 /// How deep a schema may nest, references included, before it is taken for one that never ends.
 const DEEPEST: usize = 64;
@@ -55,17 +56,40 @@ impl Checks {
         schema: &Value,
         decoder: &Shape,
     ) -> Result<Option<Checks>, SchemaError> {
+        Checks::compile_for(schema, Beside::Decoding(decoder))
+    }
+
+    /// As [`Checks::compile`], for what a type is serialised as: its variants are its own, and its
+    /// sets have nothing twice.
+    pub(super) fn compile_output(schema: &Value) -> Result<Option<Checks>, SchemaError> {
+        Checks::compile_for(schema, Beside::Serialising)
+    }
+
+    fn compile_for(schema: &Value, beside: Beside<'_>) -> Result<Option<Checks>, SchemaError> {
         let mut compiler =
-            Compiler { root: schema, decoder, nodes: Vec::new(), by_reference: HashMap::new() };
+            Compiler { root: schema, beside, nodes: Vec::new(), by_reference: HashMap::new() };
         compiler.by_reference.insert("#", 0);
         compiler.fresh_node(schema, "", 0)?;
         Ok(compiler.finish())
     }
 
+    /// What is wrong with the text of one JSON value: a few violations at most.
+    pub(in crate::server) fn problems(&self, text: &str) -> Vec<Problem> {
+        walk::walk(&self.nodes, text)
+    }
+
     /// Checks arguments, given as the text of one JSON value. Reports a few violations at most.
     pub fn run(&self, arguments: &str) -> Result<(), ArgumentError> {
-        let problems = walk::walk(&self.nodes, arguments);
+        let problems = self.problems(arguments);
         if problems.is_empty() { Ok(()) } else { Err(ArgumentError { problems }) }
+    }
+
+    /// As [`Checks::run`], for texts that came by name and have been decoded.
+    pub(in crate::server) fn run_on_texts(
+        &self,
+        values: &[(String, TextValue)],
+    ) -> Result<(), ArgumentError> {
+        self.run(&texts::as_json(&self.nodes, values).to_string())
     }
 }
 
@@ -129,6 +153,45 @@ pub(super) struct ObjectCheck {
     pub(super) names: Option<usize>,
 }
 
+impl NumberCheck {
+    pub(super) fn is_checked(&self) -> bool {
+        let NumberCheck { minimum, exclusive_minimum, maximum, exclusive_maximum, multiple_of } =
+            self;
+        let limits = [minimum, exclusive_minimum, maximum, exclusive_maximum, multiple_of];
+        limits.iter().any(|limit| limit.is_some())
+    }
+}
+
+impl ArrayCheck {
+    pub(super) fn is_checked(&self) -> bool {
+        !self.size.is_any() || self.unique || !self.first.is_empty() || self.rest.is_some()
+    }
+
+    /// What checks the item at this place.
+    pub(super) fn node_of(&self, place: usize) -> Option<usize> {
+        self.first.get(place).copied().unwrap_or(self.rest)
+    }
+}
+
+impl ObjectCheck {
+    /// What checks the property of this name, if there is such a property.
+    pub(super) fn by_name(&self, name: &str) -> Option<Option<usize>> {
+        let known = self.properties.binary_search_by(|(known, _)| (**known).cmp(name));
+        known.ok().map(|index| self.properties[index].1)
+    }
+
+    /// What checks the member of this name.
+    pub(super) fn nodes_of(&self, name: &str) -> Vec<usize> {
+        let matching = self.patterns.iter().filter(|(pattern, _)| pattern.is_match(name));
+        let matching = matching.map(|(_, node)| *node);
+        let mut nodes: Vec<_> = matching.chain(self.by_name(name)).collect();
+        if nodes.is_empty() {
+            nodes.push(self.additional);
+        }
+        nodes.into_iter().flatten().collect()
+    }
+}
+
 /// The fewest and the most characters, items or members.
 #[derive(Default, Clone, Copy)]
 pub(super) struct Size {
@@ -147,9 +210,17 @@ impl Size {
     }
 }
 
+/// What holds by itself, so that it needs no check.
+enum Beside<'a> {
+    /// What decoding into a type of this shape enforces.
+    Decoding(&'a Shape),
+    /// What a value of a type is whenever it is serialised.
+    Serialising,
+}
+
 struct Compiler<'a> {
     root: &'a Value,
-    decoder: &'a Shape,
+    beside: Beside<'a>,
     nodes: Vec<Node>,
     by_reference: HashMap<&'a str, usize>,
 }
@@ -228,6 +299,7 @@ impl<'a> Compiler<'a> {
     /// The choices of an `enum` that must be checked. One with an array or object among its choices
     /// is left to decoding.
     fn choices(&self, schema: &Map<String, Value>) -> Option<Box<[Value]>> {
+        let Beside::Decoding(decoder) = &self.beside else { return None };
         let choices = match (schema.get("enum"), schema.get("const")) {
             (Some(Value::Array(choices)), _) => choices.clone(),
             (_, Some(only)) => vec![only.clone()],
@@ -238,7 +310,7 @@ impl<'a> Compiler<'a> {
         }
         let names: Option<Vec<&str>> = choices.iter().map(Value::as_str).collect();
         let is_decoded = names.is_some_and(|names| {
-            !names.is_empty() && self.decoder.variants_with(names.iter().copied()).is_some()
+            !names.is_empty() && decoder.variants_with(names.iter().copied()).is_some()
         });
         (!is_decoded).then(|| choices.into())
     }
@@ -265,7 +337,8 @@ impl<'a> Compiler<'a> {
             // A tuple: decoding counts its items.
             size = Size::default();
         }
-        let unique = schema.get("uniqueItems").is_some_and(|unique| *unique == true);
+        let unique = matches!(self.beside, Beside::Decoding(_))
+            && schema.get("uniqueItems").is_some_and(|unique| *unique == true);
         Ok(ArrayCheck { size, unique, first, rest })
     }
 
@@ -376,11 +449,8 @@ impl<'a> Compiler<'a> {
 
 impl Node {
     fn checks_something(&self) -> bool {
-        let NumberCheck { minimum, exclusive_minimum, maximum, exclusive_maximum, multiple_of } =
-            &self.number;
-        let limits = [minimum, exclusive_minimum, maximum, exclusive_maximum, multiple_of];
         let sizes = [self.text.size, self.array.size, self.object.size];
-        limits.iter().any(|limit| limit.is_some())
+        self.number.is_checked()
             || sizes.iter().any(|size| !size.is_any())
             || self.text.pattern.is_some()
             || self.choices.is_some()

@@ -4,8 +4,9 @@
 //! A type's schema is what schemars derives, brought into a shape that clients and model APIs take
 //! without complaint ([`input_schema_of`]). Arguments of such a tool are decoded straight into the
 //! type; what decoding does not enforce (ranges, lengths, patterns) is compiled once into [`Checks`].
-//! Behind the feature `validate`, arguments are validated by `HandWritten`, and output by
-//! `OutputCheck`, where their schemas were written by hand.
+//! What serialising does not keep of a result is checked in the same way. Behind the feature
+//! `validate`, arguments are validated by `HandWritten`, and output by `OutputCheck`, where their
+//! schemas were written by hand.
 
 mod checks;
 mod decode;
@@ -19,6 +20,7 @@ mod portable;
 mod problem;
 mod shape;
 mod text;
+mod texts;
 mod walk;
 mod wrap;
 
@@ -115,6 +117,8 @@ pub struct OutputSchema {
     pub schema: Raw,
     /// Whether every value of the type is an object, and the root says so.
     pub is_object: bool,
+    /// The ranges, lengths and patterns, which no type keeps by itself; `None` when there are none.
+    pub checks: Option<Checks>,
 }
 
 impl OutputSchema {
@@ -132,6 +136,7 @@ impl OutputSchema {
 pub fn output_schema_of<T: JsonSchema>() -> Result<OutputSchema, SchemaError> {
     let tree = portable::output_tree::<T>();
     let is_object = tree.get("type").is_some_and(|kind| kind == "object");
+    let checks = Checks::compile_output(&tree)?;
     let schema = text::write(&tree, &shape::Shape::default())?;
-    Ok(OutputSchema { schema, is_object })
+    Ok(OutputSchema { schema, is_object, checks })
 }

@@ -225,7 +225,7 @@ fn walk_array<'de, A: SeqAccess<'de>>(
     let mut length = 0;
     loop {
         let place = &Place::Item(place, length);
-        let node = check.first.get(length).copied().unwrap_or(check.rest);
+        let node = check.node_of(length);
         let more = if check.unique {
             let text: Option<&RawValue> = items.next_element()?;
             if let Some(text) = text.map(RawValue::get) {
@@ -271,21 +271,14 @@ fn walk_object<'de, A: MapAccess<'de>>(
         if let Some(names) = check.names {
             run.text(&run.nodes[names], &key, place);
         }
-        let known = check.properties.binary_search_by(|(name, _)| (**name).cmp(&*key));
-        let by_name = known.ok().map(|index| check.properties[index].1);
         if check.patterns.is_empty() {
-            match by_name.unwrap_or(check.additional) {
+            match check.by_name(&key).unwrap_or(check.additional) {
                 Some(node) => members.next_value_seed(Walk { run, node, place })?,
                 None => drop(members.next_value::<IgnoredAny>()?),
             }
         } else {
-            let matching = check.patterns.iter().filter(|(pattern, _)| pattern.is_match(&key));
-            let mut nodes: Vec<_> = matching.map(|(_, node)| *node).chain(by_name).collect();
-            if nodes.is_empty() {
-                nodes.push(check.additional);
-            }
             let text: &RawValue = members.next_value()?;
-            for node in nodes.into_iter().flatten() {
+            for node in check.nodes_of(&key) {
                 run.check(node, text.get(), place).map_err(Error::custom)?;
             }
         }

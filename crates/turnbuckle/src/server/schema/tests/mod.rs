@@ -9,4 +9,5 @@ mod handwritten;
 mod output;
 mod refused;
 mod schemas;
+mod texts;
 mod zoo;
