@@ -57,7 +57,7 @@ impl Arg {
 
     fn set(&mut self, kind: Kind, ty: &Type, meta: &Meta) -> Result<()> {
         let option = name(meta);
-        let rules = |shapes: &[Shape], instead| fits(kind, ty, meta, shapes, instead);
+        let rules = |shapes: &[Shape], instead| fits(ty, meta, shapes, instead);
         match &*option {
             "min" | "max" => {
                 rules(&[Shape::Integer, Shape::Float], &|shape| match shape {
@@ -84,7 +84,7 @@ impl Arg {
                 once(&mut self.pattern, meta, string(meta)?)
             }
             "header" => {
-                only_of_tools(kind, meta)?;
+                header_of_tool(kind, meta)?;
                 header_fits(ty, meta)?;
                 once(&mut self.header, meta, string(meta)?)
             }
@@ -177,13 +177,11 @@ impl Shape {
 
 /// Whether a constraint means anything for a type; if not, perhaps there is one that does.
 fn fits(
-    kind: Kind,
     ty: &Type,
     meta: &Meta,
     shapes: &[Shape],
     instead: &dyn Fn(Shape) -> Option<String>,
 ) -> Result<()> {
-    only_of_tools(kind, meta)?;
     let (option, shown) = (name(meta), show(ty));
     let Some(shape) = Shape::of(ty) else {
         let message = format!(
@@ -208,19 +206,12 @@ fn fits(
     Err(Error::new_spanned(meta, message))
 }
 
-/// Prompts and URIs have texts without a schema, so nothing would be checked.
-fn only_of_tools(kind: Kind, meta: &Meta) -> Result<()> {
+fn header_of_tool(kind: Kind, meta: &Meta) -> Result<()> {
     if kind == Kind::Tool {
         return Ok(());
     }
-    let (option, word) = (name(meta), kind.word());
-    let message = match &*option {
-        "header" => format!("`header` is for the arguments of a tool: a {word} has no headers"),
-        _ => format!(
-            "`{option}` is for the arguments of a tool: those of a {word} have no schema, so \
-             check it in the body"
-        ),
-    };
+    let word = kind.word();
+    let message = format!("`header` is for the arguments of a tool: a {word} has no headers");
     Err(Error::new_spanned(meta, message))
 }
 
@@ -399,11 +390,13 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_completed_and_not_constrained() {
+    fn texts_are_completed_and_constrained() {
         let ty = parse_quote!(String);
         let prompt = |attribute| read(Kind::Prompt, &ty, &attribute);
         let values = prompt(parse_quote!(#[arg(complete = ["a", "b"], title = "A")])).unwrap();
         assert!(matches!(values.complete, Some(Completion::Values(_))));
+        let constrained = prompt(parse_quote!(#[arg(min_length = 1, pattern = "^a")])).unwrap();
+        assert_eq!(constrained.attributes().len(), 2);
         let function = prompt(parse_quote!(#[arg(complete = languages::all)])).unwrap();
         assert!(matches!(function.complete, Some(Completion::Function(_))));
         for (attribute, expected) in [
@@ -412,11 +405,7 @@ mod tests {
                 "`complete` is a function or a list: `complete = path::to::function` or \
                  `complete = [\"a\", \"b\"]`",
             ),
-            (
-                parse_quote!(#[arg(min_length = 1)]),
-                "`min_length` is for the arguments of a tool: those of a prompt have no schema, so \
-                 check it in the body",
-            ),
+            (parse_quote!(#[arg(max = 1)]), "`String` is text: say `max_length` instead of `max`"),
             (
                 parse_quote!(#[arg(header = "Region")]),
                 "`header` is for the arguments of a tool: a prompt has no headers",

@@ -112,8 +112,8 @@ pub fn tool(
 /// - `#[arg(complete = ["rust", "python"])]` completes an argument from a list,
 ///   `#[arg(complete = path::to::function)]` from an `async fn` that takes `Typed` and returns texts.
 ///   An argument whose type is an enum is completed by itself.
-/// - There is no schema, so `#[arg(…)]` takes only `title` and `complete`, and `#[prompt(…)]` only
-///   `name`, `title`, `description`, `icon`, `icons` and `scopes`.
+/// - `#[arg(…)]` takes no `header`, and `#[prompt(…)]` only `name`, `title`, `description`, `icon`,
+///   `icons` and `scopes`.
 #[proc_macro_attribute]
 pub fn prompt(
     attribute: proc_macro::TokenStream,
@@ -150,7 +150,9 @@ pub fn prompt(
 /// - The options are `name` (the function's name if left out), `title`, `description`, `mime_type`,
 ///   `icon`, `icons`, `scopes`, and for a family `list = path::to::function`: an `async fn` that
 ///   returns its members.
-/// - `#[arg(…)]` takes `title` and `complete`, as with [`prompt`](macro@prompt).
+/// - `audience = ["user", "assistant"]` says who it is for, `priority = 0.8` how much it matters (from
+///   0 to 1), `last_modified = "2026-01-02T03:04:05Z"` when it was changed.
+/// - `#[arg(…)]` takes `complete` and no `header`, as with [`prompt`](macro@prompt).
 #[proc_macro_attribute]
 pub fn resource(
     attribute: proc_macro::TokenStream,

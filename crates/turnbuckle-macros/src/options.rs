@@ -31,12 +31,18 @@ pub(crate) struct Options {
     pub(crate) scopes: Option<Vec<LitStr>>,
     /// What lists the members of a template.
     pub(crate) list: Option<ExprPath>,
+    /// Who a resource is for.
+    pub(crate) audience: Option<Vec<LitStr>>,
+    /// How much it matters, from 0 to 1.
+    pub(crate) priority: Option<Expr>,
+    /// When it was changed.
+    pub(crate) last_modified: Option<LitStr>,
     /// Fields of `ToolAnnotations` and their values.
     pub(crate) hints: Vec<(&'static str, bool)>,
 }
 
 /// The options that are not hints, and who has them.
-const NAMES: [(&str, &[Kind]); 8] = [
+const NAMES: [(&str, &[Kind]); 11] = [
     ("name", &Kind::ATTRIBUTES),
     ("title", &Kind::ATTRIBUTES),
     ("description", &Kind::ATTRIBUTES),
@@ -45,6 +51,9 @@ const NAMES: [(&str, &[Kind]); 8] = [
     ("scopes", &Kind::ATTRIBUTES),
     ("mime_type", &[Kind::Resource]),
     ("list", &[Kind::Resource]),
+    ("audience", &[Kind::Resource]),
+    ("priority", &[Kind::Resource]),
+    ("last_modified", &[Kind::Resource]),
 ];
 
 /// The hints of tools, and the fields of `ToolAnnotations` that they set.
@@ -75,6 +84,9 @@ impl Options {
             icons: Vec::new(),
             scopes: None,
             list: None,
+            audience: None,
+            priority: None,
+            last_modified: None,
             hints: Vec::new(),
         };
         for meta in &metas {
@@ -96,6 +108,9 @@ impl Options {
             "icon" | "icons" => self.icons(meta, &option),
             "scopes" => once(&mut self.scopes, meta, strings(meta)?),
             "list" => self.list(meta),
+            "audience" => once(&mut self.audience, meta, audience(meta)?),
+            "priority" => once(&mut self.priority, meta, priority(meta)?),
+            "last_modified" => once(&mut self.last_modified, meta, string(meta)?),
             hint => self.hint(meta, hint),
         }
     }
@@ -146,6 +161,32 @@ impl Options {
             self.hints.push((field, given));
         }
         Ok(())
+    }
+}
+
+/// Those that a resource can be for.
+fn audience(meta: &Meta) -> Result<Vec<LitStr>> {
+    let roles = strings(meta)?;
+    match roles.iter().find(|role| !["user", "assistant"].contains(&&*role.value())) {
+        Some(other) => {
+            Err(Error::new_spanned(other, "an audience is made of \"user\" and \"assistant\""))
+        }
+        None => Ok(roles),
+    }
+}
+
+fn priority(meta: &Meta) -> Result<Expr> {
+    let number = match value(meta) {
+        Some(Expr::Lit(ExprLit { lit: Lit::Float(number), .. })) => number.base10_parse().ok(),
+        Some(Expr::Lit(ExprLit { lit: Lit::Int(number), .. })) => number.base10_parse().ok(),
+        _ => None,
+    };
+    match number {
+        Some(number @ 0.0..=1.0) => {
+            let number: f64 = number;
+            Ok(syn::parse_quote!(#number))
+        }
+        _ => Err(Error::new_spanned(meta, "`priority` is a number from 0 to 1: `priority = 0.8`")),
     }
 }
 
@@ -308,7 +349,28 @@ mod tests {
             (
                 quote!("demo://readme", read_only),
                 "`#[resource]` has no option `read_only`; it has `name`, `title`, `description`, \
-                 `icon`, `icons`, `scopes`, `mime_type`, `list`",
+                 `icon`, `icons`, `scopes`, `mime_type`, `list`, `audience`, `priority`, \
+                 `last_modified`",
+            ),
+            (
+                quote!("demo://readme", audience = ["user", "model"]),
+                "an audience is made of \"user\" and \"assistant\"",
+            ),
+            (
+                quote!("demo://readme", audience = "user"),
+                "`audience` are string literals: `audience = [\"…\", \"…\"]`",
+            ),
+            (
+                quote!("demo://readme", priority = 1.5),
+                "`priority` is a number from 0 to 1: `priority = 0.8`",
+            ),
+            (
+                quote!("demo://readme", priority = high),
+                "`priority` is a number from 0 to 1: `priority = 0.8`",
+            ),
+            (
+                quote!("demo://readme", last_modified = 2026),
+                "`last_modified` is a string literal: `last_modified = \"…\"`",
             ),
         ] {
             assert_eq!(of(Kind::Resource, attribute).err().unwrap(), expected);

@@ -169,11 +169,13 @@ async fn review(
     #[serde(rename = "style-of-answer")]
     style: Option<String>,
     depth: Option<Depth>,
+    #[arg(min = 1, max = MOST)] remarks: Option<u32>,
 ) -> Vec<PromptMessage> {
     let depth = match depth {
         Some(Depth::Thorough) => "thorough",
         Some(Depth::Brief) | None => "brief",
     };
+    assert_ne!(remarks, Some(0));
     let language = language.unwrap_or_default();
     let style = style.unwrap_or_default();
     vec![
@@ -219,7 +221,7 @@ async fn a_prompt_has_the_arguments_of_its_function() {
         "name": "code", "title": "Code", "description": "What is to be reviewed.", "required": true,
     });
     assert_eq!(prompt["arguments"][0], code_argument);
-    let names = ["code", "language", "style-of-answer", "depth"];
+    let names = ["code", "language", "style-of-answer", "depth", "remarks"];
     for (index, name) in names.into_iter().enumerate() {
         assert_eq!(prompt["arguments"][index]["name"], name);
         assert_eq!(prompt["arguments"][index]["required"], index == 0);
@@ -238,9 +240,17 @@ async fn a_prompt_has_the_arguments_of_its_function() {
     );
     let got = ask(&server, "prompts/get", json!({"name": "hello"})).await.unwrap();
     assert_eq!(got["messages"][0]["content"]["text"], "Hello!");
-    for arguments in [json!({}), json!({"code": "fn", "depth": "endless"})] {
+    for (arguments, said) in [
+        (json!({}), "`code` is missing"),
+        (json!({"code": "fn", "depth": "endless"}), "`depth`"),
+        (json!({"code": "fn", "remarks": "0"}), "`remarks` must be at least 1, is 0"),
+        (json!({"code": "fn", "remarks": "11"}), "`remarks` must be at most 10, is 11"),
+    ] {
         let params = json!({"name": "review", "arguments": arguments});
-        assert_eq!(code(ask(&server, "prompts/get", params).await), -32602);
+        let error = ask(&server, "prompts/get", params).await.unwrap_err();
+        let error = error.as_rpc().unwrap();
+        assert_eq!(error.code, -32602, "{arguments}");
+        assert!(error.message.contains(said), "{arguments}: {error:?}");
     }
 }
 
@@ -256,14 +266,23 @@ async fn arguments_are_completed_as_they_say() {
 }
 
 /// How to begin.
-#[resource("demo://readme", mime_type = "text/markdown", title = "Read me")]
+#[resource(
+    "demo://readme",
+    mime_type = "text/markdown",
+    title = "Read me",
+    audience = ["user", "assistant"],
+    priority = 1,
+    last_modified = "2026-01-02T03:04:05Z"
+)]
 fn readme() -> &'static str {
     "# Read me"
 }
 
 /// One item.
-#[resource("demo://items/{id}", name = "an item", list = items)]
-async fn numbered(#[arg(complete = ["1", "2", "12"])] id: String) -> Result<String, NotFound> {
+#[resource("demo://items/{id}", name = "an item", list = items, audience = ["user"], priority = 0.25)]
+async fn numbered(
+    #[arg(complete = ["1", "2", "12"], pattern = "^[0-9]*$")] id: String,
+) -> Result<String, NotFound> {
     if id.len() < 3 { Ok(format!("item {id}")) } else { Err(NotFound) }
 }
 
@@ -282,11 +301,20 @@ async fn a_resource_is_found_by_the_uri_of_its_function() {
     assert_eq!(listed_readme["title"], "Read me");
     assert_eq!(listed_readme["description"], "How to begin.");
     assert_eq!(listed_readme["mimeType"], "text/markdown");
+    let said = json!({
+        "audience": ["user", "assistant"], "priority": 1, "lastModified": "2026-01-02T03:04:05Z",
+    });
+    assert_eq!(listed_readme["annotations"], said);
+    // What the family's lister knows is listed beside it, and nothing else is.
+    assert_eq!(listed["resources"][1]["uri"], "demo://items/1");
+    assert_eq!(listed["resources"][1]["name"], "the first");
+    assert_eq!(listed["resources"].as_array().unwrap().len(), 2);
     let listed = ask(&server, "resources/templates/list", json!({})).await.unwrap();
     let template = &listed["resourceTemplates"][0];
     assert_eq!(template["uriTemplate"], "demo://items/{id}");
     assert_eq!(template["name"], "an item");
     assert_eq!(template["description"], "One item.");
+    assert_eq!(template["annotations"], json!({"audience": ["user"], "priority": 0.25}));
 
     let read = async |uri: &str| ask(&server, "resources/read", json!({"uri": uri})).await;
     let got = read("demo://readme").await.unwrap();
@@ -294,6 +322,9 @@ async fn a_resource_is_found_by_the_uri_of_its_function() {
     assert_eq!(got["contents"][0]["mimeType"], "text/markdown");
     assert_eq!(read("demo://items/12").await.unwrap()["contents"][0]["text"], "item 12");
     assert_eq!(code(read("demo://items/123").await), -32602);
+    let refused = read("demo://items/a").await.unwrap_err();
+    let said = "`id` must match the pattern `^[0-9]*$`";
+    assert_eq!(refused.as_rpc().unwrap().message, said);
     let reference = json!({"type": "ref/resource", "uri": "demo://items/{id}"});
     assert_eq!(completed(&server, reference, ["id", "1"]).await, json!(["1", "12"]));
 }

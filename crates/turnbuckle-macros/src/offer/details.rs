@@ -24,7 +24,7 @@ pub(super) fn details(offer: &Offer, owner: Option<&Owner>) -> TokenStream {
     let mime_type = options.mime_type.as_ref().map(|mime_type| quote!(.mime_type(#mime_type)));
     let icons = &options.icons;
     let scopes = options.scopes.as_ref().map(|scopes| quote!(.scopes([#(#scopes),*])));
-    let annotations = annotations(options);
+    let annotations = hints(options).or_else(|| annotations(options));
     let completions = completions(offer, owner);
     let list = options.list.as_ref().map(|list| {
         let handler = handler(list, owner);
@@ -37,7 +37,40 @@ pub(super) fn details(offer: &Offer, owner: Option<&Owner>) -> TokenStream {
     }
 }
 
+/// What is said of a resource.
 fn annotations(options: &Options) -> Option<TokenStream> {
+    let audience = options.audience.as_ref().map(|roles| {
+        let roles = roles.iter().map(|role| match &*role.value() {
+            "user" => quote!(::turnbuckle::types::Role::User),
+            _ => quote!(::turnbuckle::types::Role::Assistant),
+        });
+        quote!(__annotations.audience = ::core::option::Option::Some(::std::vec![#(#roles),*]);)
+    });
+    let priority = options
+        .priority
+        .as_ref()
+        .map(|priority| quote!(__annotations.priority = ::core::option::Option::Some(#priority);));
+    let last_modified = options.last_modified.as_ref().map(|when| {
+        quote! {
+            __annotations.last_modified =
+                ::core::option::Option::Some(::std::string::String::from(#when));
+        }
+    });
+    let said: Vec<TokenStream> =
+        [audience, priority, last_modified].into_iter().flatten().collect();
+    (!said.is_empty()).then(|| {
+        quote! {
+            .annotations({
+                let mut __annotations = ::turnbuckle::types::Annotations::new();
+                #(#said)*
+                __annotations
+            })
+        }
+    })
+}
+
+/// What is said of a tool.
+fn hints(options: &Options) -> Option<TokenStream> {
     let hints = options.hints.iter().map(|(field, value)| {
         let field = Ident::new(field, Span::call_site());
         quote!(__annotations.#field = ::core::option::Option::Some(#value);)

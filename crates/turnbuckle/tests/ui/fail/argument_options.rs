@@ -19,7 +19,7 @@ async fn constrained(
 
 #[prompt]
 async fn review(
-    #[arg(min_length = 1)] code: String,
+    #[arg(min = 1)] code: String,
     #[arg(header = "Language")] language: String,
     #[arg(complete = "rust")] style: String,
 ) -> String {

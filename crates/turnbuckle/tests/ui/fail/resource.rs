@@ -40,6 +40,11 @@ async fn listed() -> &'static str {
     ""
 }
 
+#[resource("demo://readme", audience = ["model"], priority = 2, last_modified)]
+async fn annotated() -> &'static str {
+    ""
+}
+
 /// Not what a resource returns.
 #[resource("demo://count")]
 async fn counted() -> i64 {
@@ -49,5 +54,5 @@ async fn counted() -> i64 {
 fn main() {
     let server = Server::new("ui", "1.0").resource(nowhere).resource(without_scheme);
     let server = server.template(open).resource(without_variables).resource(all_at_once);
-    let _ = server.template(other_names).resource(listed).resource(counted);
+    let _ = server.template(other_names).resource(listed).resource(annotated).resource(counted);
 }
