@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Client, Ctx, RootSet, Server, roots, tool,
+    Client, Ctx, RootSet, RootsChanged, Server, roots, tool,
     types::{Era, Root},
 };
+use turnbuckle_contract::Fixture;
 
 use crate::{
     live::connect,
     raw::{Peer, SILENCE, client_with, connecting, initialized},
-    rig::{Wire, contract, pinned, virtually},
+    rig::{Wire, contract, eventually, pinned, virtually},
 };
 
 contract! { everywhere unconnected on [memory unix direct http sse] in [legacy modern]:
@@ -17,6 +18,11 @@ contract! { everywhere unconnected on [memory unix direct http sse] in [legacy m
     a_handler_is_told_the_roots_of_now,
     // req: roots:uri:file-scheme, roots:list:client-error
     a_root_that_is_no_file_is_not_sent,
+}
+
+contract! { heard unconnected on [memory unix direct http sse] in [legacy modern]:
+    // req: roots:list-changed
+    a_server_hears_that_the_roots_are_others_where_there_is_such_a_word,
 }
 
 const CHANGED: &str = "notifications/roots/list_changed";
@@ -55,6 +61,29 @@ async fn a_root_that_is_no_file_is_not_sent(wire: Wire, era: Era) {
     };
     assert!(text.contains("no sound `file://` URI"), "{text}");
     assert!(!text.contains("file:///a") && !text.contains("example.com"), "{text}");
+}
+
+async fn a_server_hears_that_the_roots_are_others_where_there_is_such_a_word(wire: Wire, era: Era) {
+    let heard = Fixture::default();
+    let hook = heard.clone();
+    let server = asking().on_roots_changed(move |changed: RootsChanged| {
+        assert_eq!(changed.revision(), pinned(Era::Legacy));
+        hook.count(&changed.client_info().name, |count| count.started += 1);
+        std::future::ready(())
+    });
+    let set = RootSet::new([root("a")]).unwrap();
+    let builder = Client::builder().root_set(set.clone()).info("rooted", "1");
+    let client = connect(builder, &server, wire, era).await;
+    let told = async || client.call_tool("roots", ()).await.unwrap().to_text();
+    for (runs, name) in ["b", "c"].into_iter().enumerate() {
+        set.add(root(name)).unwrap();
+        if era == Era::Legacy {
+            eventually(|| heard.of("rooted").started > runs as u64).await;
+        }
+        assert!(told().await.ends_with(&format!("file:///{name}")));
+    }
+    let expected = if era == Era::Legacy { 2 } else { 0 };
+    assert_eq!(heard.of("rooted").started, expected);
 }
 
 /// The client's declaration, and the rest as it comes.

@@ -88,9 +88,9 @@ pub use server::{
     Amount, Args, Arguments, Audio, BlockingFn, Cache, Change, Changes, Ctx, Extension, Failure,
     FromCall, Group, Handle, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply, IntoResource,
     IntoTemplate, IntoTool, Invocation, Json, Listeners, MemoryBus, NotFound, OfferKind, Offered,
-    PathError, PathSegment, Prompt, RawArgs, Registry, Report, Resource, SafePath, Server, Serves,
-    Serving, State, Streaming, SubscriptionBus, Template, TemplateError, TextValue, Tool,
-    ToolError, Toolset, Typed, UriTemplate, Variables, blocking_prompt, blocking_resource,
+    PathError, PathSegment, Prompt, RawArgs, Registry, Report, Resource, RootsChanged, SafePath,
+    Server, Serves, Serving, State, Streaming, SubscriptionBus, Template, TemplateError, TextValue,
+    Tool, ToolError, Toolset, Typed, UriTemplate, Variables, blocking_prompt, blocking_resource,
     blocking_template, blocking_tool, layer, prompt, resource, safe_join, schema, template, tool,
 };
 #[cfg(all(feature = "http", feature = "server"))]

@@ -18,6 +18,7 @@ use super::{
     context::Ctx,
     extract::States,
     forward::Forward,
+    roots_hook::RootsHook,
     visibility::Rules,
     ways::Ways,
 };
@@ -33,6 +34,8 @@ pub(super) struct App {
     /// What stands around every request.
     pub(super) around: Around,
     pub(super) asking: Asking,
+    /// Who hears that a client's roots are others.
+    pub(super) roots: Option<RootsHook>,
     /// What serves what was registered before it ran.
     ways: Ways,
     /// Fixed when the first client is told.
@@ -82,6 +85,7 @@ impl App {
             changes: server.changes.clone(),
             around: server.around.clone(),
             asking: server.asking.clone(),
+            roots: server.roots.clone(),
             listeners: server.limits.listeners,
             keys: server.keys.clone(),
             rules: server.rules.clone(),

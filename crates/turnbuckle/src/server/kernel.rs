@@ -20,6 +20,7 @@ use super::{
     listen, lists,
     offer::Tool,
     reply::not_found,
+    roots_hook::{Course, RootsChanged},
     subscriptions::Subscriptions,
 };
 use crate::{
@@ -45,6 +46,8 @@ pub(super) struct Kernel {
     /// What a legacy client is told of.
     subscriptions: Arc<Subscriptions>,
     connection: Arc<Connection>,
+    /// How it is with telling of its client's roots.
+    roots: Arc<Course>,
     /// Who answers instead of everything below.
     line: Option<Arc<dyn Line>>,
 }
@@ -104,6 +107,7 @@ impl Kernel {
             peer: OnceLock::new(),
             subscriptions: Arc::default(),
             connection: Arc::default(),
+            roots: Arc::default(),
         }
     }
 
@@ -322,6 +326,15 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// Only a legacy client says so, and only once its connection is open.
+    fn tell_of_roots(&self) {
+        if let (Some(hook), Some(opened)) = (&self.app.roots, self.handshake.opened()) {
+            hook.tell(&self.roots, RootsChanged::new(opened, self.connection.clone()));
+        }
+    }
+}
+
 #[cfg(feature = "http")]
 impl crate::transport::http::legacy::Session for Kernel {
     fn record(&self) -> crate::SessionRecord {
@@ -349,8 +362,10 @@ impl Serve for Kernel {
 
     fn note(&self, note: Note) {
         tracing::trace!(method = %note.method, "a notification");
-        if Method::from_name(&note.method) == Some(Method::Initialized) {
-            self.tell_changes();
+        match Method::from_name(&note.method) {
+            Some(Method::Initialized) => self.tell_changes(),
+            Some(Method::RootsListChanged) => self.tell_of_roots(),
+            _ => {}
         }
         if let Some(line) = &self.line {
             line.note(note);

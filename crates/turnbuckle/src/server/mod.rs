@@ -40,6 +40,7 @@ mod offer;
 mod protect;
 mod reading;
 mod reply;
+mod roots_hook;
 mod run;
 mod say;
 pub mod schema;
@@ -83,6 +84,7 @@ pub use offer::{
     resource, template, tool,
 };
 pub use reply::{Audio, Failure, Image, IntoReply, Json, NotFound, Streaming, ToolError};
+pub use roots_hook::RootsChanged;
 pub use say::{Amount, Report};
 pub use serves::Serves;
 pub use serving::Serving;
@@ -107,6 +109,7 @@ use cache::{Caching, Nature};
 use context::Connection;
 use extract::States;
 use kernel::Kernel;
+use roots_hook::RootsHook;
 use visibility::Rules;
 
 /// How many items a page of a list has unless a server is told otherwise.
@@ -143,6 +146,8 @@ pub struct Server {
     serves: Serves,
     around: Around,
     asking: Asking,
+    /// Who hears that a client's roots are others.
+    roots: Option<RootsHook>,
     rules: Rules,
     caching: Caching,
     page_size: usize,
@@ -172,6 +177,7 @@ impl Server {
             serves: Serves::default(),
             around: Around::default(),
             asking: Asking::default(),
+            roots: None,
             rules: Rules::default(),
             caching: Caching::default(),
             page_size: PAGE_SIZE,
@@ -336,6 +342,32 @@ impl Server {
     #[track_caller]
     pub fn observe(self, metrics: impl Metrics) -> Server {
         self.changed(|server| server.around.metrics = Some(Arc::new(metrics)))
+    }
+
+    /// Hears that a client's roots are others than those it told before, so that what was made of them
+    /// can be thrown away: a handler that [asks](crate::roots) is always told those of now. The last
+    /// that is given is told.
+    ///
+    /// Only the legacy era has such a word, `notifications/roots/list_changed`. It runs apart from
+    /// the connection, and for one connection once at a time: changes meanwhile are one more run.
+    /// Past 256 connections that it runs for at once, further ones are not heard of, and the log
+    /// says so.
+    ///
+    /// ```
+    /// use turnbuckle::Server;
+    /// let server = Server::new("demo", "1.0").on_roots_changed(async |changed| {
+    ///     println!("{} works elsewhere now", changed.client_info().name);
+    /// });
+    /// # let _ = server;
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn on_roots_changed<F, Fut>(self, hear: F) -> Server
+    where
+        F: Fn(RootsChanged) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.changed(|server| server.roots = Some(RootsHook::new(hear)))
     }
 
     /// How many items a page of a list has: 1,000 unless told otherwise, and at least one.

@@ -1,7 +1,9 @@
 //! The legacy era: the same handlers ask while they run.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use turnbuckle::{
     Ctx, RpcError, Server, State, ToolError, elicit, elicit_url, prompt, roots, sample, tool,
     types::{ElicitUrl, UrlElicitationRequired, code::URL_ELICITATION_REQUIRED},
@@ -160,6 +162,17 @@ async fn a_page_has_a_name_and_is_told_to_be_over() {
     }
 }
 
+// req: flow:elicitation:url-at-session-init
+#[tokio::test]
+async fn nothing_is_asked_before_the_first_request_which_may_ask() {
+    let mut peer = Peer::legacy(&server(), able(), "2025-11-25").await;
+    // The answer is the next message: the handshake alone makes nobody ask.
+    let pong = peer.legacy_call("ping", json!({})).await;
+    assert_eq!(pong["result"], json!({}));
+    let question = asks(&mut peer, "pay").await;
+    assert_eq!(question["params"]["mode"], "url");
+}
+
 // req: typescript:mrtr:legacy-32042-freeze, elicitation:url:required-error, flow:elicitation:url-required-then-retry
 #[tokio::test]
 async fn a_page_may_be_required_first_and_told_to_be_over_after_the_request() {
@@ -270,6 +283,57 @@ async fn a_page_that_is_no_url_is_the_server_s_fault() {
     let mut peer = Peer::legacy(&server, able(), "2025-11-25").await;
     let failed = peer.legacy_call("prompts/get", json!({"name": "nowhere"})).await;
     assert_eq!((code(&failed), message(&failed)), (-32603, "internal error"));
+}
+
+// req: roots:list-changed
+#[tokio::test]
+async fn a_hook_that_waits_holds_up_nobody_and_hears_of_a_burst_once() {
+    let (began, mut begun) = mpsc::channel::<Option<&'static str>>(8);
+    let gate = Arc::new(Semaphore::new(0));
+    let hold = gate.clone();
+    let server = server().on_roots_changed(move |changed| {
+        let (began, hold) = (began.clone(), hold.clone());
+        async move {
+            began.send(changed.extension()).await.unwrap();
+            hold.acquire().await.unwrap().forget();
+        }
+    });
+    let (ours, theirs) = tokio::io::duplex(1 << 20);
+    tokio::spawn(server.serve(theirs).extension("mine").into_future());
+    let mut peer = Peer::open(ours, able(), "2025-11-25").await;
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
+    peer.say(changed.clone()).await;
+    assert_eq!(begun.recv().await, Some(Some("mine")), "whose connection it is");
+    for _ in 0..5 {
+        peer.say(changed.clone()).await;
+    }
+    // They have been read once this is answered, while the first is still being heard of.
+    assert_eq!(peer.legacy_call("ping", json!({})).await["result"], json!({}));
+    begun.try_recv().unwrap_err();
+    gate.add_permits(1);
+    assert_eq!(begun.recv().await, Some(Some("mine")));
+    gate.add_permits(1);
+    assert_eq!(peer.legacy_call("ping", json!({})).await["result"], json!({}));
+    begun.try_recv().unwrap_err();
+    peer.say(changed).await;
+    assert_eq!(begun.recv().await, Some(Some("mine")), "and of the next change");
+}
+
+// req: roots:list-changed
+#[tokio::test]
+async fn a_hook_that_panics_hears_of_the_next_change() {
+    let (began, mut begun) = mpsc::channel(8);
+    let server = server().on_roots_changed(move |_| {
+        began.try_send(()).unwrap();
+        async { panic!("a bug of its own") }
+    });
+    let mut peer = Peer::legacy(&server, able(), "2025-11-25").await;
+    for _ in 0..2 {
+        peer.say(json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})).await;
+        begun.recv().await.unwrap();
+        // What runs on this thread ends before its answer is read.
+        assert_eq!(peer.legacy_call("ping", json!({})).await["result"], json!({}));
+    }
 }
 
 // req: roots:list-changed

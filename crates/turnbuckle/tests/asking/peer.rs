@@ -57,7 +57,15 @@ impl Peer {
 
     /// A client of the legacy era that has opened its connection.
     pub(crate) async fn legacy(server: &Server, capabilities: Value, version: &str) -> Peer {
-        let mut peer = Peer::modern(server, capabilities.clone());
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        tokio::spawn(server.serve(theirs).into_future());
+        Peer::open(ours, capabilities, version).await
+    }
+
+    /// The same, over a stream whose other end is served.
+    pub(crate) async fn open(stream: DuplexStream, capabilities: Value, version: &str) -> Peer {
+        let buffer = Vec::new();
+        let mut peer = Peer { stream, buffer, capabilities: capabilities.clone(), last_id: 0 };
         let opening = json!({"protocolVersion": version, "capabilities": capabilities,
             "clientInfo": {"name": "script", "version": "1"}});
         let answer = peer.legacy_call("initialize", opening).await;
