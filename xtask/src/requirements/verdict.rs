@@ -22,12 +22,15 @@ pub(crate) fn wrong(list: &List, proofs: &Proofs) -> Vec<String> {
     wrong
 }
 
-/// Lines that are due and have neither a test nor a reason.
+/// Lines that are due and have neither a test nor a reason to wait for one: what was decided instead
+/// needs its test as well.
 pub(crate) fn missing(list: &List, proofs: &Proofs) -> Vec<String> {
     list.due()
-        .filter(|line| line.waits.is_none() && line.decided.is_none())
-        .filter(|line| proofs.of(&line.id).next().is_none())
-        .map(|line| format!("`{}` has neither a test nor a reason", line.id))
+        .filter(|line| line.waits.is_none() && proofs.of(&line.id).next().is_none())
+        .map(|line| match line.decided {
+            Some(_) => format!("`{}` is decided, and no test proves what", line.id),
+            None => format!("`{}` has neither a test nor a reason", line.id),
+        })
         .collect()
 }
 
@@ -65,11 +68,19 @@ mod tests {
             missing("client"),
             [
                 "`server` has neither a test nor a reason",
-                "`either` has neither a test nor a reason"
+                "`either` has neither a test nor a reason",
+                "`decided` is decided, and no test proves what",
             ]
         );
-        assert_eq!(missing("server, either"), ["`client` has neither a test nor a reason"]);
-        assert_eq!(missing("server, either, client").len(), 0);
+        assert_eq!(
+            missing("server, either, decided"),
+            ["`client` has neither a test nor a reason"]
+        );
+        assert_eq!(
+            missing("server, either, client"),
+            ["`decided` is decided, and no test proves what"]
+        );
+        assert_eq!(missing("server, either, client, decided").len(), 0);
     }
 
     #[test]

@@ -94,6 +94,7 @@ async fn replicas_that_share_keys_go_on_for_each_other_and_keys_can_change() {
     assert_eq!(message(&refused), FOREIGN);
 }
 
+// req: typescript:mrtr:rounds-cap
 #[tokio::test]
 async fn a_request_asks_only_so_often() {
     let mut peer = Peer::modern(&server().asking(Asking::default().rounds(3)), able());

@@ -8,7 +8,7 @@ use crate::{
     tools::{Effects, server, server_with},
 };
 
-// req: typescript:mrtr:tools-call:write-once-roundtrip, elicitation:mrtr:form:basic, elicitation:form:basic, mcpserver:context:elicit
+// req: typescript:mrtr:tools-call:write-once-roundtrip, elicitation:mrtr:form:basic, elicitation:form:basic, mcpserver:context:elicit, tools:call:elicitation-roundtrip
 #[tokio::test]
 async fn a_question_goes_out_as_a_result_and_the_retry_completes() {
     let mut peer = Peer::modern(&server(), able());
@@ -218,6 +218,20 @@ async fn a_page_is_asked_for_like_anything_else() {
     // No word of a completed elicitation: the answer is the next message.
     let done = peer.retry("pay", &first, json!({"pay": {"action": "accept"}})).await;
     assert_eq!(text(&done), "thank you");
+}
+
+// req: elicitation:url:decline, elicitation:url:cancel
+#[tokio::test]
+async fn a_page_may_be_declined_and_left() {
+    let mut peer = Peer::modern(&server(), able());
+    for (action, said) in [
+        ("decline", "the user declined to answer `pay`"),
+        ("cancel", "the user did not answer `pay`"),
+    ] {
+        let first = peer.tool("pay", json!({})).await;
+        let done = peer.retry("pay", &first, json!({"pay": {"action": action}})).await;
+        assert_eq!((text(&done), &done["result"]["isError"]), (said, &json!(true)));
+    }
 }
 
 // req: typescript:mrtr:push-api:loud-fail-2026

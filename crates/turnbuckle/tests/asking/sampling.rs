@@ -116,7 +116,7 @@ fn whole_question() -> Value {
     })
 }
 
-// req: sampling:mrtr:create:basic, sampling:mrtr:create:system-prompt, sampling:mrtr:create:model-preferences
+// req: sampling:mrtr:create:basic, sampling:mrtr:create:system-prompt, sampling:mrtr:create:model-preferences, tools:call:sampling-roundtrip
 #[tokio::test]
 async fn a_model_is_asked_in_a_result() {
     let mut peer = Peer::modern(&server(), json!({"sampling": {}}));

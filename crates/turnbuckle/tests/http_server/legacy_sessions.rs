@@ -9,6 +9,7 @@ use turnbuckle::{
     KeyRing, Limits, MemoryEvents, MemorySessions, RpcError, Serves,
     layer::{self, Next},
     resource,
+    types::LogLevel,
 };
 
 use crate::{
@@ -334,6 +335,24 @@ async fn what_takes_its_time_to_change_a_session_is_kept_before_it_is_answered()
     assert!(record.log_level.is_some() && record.subscriptions.len() == 1, "{record:?}");
 }
 
+// req: hosting:session:lifecycle-callbacks
+#[tokio::test]
+async fn a_store_sees_what_is_kept_of_a_session_and_that_it_has_ended() {
+    let (server, _watch) = legacy_server();
+    let store = Kept::default();
+    let service = server.into_http().session_store(store.clone());
+    let session = Session::open(&service, LATEST).await;
+    assert_eq!(session.post(&ping(1)).await.status(), 200);
+    assert_eq!(store.saved(), 0, "a session is its id, and nothing is kept of it");
+    let level = json!({"jsonrpc": "2.0", "id": 2, "method": "logging/setLevel",
+        "params": {"level": "error"}});
+    assert_eq!(session.post(&level).await.status(), 200);
+    assert_eq!((store.saved(), store.last().ended), (1, false));
+    assert_eq!(store.last().log_level, Some(LogLevel::Error));
+    assert_eq!(session.delete().await.status(), 204);
+    assert_eq!((store.saved(), store.last().ended), (2, true));
+}
+
 #[tokio::test]
 async fn sessions_in_use_are_bounded_and_others_cost_nothing() {
     let (server, mut watch) = legacy_server_with(Limits::default().sessions(2));
@@ -413,22 +432,26 @@ impl turnbuckle::SessionStore for Shared {
     }
 }
 
-/// Tells what was saved last.
+/// Tells what was saved.
 #[derive(Clone)]
 struct Kept {
     sessions: std::sync::Arc<MemorySessions>,
-    last: std::sync::Arc<std::sync::Mutex<turnbuckle::SessionRecord>>,
+    all: std::sync::Arc<std::sync::Mutex<Vec<turnbuckle::SessionRecord>>>,
 }
 
 impl Default for Kept {
     fn default() -> Kept {
-        Kept { sessions: MemorySessions::new(10).into(), last: Default::default() }
+        Kept { sessions: MemorySessions::new(10).into(), all: Default::default() }
     }
 }
 
 impl Kept {
     fn last(&self) -> turnbuckle::SessionRecord {
-        self.last.lock().unwrap().clone()
+        self.all.lock().unwrap().last().cloned().unwrap_or_default()
+    }
+
+    fn saved(&self) -> usize {
+        self.all.lock().unwrap().len()
     }
 }
 
@@ -446,7 +469,7 @@ impl turnbuckle::SessionStore for Kept {
         record: turnbuckle::SessionRecord,
         until: std::time::SystemTime,
     ) -> turnbuckle::StoreFuture<'_, ()> {
-        self.last.lock().unwrap().clone_from(&record);
+        self.all.lock().unwrap().push(record.clone());
         self.sessions.save(session, record, until)
     }
 }

@@ -1,8 +1,14 @@
 //! What is refused, and in which words.
 
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
+
 use http::{Method, Request};
 use serde_json::{Value, json};
-use turnbuckle::Limits;
+use tower::ServiceExt;
+use turnbuckle::{HttpBody, Limits};
 
 use crate::support::{Fed, Progress::Unwanted, ask, call, server, server_with, text};
 
@@ -46,6 +52,39 @@ async fn what_http_refuses_has_its_status_and_no_id() {
         assert!(body.get("id").is_none());
         assert!(body["error"]["message"].is_string());
     }
+}
+
+// req: hosting:http:onerror
+#[tokio::test]
+async fn whoever_stands_around_the_endpoint_sees_what_it_refuses_and_why() {
+    let (server, mut watch) = server();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let telling = {
+        let told = told.clone();
+        async move |response: http::Response<HttpBody>| {
+            let (head, body) = response.into_parts();
+            let body = text(body).await;
+            if !head.status.is_success() {
+                let said: Value = serde_json::from_str(&body).unwrap();
+                let reason = said["error"]["message"].as_str().unwrap().to_owned();
+                told.lock().unwrap().push((head.status.as_u16(), reason));
+            }
+            Ok(http::Response::from_parts(head, body))
+        }
+    };
+    let endpoint = ServiceExt::<Request<Fed>>::and_then(server.into_http(), telling);
+    let fine = call(json!(1), "echo", json!({"text": "a"}), Unwanted).request();
+    let requests = [header("host", "evil.example.com"), fine, header("accept", "text/html")];
+    for (request, status) in requests.into_iter().zip([403, 200, 406]) {
+        let Ok::<_, Infallible>(response) = endpoint.clone().oneshot(request).await;
+        assert_eq!(response.status(), status, "{}", response.body());
+    }
+    watch.nothing();
+    let told = told.lock().unwrap();
+    let refused: Vec<u16> = told.iter().map(|(status, _)| *status).collect();
+    assert_eq!(refused, [403, 406]);
+    assert!(told[0].1.contains("evil.example.com"), "{told:?}");
+    assert!(told[1].1.contains("Accept"), "{told:?}");
 }
 
 // req: hosting:http:dns-rebinding

@@ -60,6 +60,7 @@ fn methods(revision: Revision) -> Vec<(String, Value)> {
     known.chain(unknown).collect()
 }
 
+// req: protocol:request-handler:override-builtin
 #[tokio::test]
 async fn every_method_is_stopped_by_a_layer_that_refuses() {
     for (wire, revision) in WAYS {
@@ -80,6 +81,7 @@ async fn every_method_is_stopped_by_a_layer_that_refuses() {
     }
 }
 
+// req: protocol:request-handler:override-builtin
 #[tokio::test]
 async fn discovery_is_seen_too_and_the_handshake_and_pings_are_not() {
     for wire in [Wire::Memory, Wire::Direct, Wire::Http] {

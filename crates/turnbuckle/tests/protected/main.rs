@@ -8,6 +8,7 @@ mod exchange;
 mod expiry;
 mod identity;
 mod metadata;
+mod mounted;
 mod private_authority;
 mod scopes;
 mod statuses;

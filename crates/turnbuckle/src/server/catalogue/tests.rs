@@ -50,7 +50,7 @@ fn problem(server: &Server) -> String {
     error.to_string()
 }
 
-// req: mcpserver:tool:duplicate-name, mcpserver:resource:duplicate-name, mcpserver:prompt:duplicate-name
+// req: mcpserver:tool:duplicate-name, mcpserver:resource:duplicate-name, mcpserver:prompt:duplicate-name, protocol:handler:re-register-replaces
 #[test]
 fn two_of_one_name_are_refused_and_both_places_are_named() {
     let [tools, prompts, resources] = [
@@ -124,7 +124,7 @@ fn a_name_is_free_again_when_nothing_has_it() {
     registry.add_template(template("x://{c}", async || "")).unwrap();
 }
 
-// req: mcpserver:tool:handle-update, mcpserver:handle:enable-disable
+// req: mcpserver:tool:handle-update, mcpserver:handle:enable-disable, protocol:handler:re-register-replaces
 #[test]
 fn what_is_replaced_keeps_its_place_and_what_is_added_goes_last() {
     let server = Server::new("s", "1").tool(named("a")).tool(named("b"));
