@@ -1,6 +1,7 @@
 //! Owns: where the checkout is, and what cargo knows about its packages.
 //! Does not own: any judgement about either.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -41,11 +42,15 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
 }
 
 /// A member of the workspace, as far as the tasks care.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) published: bool,
     pub(crate) features: Vec<String>,
+    /// What each of its features brings along.
+    pub(crate) brings: BTreeMap<String, Vec<String>>,
+    /// Features of members that it asks for: the member, and the feature.
+    pub(crate) asks: Vec<(String, String)>,
     /// Names of direct dependencies of every kind, without those that live in the workspace.
     pub(crate) dependencies: Vec<String>,
 }
@@ -74,14 +79,26 @@ fn package(value: &Value) -> Package {
         .collect();
     dependencies.sort();
     dependencies.dedup();
+    let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect();
+    let inside = value["dependencies"].as_array().into_iter().flatten();
+    let inside = inside.filter(|dependency| !dependency["path"].is_null());
+    let asks = inside.flat_map(|dependency| {
+        let features: Vec<String> = texts(&dependency["features"]);
+        features.into_iter().map(|feature| (text(&dependency["name"]), feature))
+    });
+    let brings: BTreeMap<String, Vec<String>> = value["features"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(feature, brings)| (feature.clone(), texts(brings)))
+        .collect();
     Package {
         name: text(&value["name"]),
         // `publish` is null where a package may go anywhere, and an empty list for `publish = false`.
         published: value["publish"].is_null(),
-        features: value["features"]
-            .as_object()
-            .map(|features| features.keys().cloned().collect())
-            .unwrap_or_default(),
+        features: brings.keys().cloned().collect(),
+        brings,
+        asks: asks.collect(),
         dependencies,
     }
 }
@@ -105,12 +122,14 @@ mod tests {
         let text = r#"{"packages": [
             {"name": "a", "publish": null, "features": {"x": [], "default": ["x"]},
              "dependencies": [{"name": "serde", "path": null}, {"name": "serde", "path": null},
-                              {"name": "b", "path": "/somewhere"}]},
+                              {"name": "b", "path": "/somewhere", "features": ["y"]}]},
             {"name": "b", "publish": [], "features": {}, "dependencies": []}]}"#;
         let packages = parse_metadata(text).unwrap();
         assert_eq!(packages[0].name, "a");
         assert!(packages[0].published);
         assert_eq!(packages[0].features, ["default", "x"]);
+        assert_eq!(packages[0].brings["default"], ["x"]);
+        assert_eq!(packages[0].asks, [("b".to_owned(), "y".to_owned())]);
         assert_eq!(packages[0].dependencies, ["serde"]);
         assert!(!packages[1].published);
     }

@@ -140,8 +140,8 @@ mod tests {
         Package {
             name: name.to_owned(),
             published,
-            features: Vec::new(),
             dependencies: vec!["serde".to_owned()],
+            ..Package::default()
         }
     }
 

@@ -2,6 +2,7 @@
 //! they find is shown. Does not own: the rules themselves; each is a pure function in its module.
 
 mod docs;
+mod features;
 mod layers;
 mod revision;
 mod size;
@@ -57,7 +58,9 @@ pub(crate) fn run() -> Result<(), String> {
     findings.extend(docs::unmentioned_examples(&sources, &pages));
     let page = pages.iter().find(|(path, _)| path == docs::DEPENDENCIES);
     let dependencies = page.map(|(_, text)| text.as_str()).unwrap_or_default();
-    findings.extend(docs::dependencies(&workspace::packages()?, dependencies));
+    let packages = workspace::packages()?;
+    findings.extend(docs::dependencies(&packages, dependencies));
+    findings.extend(features::untested(&packages));
     report(findings, sources.len())
 }
 
