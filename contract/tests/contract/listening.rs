@@ -195,7 +195,7 @@ async fn opened(
     client: &Client,
     spelled: impl Fn(&Value) -> Value,
 ) -> (Listening, Value) {
-    let mut listening = Box::pin(client.listen(Watch::new().tools()));
+    let mut listening = client.listen(Watch::new().tools()).into_future();
     assert!(poll_once(&mut listening).await.is_none());
     let id = spelled(&peer.read().await["id"]);
     // Whatever comes before it is not this stream's.

@@ -101,6 +101,38 @@ async fn what_was_declared_is_told_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_not_declared_is_heard_by_who_ignores_capabilities() {
+    virtually(async {
+        let builder = Client::builder().ignore_capabilities();
+        let (mut peer, client) = declaring(builder, json!({"prompts": {}})).await;
+        let watch = Watch::new().tools().prompts().resource("note://7");
+        let agree = async {
+            let request = asked(&mut peer, "subscribe", "note://7").await;
+            peer.answer(&request, json!({})).await;
+        };
+        let (listening, ()) = tokio::join!(client.listen(watch), agree);
+        let mut listening = listening.unwrap();
+        for (what, heard) in [
+            ("tools", Happened::ToolsChanged),
+            ("prompts", Happened::PromptsChanged),
+            ("note://7", updated("note://7")),
+        ] {
+            tell(&mut peer, what).await;
+            assert_eq!(listening.next().await.unwrap().unwrap(), heard);
+        }
+        // What it can't do it says itself.
+        let refuse = async {
+            let request = asked(&mut peer, "subscribe", "note://8").await;
+            peer.refuse(&request, json!({"code": -32601, "message": "no such method"})).await;
+        };
+        let watch = Watch::new().resource("note://8");
+        let (refused, ()) = tokio::join!(client.listen(watch), refuse);
+        assert_eq!(refused.unwrap_err().as_rpc().unwrap().code, -32601);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_burst_is_told_once_in_the_order_of_first_occurrence() {
     virtually(async {
         let (mut peer, client) = declaring(Client::builder(), everything()).await;
@@ -168,7 +200,7 @@ async fn a_resource_is_subscribed_once_and_unsubscribed_by_the_last() {
         drop(two);
         let request = asked(&mut peer, "unsubscribe", "note://7").await;
         // Who comes now has to wait until the server has let go.
-        let mut three = Box::pin(client.listen(Watch::new().resource("note://7")));
+        let mut three = client.listen(Watch::new().resource("note://7")).into_future();
         assert!(poll_once(&mut three).await.is_none());
         peer.quiet().await;
         peer.answer(&request, json!({})).await;
@@ -220,7 +252,7 @@ async fn what_a_server_refuses_is_not_granted() {
 async fn who_is_gone_before_the_answer_is_unsubscribed_after_it() {
     virtually(async {
         let (mut peer, client) = declaring(Client::builder(), everything()).await;
-        let mut listening = Box::pin(client.listen(Watch::new().resource("note://7")));
+        let mut listening = client.listen(Watch::new().resource("note://7")).into_future();
         assert!(poll_once(&mut listening).await.is_none());
         let request = asked(&mut peer, "subscribe", "note://7").await;
         drop(listening);

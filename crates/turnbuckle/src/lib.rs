@@ -58,10 +58,10 @@ pub use client::{
     ClientBuilder, ClientGroup, ConfigReader, ConnectionState, ConnectionStates, CustomMethod,
     GroupCall, GroupOptions, GroupPrompt, GroupPrompts, GroupReport, GroupResources, GroupTool,
     GroupTools, Happened, Health, HealthStream, HttpConfig, InputAnswer, IntoSpawn, Listed,
-    Listening, LiveList, McpConfig, MemoryCache, Pages, ProcessConfig, Questions, Reconnect,
-    ResponseCache, Retry, RootSet, Round, Routed, ServerConfig, ServerQuestion, ServerRequest,
-    ShutdownReport, Status, Tools, Watch, WireDirection, WireKind, WireLine, WireLog,
-    layer as client_layer,
+    ListenCall, Listening, LiveList, McpConfig, MemoryCache, Pages, ProcessConfig, Questions,
+    Reconnect, ResponseCache, Retry, RootSet, Round, Routed, ServerConfig, ServerQuestion,
+    ServerRequest, ShutdownReport, Status, Tools, Watch, WireDirection, WireKind, WireLine,
+    WireLog, layer as client_layer,
 };
 #[cfg(any(feature = "client", feature = "server"))]
 pub use dispatch::Counters;

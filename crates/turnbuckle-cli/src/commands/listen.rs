@@ -22,7 +22,7 @@ pub(crate) async fn run(arguments: Listen) -> Result<(), Failure> {
     let line = Line::on_stderr();
     let format = arguments.connection.output;
     session::with_client(&arguments.connection, &line, STREAM, async |client, deadline| {
-        let asking = line.watch("subscribing", client.listen(watch(&arguments)));
+        let asking = line.watch("subscribing", client.listen(watch(&arguments)).into_future());
         let mut listening =
             deadline.limit("the server did not say what it will tell", asking).await?;
         let granted = listening.granted().clone();

@@ -1,13 +1,16 @@
 //! Owns what stands around every call: layers, a span, numbers, the trace that it belongs to.
 //! Does not own how a call is made: `call` does, once it has passed.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering::Relaxed},
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use tracing::{Instrument as _, Span};
-use turnbuckle_types::{Method, Raw};
+use turnbuckle_types::{Meta, Method, Raw, RequestId, Revision};
 
 use super::{
     Call, ClientBuilder,
@@ -113,78 +116,135 @@ where
     V: Send + 'static,
     F: Future<Output = Result<(V, Raw)>> + Send + 'static,
 {
-    let (around, link) = (call.client.settings().around.clone(), call.client.link());
-    let revision = link.revision();
-    // What can't even be said passes nothing.
-    let text = call.params.text(revision)?;
-    let known = Method::from_name(&call.method);
-    let name = name(&call.method, &text);
-    let label = known.map_or("_OTHER", Method::as_str);
-    let trace = TraceContext::from_meta(&call.meta);
-    let span = if observe::wanted(Side::Client) {
-        observe::open(&Subject {
-            side: Side::Client,
-            method: label,
-            about: topic(known, name.as_deref()),
-            id: call.id.as_ref(),
-            revision,
-            wire: Some(wire(link.carried)),
-            trace: &trace,
-        })
-    } else {
-        Span::none()
-    };
-    let watch = Watch::start(Side::Client, span, around.metrics.clone(), || Labels {
-        method: label,
-        name: name.clone().filter(|_| matches!(known, Some(Method::CallTool | Method::GetPrompt))),
-        revision,
-        bytes_in: text.len(),
-    });
-    let span = watch.span().clone();
-    let passing = async move {
-        if let Some(source) = around.trace.as_ref().filter(|_| trace.is_empty())
-            && let Some(trace) = source()
-        {
-            trace.write_to(&mut call.meta);
-        }
-        let passed = layered(&around.layers, call, text, name, make).await;
-        watch.tell(|| match &passed {
-            Ok((_, raw)) => (Ended::of_call(Ok(raw)), raw.as_str().len()),
-            Err(error) => (Ended::of_call(Err(error)), 0),
-        });
-        passed.map(|(passed, _)| passed)
-    };
-    passing.instrument(span).await
-}
-
-async fn layered<T, V, F>(
-    layers: &Calls,
-    mut call: Call<T>,
-    text: String,
-    name: Option<String>,
-    make: impl Fn(Call<T>) -> F + Send + Sync + 'static,
-) -> Result<(Passed<V>, Raw)>
-where
-    T: Send + 'static,
-    V: Send + 'static,
-    F: Future<Output = Result<(V, Raw)>> + Send + 'static,
-{
-    if layers.is_empty() {
-        return make(call).await.map(|(value, raw)| (Passed::Through(value), raw));
-    }
-    let params = if text.is_empty() { Raw::empty_object() } else { encoded(text)? };
-    let said = Said {
+    let around = call.client.settings().around.clone();
+    let (revision, carried) =
+        call.client.supervisor.with_link(|link| (link.revision(), link.carried));
+    let sending = Sending {
         method: call.method.clone(),
-        params,
+        // What can't even be said passes nothing.
+        params: call.params.text(revision)?,
         meta: std::mem::take(&mut call.meta),
         #[cfg(feature = "http")]
         headers: std::mem::take(&mut call.about.headers),
+        id: call.id.clone(),
+        revision,
+        carried,
     };
-    let request = Request::new(said, name, call.client.link().revision());
+    around.pass(sending, move |left| make(call.again().passed(left))).await
+}
+
+/// A request before it passes.
+pub(super) struct Sending {
+    pub(super) method: Cow<'static, str>,
+    /// The text of an object, or empty for none.
+    pub(super) params: String,
+    pub(super) meta: Meta,
+    #[cfg(feature = "http")]
+    pub(super) headers: Headers,
+    pub(super) id: Option<RequestId>,
+    pub(super) revision: Revision,
+    pub(super) carried: Carried,
+}
+
+/// A request as layers have left it.
+pub(super) struct Left {
+    /// What a layer has put in the place of its params.
+    pub(super) params: Option<Raw>,
+    pub(super) meta: Meta,
+    #[cfg(feature = "http")]
+    pub(super) headers: Headers,
+}
+
+#[cfg(feature = "http")]
+type Headers = Vec<(http::HeaderName, http::HeaderValue)>;
+
+impl Around {
+    /// The same for a request that is no call of anybody's.
+    pub(super) async fn pass<V, F>(
+        &self,
+        mut sending: Sending,
+        make: impl Fn(Left) -> F + Send + Sync + 'static,
+    ) -> Result<Passed<V>>
+    where
+        V: Send + 'static,
+        F: Future<Output = Result<(V, Raw)>> + Send + 'static,
+    {
+        let known = Method::from_name(&sending.method);
+        let name = name(&sending.method, &sending.params);
+        let label = known.map_or("_OTHER", Method::as_str);
+        let trace = TraceContext::from_meta(&sending.meta);
+        let span = if observe::wanted(Side::Client) {
+            observe::open(&Subject {
+                side: Side::Client,
+                method: label,
+                about: topic(known, name.as_deref()),
+                id: sending.id.as_ref(),
+                revision: sending.revision,
+                wire: Some(wire(sending.carried)),
+                trace: &trace,
+            })
+        } else {
+            Span::none()
+        };
+        let watch = Watch::start(Side::Client, span, self.metrics.clone(), || Labels {
+            method: label,
+            name: name
+                .clone()
+                .filter(|_| matches!(known, Some(Method::CallTool | Method::GetPrompt))),
+            revision: sending.revision,
+            bytes_in: sending.params.len(),
+        });
+        let span = watch.span().clone();
+        let passing = async move {
+            if let Some(source) = self.trace.as_ref().filter(|_| trace.is_empty())
+                && let Some(trace) = source()
+            {
+                trace.write_to(&mut sending.meta);
+            }
+            let passed = layered(&self.layers, sending, name, make).await;
+            watch.tell(|| match &passed {
+                Ok((_, raw)) => (Ended::of_call(Ok(raw)), raw.as_str().len()),
+                Err(error) => (Ended::of_call(Err(error)), 0),
+            });
+            passed.map(|(passed, _)| passed)
+        };
+        passing.instrument(span).await
+    }
+}
+
+async fn layered<V, F>(
+    layers: &Calls,
+    sending: Sending,
+    name: Option<String>,
+    make: impl Fn(Left) -> F + Send + Sync + 'static,
+) -> Result<(Passed<V>, Raw)>
+where
+    V: Send + 'static,
+    F: Future<Output = Result<(V, Raw)>> + Send + 'static,
+{
+    let Sending { method, params: text, meta, revision, .. } = sending;
+    if layers.is_empty() {
+        let left = Left {
+            params: None,
+            meta,
+            #[cfg(feature = "http")]
+            headers: sending.headers,
+        };
+        return make(left).await.map(|(value, raw)| (Passed::Through(value), raw));
+    }
+    let params = if text.is_empty() { Raw::empty_object() } else { encoded(text)? };
+    let said = Said {
+        method,
+        params,
+        meta,
+        #[cfg(feature = "http")]
+        headers: sending.headers,
+    };
+    let request = Request::new(said, name, revision);
     let attempts = Arc::<Attempts<V>>::default();
     let tried = attempts.clone();
     let answered = layers.run_often(request, move |request| {
-        let making = make(call.again().passed(request));
+        let making = make(Left::of(request));
         let attempt = Attempt { of: tried.clone(), ran: Ran::Maybe };
         Box::pin(attempt.made(making))
     });
@@ -194,6 +254,18 @@ where
         Some((value, raw)) if raw == result => (Passed::Through(value), result),
         _ => (Passed::Answered(result.clone()), result),
     })
+}
+
+impl Left {
+    fn of(request: Request) -> Left {
+        let (said, replaced) = request.into_said();
+        Left {
+            params: replaced.then_some(said.params),
+            meta: said.meta,
+            #[cfg(feature = "http")]
+            headers: said.headers,
+        }
+    }
 }
 
 /// What the attempts at one call came to. A layer may make none, or many.
@@ -268,18 +340,17 @@ impl<V> Drop for Attempt<V> {
 
 impl<T> Call<T> {
     /// The call as layers have left it.
-    fn passed(mut self, request: Request) -> Call<T> {
-        let (said, replaced) = request.into_said();
-        self.meta = said.meta;
+    fn passed(mut self, left: Left) -> Call<T> {
+        self.meta = left.meta;
         #[cfg(feature = "http")]
-        (self.about.headers = said.headers);
-        if replaced {
+        (self.about.headers = left.headers);
+        if let Some(params) = left.params {
             let known = Method::from_name(&self.method);
-            let tool = name(&self.method, said.params.as_str());
+            let tool = name(&self.method, params.as_str());
             if let Some(tool) = tool.filter(|_| known == Some(Method::CallTool)) {
                 self = self.about_tool(&tool);
             }
-            let text = said.params.as_str().to_owned();
+            let text = params.as_str().to_owned();
             self.params = match self.params {
                 // What is asked next is answered to what was said first.
                 Params::Answered { first, .. } => Params::Answered { first, again: text },

@@ -245,7 +245,7 @@ impl ClientBuilder {
 
     /// Makes calls even if the server did not say that it can answer them. Otherwise such a verb
     /// fails at once, by the name of the capability that the server lacks, and nothing is sent.
-    /// [`Client::request`] never asks.
+    /// [`Client::listen`] then counts on all that it is asked for. [`Client::request`] never asks.
     pub fn ignore_capabilities(mut self) -> ClientBuilder {
         self.ignores_capabilities = true;
         self

@@ -53,7 +53,7 @@ pub use group::{
 #[cfg(feature = "validate")]
 pub use known::Validate;
 pub use listed::{Listed, Pages, Tools};
-pub use listen::{Happened, Listening, LiveList, Watch};
+pub use listen::{Happened, ListenCall, Listening, LiveList, Watch};
 #[cfg(feature = "http")]
 pub use prior::Prior;
 pub use roots::RootSet;

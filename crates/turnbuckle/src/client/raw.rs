@@ -35,7 +35,10 @@ mod joined {
 
     use super::Hear;
     use crate::{
-        client::{Client, ClientBuilder, listen::Claim},
+        client::{
+            Client, ClientBuilder,
+            listen::{Claim, With},
+        },
         dispatch::{Abandon, BoxFuture, Exchange, Note, Outgoing},
         error::{Error, Result},
     };
@@ -106,7 +109,8 @@ mod joined {
         /// Wants to hear of a resource of a legacy server. Has to be called in a runtime.
         pub(crate) fn watched(&self, uri: &str) -> Watched {
             let link = self.0.link();
-            Watched(link.subscriptions.claim(uri, &link.transport, link.revision()))
+            let around = &self.0.settings().around;
+            Watched(link.subscriptions.claim(uri, &link, around, With::default()))
         }
 
         /// Sends a notification. Dropping the future before it is done sends nothing.

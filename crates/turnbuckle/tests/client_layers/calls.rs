@@ -4,7 +4,7 @@ use std::future::IntoFuture as _;
 
 use serde_json::json;
 use turnbuckle::{
-    Client, ErrorKind, Happened, RpcError, Server, Watch,
+    Client, ErrorKind, RpcError, Server,
     client_layer::Response,
     tool,
     types::{Elicit, ElicitAction, ElicitResult, PromptReference},
@@ -143,25 +143,5 @@ async fn a_call_with_questions_passes_once() {
         let client = connect(builder, &server, way).await;
         assert_eq!(client.call_tool("asks", ()).await.unwrap().to_text(), "done", "{way:?}");
         assert_eq!(log.take(), [": tools/call asks"], "{way:?}");
-    }
-}
-
-#[tokio::test]
-async fn the_opening_of_a_stream_passes_layers() {
-    for wire in [Wire::Memory, Wire::Direct, Wire::Http] {
-        let log = Log::default();
-        let server = echoing();
-        let registry = server.registry().unwrap();
-        let builder = Client::builder().layer(Doing::telling("", &log));
-        let client = connect(builder, &server, (wire, MODERN)).await;
-        let mut listening = client.listen(Watch::new().tools()).await.unwrap();
-        assert_eq!(log.take(), [": subscriptions/listen -"], "{wire:?}");
-        registry.tool("echo").unwrap().remove();
-        let happened = listening.next().await.unwrap().unwrap();
-        assert_eq!(happened, Happened::ToolsChanged);
-        let refusing = Doing::new(|_| Err(Err(RpcError::new(77, "no streams"))));
-        let client = connect(Client::builder().layer(refusing), &server, (wire, MODERN)).await;
-        let refused = client.listen(Watch::new().tools()).await.unwrap_err();
-        assert_eq!(refused.as_rpc().unwrap().code, 77);
     }
 }

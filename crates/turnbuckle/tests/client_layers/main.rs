@@ -10,6 +10,7 @@ mod fields;
 #[path = "../common/heard.rs"]
 mod heard;
 mod joined;
+mod listening;
 mod questions;
 mod support;
 mod tower_own;

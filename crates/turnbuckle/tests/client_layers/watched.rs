@@ -33,9 +33,9 @@ const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 const OTHER: &str = "00-1af7651916cd43dd8448eb211c80319c-10f067aa0ba902b7-01";
 
 #[derive(Default)]
-struct Numbers {
+pub(crate) struct Numbers {
     in_flight: AtomicI64,
-    finished: Log,
+    pub(crate) finished: Log,
 }
 
 impl Metrics for Numbers {

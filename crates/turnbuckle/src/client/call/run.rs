@@ -25,8 +25,8 @@ use crate::{
 };
 
 impl<T> Call<T> {
-    pub(in crate::client) fn open(mut self) -> Result<Running> {
-        let link = self.client.link();
+    /// Puts it in flight on this connection; whoever has it sees to the rest.
+    pub(in crate::client) fn open(mut self, link: Arc<Link>) -> Result<Running> {
         self.is_allowed(&link)?;
         let (params, _) = self.params.take(link.revision())?;
         let exchange = self.exchange(&link, &params, self.wants_progress());

@@ -6,7 +6,9 @@
 //! A layer is given to [`ClientBuilder::layer`](crate::ClientBuilder::layer), and then sees every
 //! call of every verb, of either era and on every wire: each page of a list, the opening of a
 //! [`listen`](crate::Client::listen) stream, requests written by hand. It does not see what opens a
-//! connection or looks after it. A call that a modern server answers with questions passes once,
+//! connection or looks after it. The opening of a stream is `subscriptions/listen` in either era; a
+//! legacy server is sent nothing for it but `resources/subscribe` and, later,
+//! `resources/unsubscribe`, which pass after it, each by itself. A call that a modern server answers with questions passes once,
 //! with all its rounds. The first layer that was given sees a call first.
 //!
 //! It is any [`tower_layer::Layer`] whose service takes a [`Request`] and gives a [`Response`];

@@ -7,18 +7,17 @@ use std::{
     task::Poll,
 };
 
-use turnbuckle_types::SubscriptionFilter;
+use turnbuckle_types::Raw;
 
 use super::{Opened, open};
 use crate::{
-    client::{Client, ConnectionState, link::Link, supervise::Supervisor},
+    client::{Call, ConnectionState, link::Link, supervise::Supervisor},
     error::{Closed, Error, ErrorKind, Executed, Result},
 };
 
 /// A stream that was lost.
 pub(super) struct Lost {
-    pub(super) client: Client,
-    pub(super) asked: SubscriptionFilter,
+    pub(super) call: Call<Raw>,
     /// What it ran on.
     pub(super) link: Arc<Link>,
     pub(super) error: Error,
@@ -29,7 +28,7 @@ pub(super) struct Lost {
 impl Lost {
     /// Opens it again; how many attempts are spent then. Dropping the future gives it up.
     pub(super) async fn again(mut self) -> Result<(Opened, u32)> {
-        let supervisor = self.client.0.supervisor.clone();
+        let supervisor = self.call.client.supervisor.clone();
         let policy = &supervisor.settings.reconnect;
         loop {
             let link = next_link(&supervisor, &self.link).await?;
@@ -42,7 +41,7 @@ impl Lost {
                 let chance = RandomState::new().hash_one(self.spent);
                 tokio::time::sleep(policy.pause(self.spent, chance)).await;
             }
-            match open(&self.client, &self.asked).await {
+            match open(self.call.again()).await {
                 Ok(opened) => return Ok((opened, self.spent)),
                 Err(error) if is_passing(&error) => {
                     tracing::debug!(%error, "a listen stream was not opened again");

@@ -8,14 +8,20 @@ use std::{
 };
 
 use tokio::time::Instant;
-use turnbuckle_types::{Method, ServerCapabilities, SubscriptionFilter};
+use turnbuckle_types::{
+    Acknowledged, Listen, Method, Raw, Revision, ServerCapabilities, SubscriptionFilter, write_at,
+};
 
 use super::{
-    Happened, Opened, Source, Told, again::ended, coalesce::Coalesced, happened, hearers::Hears,
-    subscriptions::Claim,
+    Happened, Opened, Source, Told,
+    again::ended,
+    coalesce::Coalesced,
+    happened,
+    hearers::Hears,
+    subscriptions::{Claim, With},
 };
 use crate::{
-    client::{Client, ConnectionState, link::Link},
+    client::{Call, Client, ConnectionState, around::Around, link::Link},
     dispatch::{BoxFuture, Note},
     error::{Closed, Error, Executed, Result, timed_out},
 };
@@ -33,12 +39,19 @@ pub(super) struct Ear {
     over: BoxFuture<'static, Result<Arc<Link>>>,
 }
 
-/// Asks a server for what it can tell of `asked`; returns when it has answered.
-pub(super) async fn open(
-    client: &Client,
+/// What a server can tell of what was asked for; nothing was sent for it yet.
+pub(super) struct Agreed {
+    client: Client,
     link: Arc<Link>,
-    asked: &SubscriptionFilter,
-) -> Result<Opened> {
+    mailbox: Arc<Mailbox>,
+    granted: SubscriptionFilter,
+    with: With,
+    patience: Option<Duration>,
+}
+
+/// Finds out what a server can tell of what a call asks for; also as a modern one would say it.
+pub(super) async fn agree(mut call: Call<Raw>, link: Arc<Link>) -> Result<(Agreed, Raw)> {
+    let client = Client(call.client.clone());
     // Nothing may have to be sent, and what others subscribed to may still look sound.
     if let Some(closed) = ended(&link).await {
         return Err(closed.error(Executed::No));
@@ -46,32 +59,63 @@ pub(super) async fn open(
     if let ConnectionState::Closed { reason } = client.state() {
         return Err(reason.again());
     }
-    let mut granted = available(asked, link.server.capabilities.as_ref())?;
+    let Listen { notifications: asked, .. } =
+        serde_json::from_str(&call.params.text(Revision::LATEST)?).map_err(|error| {
+            Error::refused(format!("what is listened for can't be read: {error}"))
+        })?;
     let settings = client.0.settings();
+    let granted = match settings.ignores_capabilities {
+        true => each_once(asked),
+        false => available(asked, link.server.capabilities.as_ref())?,
+    };
     let mailbox = Arc::new(Mailbox::new(granted.clone(), settings.limits.queued_notifications));
     // Before anything is asked: an answer may be followed at once by news.
     let hearer: Arc<dyn Hears> = mailbox.clone();
     settings.hearers.join(Arc::downgrade(&hearer));
-    let subscribing = subscribed(&link, &mut granted);
-    let patience = [settings.timeouts.idle, settings.timeouts.total].into_iter().flatten().min();
-    let claims = match patience {
-        Some(patience) => tokio::time::timeout(patience, subscribing)
-            .await
-            .map_err(|_| unanswered(patience))??,
-        None => subscribing.await?,
+    let patience = [call.timeouts.idle, call.timeouts.total].into_iter().flatten().min();
+    let with = With {
+        meta: call.meta,
+        #[cfg(feature = "http")]
+        headers: call.about.headers,
     };
-    let (supervisor, generation) = (client.0.supervisor.clone(), link.generation);
-    let over = Box::pin(async move { supervisor.newer(generation).await });
-    let claims = claims.into_iter().map(Arc::new).collect();
-    let ear = Ear { mailbox, claims, asked_again: None, patience, over };
-    Ok(Opened { source: Source::Legacy(ear), granted, link })
+    let mut said = Vec::new();
+    write_at(&Acknowledged::new(granted.clone()), Revision::LATEST, &mut said);
+    // The encoder writes JSON.
+    let said = String::from_utf8(said).ok().and_then(|text| Raw::from_json(text).ok());
+    let agreed = Agreed { client, link, mailbox, granted, with, patience };
+    Ok((agreed, said.unwrap_or_else(Raw::empty_object)))
+}
+
+impl Agreed {
+    /// Asks the server for what it has to be asked for; returns when it has answered.
+    pub(super) async fn open(self) -> Result<Opened> {
+        let Agreed { client, link, mailbox, mut granted, with, patience } = self;
+        let around = &client.0.settings().around;
+        let subscribing = subscribed(&link, around, &with, &mut granted);
+        let claims = match patience {
+            Some(patience) => tokio::time::timeout(patience, subscribing)
+                .await
+                .map_err(|_| unanswered(patience))??,
+            None => subscribing.await?,
+        };
+        let (supervisor, generation) = (client.0.supervisor.clone(), link.generation);
+        let over = Box::pin(async move { supervisor.newer(generation).await });
+        let claims = claims.into_iter().map(Arc::new).collect();
+        let ear = Ear { mailbox, claims, asked_again: None, patience, over };
+        Ok(Opened { source: Source::Legacy(ear), granted, link })
+    }
 }
 
 /// Subscribes to the resources of `granted`, and takes out of it what the server refuses. All of
 /// it refused, and nothing else granted, is an error.
-async fn subscribed(link: &Link, granted: &mut SubscriptionFilter) -> Result<Vec<Claim>> {
+async fn subscribed(
+    link: &Arc<Link>,
+    around: &Around,
+    with: &With,
+    granted: &mut SubscriptionFilter,
+) -> Result<Vec<Claim>> {
     let uris = granted.resource_subscriptions.take().unwrap_or_default();
-    let claim = |uri: &String| link.subscriptions.claim(uri, &link.transport, link.revision());
+    let claim = |uri: &String| link.subscriptions.claim(uri, link, around, with.clone());
     // All at once; they are answered in any order.
     let claims: Vec<Claim> = uris.iter().map(claim).collect();
     let (mut kept, mut refused) = (Vec::new(), None);
@@ -249,11 +293,21 @@ pub(super) fn is_nothing(filter: &SubscriptionFilter) -> bool {
     !lists.contains(&Some(true)) && filter.resource_subscriptions.as_ref().is_none_or(Vec::is_empty)
 }
 
+/// The same, with nothing in it twice.
+fn each_once(mut asked: SubscriptionFilter) -> SubscriptionFilter {
+    if let Some(uris) = &mut asked.resource_subscriptions {
+        uris.sort_unstable();
+        uris.dedup();
+    }
+    asked
+}
+
 /// What of `asked` a server with these capabilities can tell; an error if that is nothing.
 fn available(
-    asked: &SubscriptionFilter,
+    asked: SubscriptionFilter,
     capabilities: Option<&ServerCapabilities>,
 ) -> Result<SubscriptionFilter> {
+    let asked = each_once(asked);
     let tools = capabilities.and_then(|all| all.tools.as_ref()?.list_changed);
     let prompts = capabilities.and_then(|all| all.prompts.as_ref()?.list_changed);
     let resources = capabilities.and_then(|all| all.resources.as_ref()?.list_changed);
@@ -273,9 +327,7 @@ fn available(
         list(asked.prompts_list_changed, prompts, "`prompts.listChanged`");
     granted.resources_list_changed =
         list(asked.resources_list_changed, resources, "`resources.listChanged`");
-    let mut uris = asked.resource_subscriptions.clone().unwrap_or_default();
-    uris.sort_unstable();
-    uris.dedup();
+    let uris = asked.resource_subscriptions.unwrap_or_default();
     match (uris.is_empty(), subscribe) {
         (true, _) => {}
         (false, Some(true)) => granted.resource_subscriptions = Some(uris),
@@ -326,13 +378,13 @@ mod tests {
         asked.prompts_list_changed = Some(true);
         asked.resource_subscriptions = Some(vec!["b:2".into(), "a:1".into(), "b:2".into()]);
         let all = json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}});
-        let granted = available(&asked, Some(&capabilities(all))).unwrap();
+        let granted = available(asked.clone(), Some(&capabilities(all))).unwrap();
         let expected = json!({"toolsListChanged": true, "resourceSubscriptions": ["a:1", "b:2"]});
         assert_eq!(serde_json::to_value(&granted).unwrap(), expected);
         let none = json!({"tools": {}, "prompts": {"listChanged": false}, "resources": {}});
-        let error = available(&asked, Some(&capabilities(none))).unwrap_err();
+        let error = available(asked, Some(&capabilities(none))).unwrap_err();
         let named = "`tools.listChanged`, `prompts.listChanged`, `resources.subscribe`";
         assert!(error.to_string().contains(named), "{error}");
-        assert!(available(&SubscriptionFilter::new(), None).is_ok(), "nothing was asked for");
+        assert!(available(SubscriptionFilter::new(), None).is_ok(), "nothing was asked for");
     }
 }

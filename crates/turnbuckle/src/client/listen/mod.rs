@@ -8,6 +8,7 @@ mod coalesce;
 mod hearers;
 mod legacy;
 mod modern;
+mod opening;
 mod relist;
 mod subscriptions;
 
@@ -24,15 +25,16 @@ use turnbuckle_types::{Method, Raw, ResourceUpdated, SubscriptionFilter};
 pub(super) use hearers::Hearers;
 #[cfg(feature = "server")]
 pub(crate) use legacy::lies_in;
+pub use opening::ListenCall;
 pub use relist::LiveList;
-#[cfg(feature = "server")]
-pub(super) use subscriptions::Claim;
 pub(super) use subscriptions::Subscriptions;
+#[cfg(feature = "server")]
+pub(super) use subscriptions::{Claim, With};
 
 use super::{
-    Client, Retry,
+    Call,
+    around::{self, Passed},
     link::Link,
-    supervise::{Twice, may_repeat},
 };
 use crate::{
     dispatch::{BoxFuture, Note},
@@ -86,60 +88,32 @@ impl Watch {
     }
 }
 
-impl Client {
-    /// Opens a stream of what happens at the server, and returns when the server has said what
-    /// it will tell. From then on no timeout applies. Dropping the stream, or this future,
-    /// unsubscribes.
-    ///
-    /// A modern server is asked for a stream. With a legacy one the stream is made of the
-    /// notifications that it declared (`tools.listChanged` and the like) and of
-    /// `resources/subscribe`: once for each URI, however many listen for it. Where nothing of
-    /// what was asked for can be had it is refused; else [`granted`](Listening::granted) says
-    /// what will come.
-    ///
-    /// A stream that is lost is opened again if the client's [`Reconnect`](crate::Reconnect)
-    /// allows it, and then tells [`Happened::Missed`].
-    ///
-    /// ```no_run
-    /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
-    /// use turnbuckle::{Happened, Watch};
-    /// let mut listening = client.listen(Watch::new().tools().resource("note://7")).await?;
-    /// while let Some(happened) = listening.next().await {
-    ///     match happened? {
-    ///         Happened::ToolsChanged => println!("list the tools again"),
-    ///         Happened::ResourceUpdated(uri) => println!("read {uri} again"),
-    ///         _ => {}
-    ///     }
-    /// }
-    /// # Ok(()) }
-    /// ```
-    pub async fn listen(&self, watch: Watch) -> Result<Listening> {
-        let supervisor = &self.0.supervisor;
-        loop {
-            let link = supervisor.link();
-            let repeats = |error: &Error| {
-                supervisor.recovers() && may_repeat(Retry::IfNotSent, Twice::Unknown, error)
-            };
-            match open(self, &watch.0).await {
-                Ok(opened) => return Ok(Listening::new(self, watch.0, opened)),
-                // As any call that was not sent because there was no connection.
-                Err(error) if repeats(&error) && again::is_over(&link).await => {
-                    again::next_link(supervisor, &link).await?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+/// Opens a stream in the way of the era of the connection of now.
+async fn open(call: Call<Raw>) -> Result<Opened> {
+    match around::pass(call, begun).await? {
+        Passed::Through(Begun::Open(opened)) => Ok(opened),
+        // Now, not within: what is sent for it passes on its own.
+        Passed::Through(Begun::Agreed(agreed)) => agreed.open().await,
+        Passed::Answered(_) => Err(Error::refused(
+            "a layer of this client answered subscriptions/listen, which is a stream",
+        )),
     }
 }
 
-/// Opens a stream in the way of the era of the connection of now.
-async fn open(client: &Client, asked: &SubscriptionFilter) -> Result<Opened> {
-    let link = client.0.link();
+/// How far a stream has come once its opening has passed whatever stands around calls.
+enum Begun {
+    Open(Opened),
+    Agreed(legacy::Agreed),
+}
+
+async fn begun(call: Call<Raw>) -> Result<(Begun, Raw)> {
+    let link = call.client.link();
     if Method::Listen.sent_by_client(link.revision()) {
-        modern::open(client, asked).await
-    } else {
-        legacy::open(client, link, asked).await
+        let (opened, said) = modern::open(call, link).await?;
+        return Ok((Begun::Open(opened), said));
     }
+    let (agreed, said) = legacy::agree(call, link).await?;
+    Ok((Begun::Agreed(agreed), said))
 }
 
 /// A stream that was opened.
@@ -234,8 +208,8 @@ pub enum Happened {
 /// # Ok(()) }
 /// ```
 pub struct Listening {
-    client: Client,
-    asked: SubscriptionFilter,
+    /// By which it is opened again.
+    call: Call<Raw>,
     granted: SubscriptionFilter,
     waiting: Coalesced,
     course: Course,
@@ -256,12 +230,11 @@ enum Course {
 }
 
 impl Listening {
-    fn new(client: &Client, asked: SubscriptionFilter, opened: Opened) -> Listening {
-        let most = client.0.settings().limits.queued_notifications;
+    fn new(call: Call<Raw>, opened: Opened) -> Listening {
+        let most = call.client.settings().limits.queued_notifications;
         let Opened { source, granted, link } = opened;
         Listening {
-            client: client.clone(),
-            asked,
+            call,
             granted,
             waiting: Coalesced::new(most),
             course: Course::Open { source: Box::new(source), link, since: Instant::now() },
@@ -314,7 +287,7 @@ impl Listening {
     }
 
     fn lost(&mut self, error: Error) {
-        let supervisor = &self.client.0.supervisor;
+        let supervisor = &self.call.client.supervisor;
         let ended = Course::Ended(None);
         let Course::Open { link, since, .. } = std::mem::replace(&mut self.course, ended) else {
             return;
@@ -326,8 +299,7 @@ impl Listening {
         if since.elapsed() >= supervisor.settings.reconnect.healthy_after {
             self.spent = 0;
         }
-        let (client, asked, spent) = (self.client.clone(), self.asked.clone(), self.spent);
-        let lost = Lost { client, asked, link, error, spent };
+        let lost = Lost { call: self.call.again(), link, error, spent: self.spent };
         self.course = Course::Again(Box::pin(lost.again()));
     }
 }
@@ -354,7 +326,7 @@ impl Stream for Listening {
                         this.course =
                             Course::Open { source: Box::new(source), link, since: Instant::now() };
                         // Whoever asks again because of it must not be given what was kept.
-                        this.client.0.settings().cache.missed();
+                        this.call.client.settings().cache.missed();
                         this.waiting.push(Happened::Missed);
                     }
                     Err(error) => this.course = Course::Ended(Some(error)),

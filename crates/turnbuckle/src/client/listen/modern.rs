@@ -2,16 +2,19 @@
 //! Does not own which notifications are this stream's: the dispatcher finds that by the
 //! subscription's id.
 
-use std::task::{Context, Poll, ready};
+use std::{
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
-use turnbuckle_types::{Acknowledged, Listen, ListenResult, Method, Raw, SubscriptionFilter};
+use turnbuckle_types::{Acknowledged, ListenResult, Method, Raw};
 
 use super::{Opened, Source, Told, happened, is};
 use crate::{
     client::{
-        Call, Client,
-        around::{self, Passed},
+        Call,
         call::{Running, undecodable},
+        link::Link,
     },
     dispatch::Event,
     error::{Error, Result},
@@ -22,20 +25,9 @@ pub(super) struct Stream {
     running: Running,
 }
 
-/// Opens a stream, and returns when the server has acknowledged it.
-pub(super) async fn open(client: &Client, asked: &SubscriptionFilter) -> Result<Opened> {
-    let call = client.verb(Method::Listen, Listen::new(asked.clone()), |_, raw| Ok(raw.clone()));
-    match around::pass(call, made).await? {
-        Passed::Through(opened) => Ok(opened),
-        Passed::Answered(_) => Err(Error::refused(
-            "a layer of this client answered subscriptions/listen, which is a stream",
-        )),
-    }
-}
-
-/// Opens it once it has passed; with what the server said when it acknowledged it.
-async fn made(call: Call<Raw>) -> Result<(Opened, Raw)> {
-    let mut running = call.open()?;
+/// Opens a stream, and returns when the server has acknowledged it; with what it said then.
+pub(super) async fn open(call: Call<Raw>, link: Arc<Link>) -> Result<(Opened, Raw)> {
+    let mut running = call.open(link)?;
     loop {
         match running.next().await? {
             Event::Note(note) if is(&note, Method::Acknowledged) => {

@@ -13,10 +13,15 @@ use tokio::{
     sync::{Notify, watch},
     task::JoinSet,
 };
-use turnbuckle_types::{Encode, Method, Revision, Subscribe, Unsubscribe, write_at};
+use turnbuckle_types::{Encode, Meta, Method, Raw, Revision, Subscribe, Unsubscribe, write_at};
 
 use crate::{
-    dispatch::{Outgoing, Transport},
+    client::{
+        around::{Around, Left, Sending},
+        link::Link,
+    },
+    dispatch::Outgoing,
+    envelope::stamp::WantsProgress,
     error::{Closed, Error, Executed, Result},
 };
 
@@ -42,14 +47,27 @@ struct State {
     renewals: u64,
 }
 
+#[derive(Default)]
 struct Entry {
     /// How many want it. An entry that nobody wants stays until the server knows that.
     wanted: usize,
     at_server: AtServer,
+    /// As the first of them wished.
+    with: With,
+}
+
+/// What goes with a request besides what it says.
+#[derive(Clone, Default)]
+pub(in crate::client) struct With {
+    pub(super) meta: Meta,
+    #[cfg(feature = "http")]
+    pub(super) headers: Vec<(http::HeaderName, http::HeaderValue)>,
 }
 
 /// What the server knows of a URI.
+#[derive(Default)]
 enum AtServer {
+    #[default]
     Nothing,
     /// It is being told to tell of changes, or to stop.
     Asked,
@@ -68,6 +86,7 @@ enum Ask {
 struct Asked {
     uri: String,
     ask: Ask,
+    with: With,
     /// How often it had forgotten everything by then.
     renewals: u64,
 }
@@ -83,28 +102,29 @@ impl Subscriptions {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wants a URI, on the connection that `transport` is. Has to be called in a runtime.
+    /// Wants a URI, on the connection that these are the subscriptions of; what is sent for it passes
+    /// whatever is around. Has to be called in a runtime.
     pub(in crate::client) fn claim(
         self: &Arc<Self>,
         uri: &str,
-        transport: &Arc<dyn Transport>,
-        revision: Revision,
+        link: &Arc<Link>,
+        around: &Around,
+        with: With,
     ) -> Claim {
         let mut state = self.lock();
-        let entry = state
-            .uris
-            .entry(uri.to_owned())
-            .or_insert(Entry { wanted: 0, at_server: AtServer::Nothing });
+        let entry = state.uris.entry(uri.to_owned()).or_default();
         entry.wanted += 1;
         // Who comes later may be luckier.
         if matches!(entry.at_server, AtServer::Refused(_)) {
             entry.at_server = AtServer::Nothing;
         }
+        if matches!(entry.at_server, AtServer::Nothing) {
+            entry.with = with;
+        }
         let kept = std::mem::replace(&mut state.kept, true);
         drop(state);
         if !kept {
-            let transport = Arc::downgrade(transport);
-            tokio::spawn(keep(self.clone(), transport, revision));
+            tokio::spawn(keep(self.clone(), Arc::downgrade(link), around.clone()));
         }
         self.due.notify_one();
         Claim { subscriptions: self.clone(), uri: uri.to_owned() }
@@ -147,7 +167,7 @@ impl Subscriptions {
                 break;
             }
             entry.at_server = AtServer::Asked;
-            asks.push(Asked { uri: uri.clone(), ask, renewals });
+            asks.push(Asked { uri: uri.clone(), ask, with: entry.with.clone(), renewals });
         }
         Some(asks)
     }
@@ -203,20 +223,16 @@ impl Drop for Claim {
 }
 
 /// Asks until what the server knows is what is wanted. Does not keep the connection open.
-async fn keep(
-    subscriptions: Arc<Subscriptions>,
-    transport: Weak<dyn Transport>,
-    revision: Revision,
-) {
+async fn keep(subscriptions: Arc<Subscriptions>, link: Weak<Link>, around: Around) {
     let mut asking = JoinSet::new();
     while let Some(asks) = subscriptions.next(asking.len()) {
         for one in asks {
-            let transport = transport.clone();
+            let (link, around) = (link.clone(), around.clone());
             asking.spawn(async move {
-                let answer = match transport.upgrade() {
-                    Some(transport) => asked(&*transport, &one.uri, one.ask, revision).await,
-                    None => Err(ended()),
-                };
+                let answer = asked(link, &around, &one).await;
+                if let Err(error) = &answer {
+                    tracing::debug!(%error, uri = one.uri, "a subscription was not changed");
+                }
                 (one, answer)
             });
         }
@@ -232,22 +248,47 @@ async fn keep(
     }
 }
 
-async fn asked(transport: &dyn Transport, uri: &str, ask: Ask, revision: Revision) -> Result<()> {
-    let (method, params) = match ask {
-        Ask::Subscribe => (Method::Subscribe, text(&Subscribe::new(uri), revision)),
-        Ask::Unsubscribe => (Method::Unsubscribe, text(&Unsubscribe::new(uri), revision)),
+async fn asked(link: Weak<Link>, around: &Around, one: &Asked) -> Result<()> {
+    let Some((revision, carried)) = link.upgrade().map(|link| (link.revision(), link.carried))
+    else {
+        return Err(ended());
     };
-    let request = Outgoing::new(method.as_str(), params);
-    #[cfg(feature = "http")]
-    let request = Outgoing {
-        mirror: crate::dispatch::Mirror { revision: Some(revision), ..Default::default() },
-        ..request
+    let (method, params) = match one.ask {
+        Ask::Subscribe => (Method::Subscribe, text(&Subscribe::new(&*one.uri), revision)),
+        Ask::Unsubscribe => (Method::Unsubscribe, text(&Unsubscribe::new(&*one.uri), revision)),
     };
-    let answer = transport.open(request).done().await;
-    if let Err(error) = &answer {
-        tracing::debug!(%error, uri, %method, "a subscription was not changed");
-    }
-    answer.map(drop)
+    let sending = Sending {
+        method: method.as_str().into(),
+        params: params.clone(),
+        meta: one.with.meta.clone(),
+        #[cfg(feature = "http")]
+        headers: one.with.headers.clone(),
+        id: None,
+        revision,
+        carried,
+    };
+    let made = move |left| sent(link.clone(), method, params.clone(), left);
+    // What a layer says in the place of the server counts as the server's word.
+    around.pass(sending, made).await.map(drop)
+}
+
+/// Holds the connection only while nothing is waited for: whoever closes it ends this.
+async fn sent(link: Weak<Link>, method: Method, params: String, left: Left) -> Result<((), Raw)> {
+    let exchange = {
+        let Some(link) = link.upgrade() else { return Err(ended()) };
+        let params = left.params.as_ref().map_or(&*params, Raw::as_str);
+        let stamped = link.stamp.apply(params, &left.meta, WantsProgress::No);
+        link.transport.open(Outgoing {
+            #[cfg(feature = "http")]
+            mirror: crate::dispatch::Mirror {
+                revision: Some(link.revision()),
+                extra: left.headers,
+                ..Default::default()
+            },
+            ..Outgoing::new(method.as_str(), stamped.params)
+        })
+    };
+    Ok(((), exchange.done().await?))
 }
 
 fn text(params: &impl Encode, revision: Revision) -> String {

@@ -54,7 +54,6 @@ fn lacking(method: Method, revision: Revision) -> Error {
         Method::Discover => {
             "; what the server said about itself is in `server_info()` and `server_capabilities()`"
         }
-        Method::Listen => "; register `on_notification` on the client's builder",
         _ => "",
     };
     Error::refused(format!("`{method}` does not exist in revision {revision}{instead}"))
