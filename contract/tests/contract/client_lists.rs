@@ -1,14 +1,17 @@
 //! What a client asks about resources, prompts and completions, and how it turns pages. Its server
 //! is a script.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use turnbuckle::{
-    Client, ErrorKind,
+    Client, ErrorKind, Retry,
     types::{Era, PromptReference, ResourceTemplateReference},
 };
 
 use crate::{
     raw::{Peer, client, in_both_eras},
+    reconnects::connected,
     web::launch,
 };
 
@@ -16,6 +19,8 @@ in_both_eras! {
     // req: pagination:client:cursor-handling
     every_list_is_read_page_by_page,
     a_list_that_does_not_end_is_left_by_name,
+    what_is_said_of_a_list_counts_for_each_page,
+    each_page_has_a_time_of_its_own,
     an_argument_is_completed,
     a_resource_is_read_and_a_prompt_rendered,
 }
@@ -87,6 +92,60 @@ async fn a_list_that_does_not_end_is_left_by_name(era: Era) {
     let error = listing.await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert!(error.to_string().contains("resources"), "{error}");
+}
+
+async fn what_is_said_of_a_list_counts_for_each_page(era: Era) {
+    let (mut desk, mut peer, client) = connected(era, Client::builder()).await;
+    let listing = client.tools().meta("example.com/own", json!(7)).retry(Retry::Idempotent).pages();
+    let listing = tokio::spawn(async move {
+        let mut pages = listing;
+        let mut names = Vec::new();
+        while let Some(page) = pages.next().await {
+            names.extend(page.unwrap().into_iter().map(|tool| tool.name));
+        }
+        names
+    });
+    let more = json!({"tools": [entry("a")], "nextCursor": "2"});
+    page_with(&mut peer, Value::Null, Some(more)).await;
+    page_with(&mut peer, json!("2"), None).await;
+    // It may have been answered: it is asked for again only because that was allowed.
+    drop(peer);
+    let mut peer = desk.open(era).await;
+    page_with(&mut peer, json!("2"), Some(json!({"tools": [entry("b")]}))).await;
+    assert_eq!(listing.await.unwrap(), ["a", "b"]);
+}
+
+/// Reads a request for a page, which has to carry what was said of the list; answers it, or not.
+async fn page_with(peer: &mut Peer, cursor: Value, result: Option<Value>) {
+    let request = peer.read().await;
+    assert_eq!(request["params"]["cursor"], cursor);
+    assert_eq!(request["params"]["_meta"]["example.com/own"], 7, "{request}");
+    if let Some(result) = result {
+        peer.answer(&request, result).await;
+    }
+}
+
+async fn each_page_has_a_time_of_its_own(era: Era) {
+    const TIME: Duration = Duration::from_secs(10);
+    let (mut peer, client) = client(era).await;
+    let ours = client.clone();
+    let listing = tokio::spawn(async move { ours.tools().timeout(TIME).all().await });
+    for cursor in [Value::Null, json!("1")] {
+        let request = peer.read().await;
+        assert_eq!(request["params"]["cursor"], cursor);
+        tokio::time::advance(TIME - Duration::from_secs(1)).await;
+        let next = if cursor.is_null() { "1" } else { "2" };
+        peer.answer(&request, json!({"tools": [entry("a")], "nextCursor": next})).await;
+    }
+    let last = peer.read().await;
+    tokio::time::advance(TIME).await;
+    let error = listing.await.unwrap().unwrap_err();
+    assert!(error.is_timeout(), "{error}");
+    let cancelled = peer.read().await;
+    assert_eq!(cancelled["params"]["requestId"], last["id"], "{cancelled}");
+    let wrong = client.tools().header("mcp-method", "x").all().await.unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::Refused);
+    assert!(client.tools().header("mcp-method", "x").next().await.unwrap().is_err());
 }
 
 async fn an_argument_is_completed(era: Era) {

@@ -32,14 +32,14 @@ in_both_eras! {
     a_hundred_calls_wait_for_one_connection,
 }
 
-type Given = oneshot::Sender<io::Result<DuplexStream>>;
+pub(crate) type Given = oneshot::Sender<io::Result<DuplexStream>>;
 
 /// Where a client asks for its streams.
 pub(crate) struct Desk(mpsc::Receiver<Given>);
 
 impl Desk {
     /// The next time that a stream is asked for.
-    async fn asked(&mut self) -> Given {
+    pub(crate) async fn asked(&mut self) -> Given {
         self.0.recv().await.expect("the client is there")
     }
 
@@ -50,13 +50,13 @@ impl Desk {
         Peer::new(theirs)
     }
 
-    async fn refuse(&mut self) {
+    pub(crate) async fn refuse(&mut self) {
         let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "nobody there");
         self.asked().await.send(Err(refused)).expect("nobody waits for it");
     }
 
     /// Gives a stream whose server has opened the connection, if its era has an opening.
-    async fn open(&mut self, era: Era) -> Peer {
+    pub(crate) async fn open(&mut self, era: Era) -> Peer {
         let mut peer = self.give().await;
         if era == Era::Legacy {
             welcome(&mut peer).await;
@@ -88,7 +88,7 @@ pub(crate) fn connecting(
     (Desk(asked), tokio::spawn(builder.dial(dial)))
 }
 
-async fn connected(era: Era, builder: ClientBuilder) -> (Desk, Peer, Client) {
+pub(crate) async fn connected(era: Era, builder: ClientBuilder) -> (Desk, Peer, Client) {
     let (mut desk, connecting) = connecting(builder.revision(pinned(era)));
     let peer = desk.open(era).await;
     (desk, peer, connecting.await.unwrap().unwrap())

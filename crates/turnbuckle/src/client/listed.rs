@@ -6,12 +6,15 @@ use std::{
     future::{IntoFuture, poll_fn},
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use futures_core::Stream;
-use turnbuckle_types::{Prompt, Resource, ResourceTemplate, Tool};
+use turnbuckle_types::{Meta, Prompt, Raw, Resource, ResourceTemplate, Tool};
 
-use super::{CacheMode, Client, call::Passes};
+#[cfg(feature = "http")]
+use super::call::Params;
+use super::{CacheMode, Call, Client, Retry, Timeouts, call::Passes};
 use crate::{
     dispatch::BoxFuture,
     error::{Error, ErrorKind, Result},
@@ -19,11 +22,14 @@ use crate::{
 
 /// All that a server has of a kind, as a stream that asks for a page when it needs one.
 ///
-/// Dropping it cancels the page that is being asked for.
+/// Dropping it cancels the page that is being asked for. It takes the options of a call, which count
+/// for each page; they have to be given before it is first polled.
 ///
 /// ```no_run
 /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
-/// let mut resources = client.resources();
+/// use std::time::Duration;
+/// use turnbuckle::Retry;
+/// let mut resources = client.resources().timeout(Duration::from_secs(5)).retry(Retry::Idempotent);
 /// while let Some(resource) = resources.next().await {
 ///     println!("{}", resource?.uri);
 /// }
@@ -40,7 +46,8 @@ pub type Tools = Listed<Tool>;
 
 /// All that a server has of a kind, as a stream of whole pages.
 ///
-/// Dropping it cancels the page that is being asked for.
+/// Dropping it cancels the page that is being asked for. Its options are those of the [`Listed`] that
+/// it is made of.
 ///
 /// ```no_run
 /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
@@ -57,8 +64,31 @@ pub struct Pages<T> {
     state: State<T>,
     pages_left: usize,
     items_left: usize,
+    options: Options,
+}
+
+/// What is said of each page.
+struct Options {
     mode: CacheMode,
     passes: Passes,
+    timeouts: Timeouts,
+    retry: Retry,
+    meta: Meta,
+    #[cfg(feature = "http")]
+    headers: Result<Vec<(http::HeaderName, http::HeaderValue)>>,
+}
+
+impl Options {
+    fn apply<V>(&self, call: Call<V>) -> Call<V> {
+        let mut call = call.cache(self.mode).passing(self.passes).retry(self.retry);
+        (call.timeouts, call.meta) = (self.timeouts, self.meta.clone());
+        #[cfg(feature = "http")]
+        match &self.headers {
+            Ok(headers) => call.about.headers = headers.clone(),
+            Err(wrong) => call.params = Params::Text(Err(wrong.again())),
+        }
+        call
+    }
 }
 
 /// A page, and where the next one starts.
@@ -70,7 +100,7 @@ struct Kind<T> {
     /// In the plural.
     name: &'static str,
     /// Asks for the page that starts at a cursor.
-    ask: fn(&Client, Option<String>, CacheMode, Passes) -> Asking<T>,
+    ask: fn(&Client, Option<String>, &Options) -> Asking<T>,
 }
 
 enum State<T> {
@@ -91,12 +121,12 @@ macro_rules! listed {
                 pub(super) fn $constructor(client: &Client) -> Listed<$item> {
                     Listed::new(client, Kind {
                         name: $name,
-                        ask: |client, cursor, mode, passes| {
-                            let mut call = client.$verb().cache(mode).passing(passes);
+                        ask: |client, cursor, options| {
+                            let mut call = client.$verb();
                             if let Some(cursor) = cursor {
                                 call = call.cursor(cursor);
                             }
-                            let page = call.into_future();
+                            let page = options.apply(call).into_future();
                             Box::pin(async {
                                 let page = page.await?;
                                 Ok((page.$member, page.next_cursor))
@@ -124,15 +154,22 @@ impl<T> Listed<T> {
             state: State::Next(None),
             pages_left: 1000,
             items_left: 100_000,
-            mode: CacheMode::default(),
-            passes: Passes::Everything,
+            options: Options {
+                mode: CacheMode::default(),
+                passes: Passes::Everything,
+                timeouts: client.0.settings().timeouts,
+                retry: Retry::default(),
+                meta: Meta::new(),
+                #[cfg(feature = "http")]
+                headers: Ok(Vec::new()),
+            },
         };
         Listed { page: VecDeque::new(), pages }
     }
 
     #[cfg(feature = "http")]
     pub(super) fn passing(mut self, passes: Passes) -> Listed<T> {
-        self.pages.passes = passes;
+        self.pages.options.passes = passes;
         self
     }
 
@@ -144,13 +181,64 @@ impl<T> Listed<T> {
 
     /// What is made of pages that are kept.
     pub fn cache(mut self, mode: CacheMode) -> Listed<T> {
-        self.pages.mode = mode;
+        self.pages.options.mode = mode;
         self
     }
 
     /// The most items to take before it is an error: 100,000 unless set.
     pub fn max_items(mut self, items: usize) -> Listed<T> {
         self.pages.items_left = items;
+        self
+    }
+
+    /// The longest time that each page may take in all. As calls have it unless it is set.
+    pub fn timeout(mut self, each: Duration) -> Listed<T> {
+        self.pages.options.timeouts.total = Some(each);
+        self
+    }
+
+    /// The longest time that each page may go without a sign of life.
+    pub fn idle_timeout(mut self, idle: Duration) -> Listed<T> {
+        self.pages.options.timeouts.idle = Some(idle);
+        self
+    }
+
+    /// Lets each page take as long as it takes.
+    pub fn no_timeouts(mut self) -> Listed<T> {
+        self.pages.options.timeouts = Timeouts { idle: None, total: None };
+        self
+    }
+
+    /// When a page is asked for again after its connection was lost, as [`Call::retry`] says.
+    pub fn retry(mut self, retry: Retry) -> Listed<T> {
+        self.pages.options.retry = retry;
+        self
+    }
+
+    /// Adds an entry to the `_meta` of each request. What is asked for so is not kept.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Raw>) -> Listed<T> {
+        self.pages.options.meta.insert(key.into(), value.into());
+        self
+    }
+
+    /// Asks for each page in this trace, as [`Call::trace`] does.
+    pub fn trace(mut self, trace: &crate::TraceContext) -> Listed<T> {
+        trace.write_to(&mut self.pages.options.meta);
+        self
+    }
+
+    /// Adds a header to each request, as [`Call::header`] does. What is asked for so is not kept.
+    #[cfg(feature = "http")]
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Listed<T> {
+        let headers = &mut self.pages.options.headers;
+        match super::http::own_header(name.as_ref(), value.as_ref()) {
+            Ok(header) => {
+                if let Ok(headers) = headers {
+                    headers.push(header);
+                }
+            }
+            Err(wrong) => *headers = Err(wrong),
+        }
         self
     }
 
@@ -204,8 +292,7 @@ impl<T> Pages<T> {
                         return Poll::Ready(Some(Err(self.too_long("pages", "max_pages"))));
                     }
                     self.pages_left -= 1;
-                    let (mode, passes) = (self.mode, self.passes);
-                    let page = (self.kind.ask)(&self.client, from.clone(), mode, passes);
+                    let page = (self.kind.ask)(&self.client, from.clone(), &self.options);
                     self.state = State::Asking { from, page };
                 }
                 State::Asking { from, page } => {
