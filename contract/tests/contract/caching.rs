@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnbuckle::{
     Cache, CacheMode, Client, ErrorKind, Metrics, OfferKind, ResponseCache, Server, Started,
-    resource, tool,
-    types::{ElicitAction, ElicitResult, Era},
+    TraceContext, resource, tool,
+    types::{ElicitAction, ElicitResult, Era, Meta},
 };
 
 use crate::{
@@ -98,6 +98,20 @@ async fn an_answer_is_used_for_as_long_as_the_server_says(wire: Wire, era: Era) 
     let before = requests.of("tools/list");
     client.tools().cache(CacheMode::Refresh).all().await.unwrap();
     assert_eq!(requests.of("tools/list") - before, 1);
+    // The trace that a call is made in has no part in what is answered, nor has what it carries along.
+    let mut meta = Meta::new();
+    meta.set_traceparent("00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01");
+    meta.set_tracestate("own=1");
+    meta.set_baggage("user=ada");
+    let trace = TraceContext::from_meta(&meta);
+    assert_eq!(trace.baggage(), Some("user=ada"));
+    let builder = Client::builder().trace_context(move || Some(trace.clone()));
+    let traced = connect(builder, &server, wire, era).await;
+    let before = requests.of("tools/list");
+    for _ in 0..2 {
+        traced.list_tools().await.unwrap();
+    }
+    assert_eq!(requests.of("tools/list") - before, times(1, 2));
     let off = Client::builder().cache(ResponseCache::off());
     let other = connect(off, &server, wire, era).await;
     let before = requests.of("tools/list");

@@ -263,7 +263,7 @@ impl<T: 'static> Call<T> {
 /// Whether what is written under this key has no part in what is answered: it says only in which
 /// trace a request is made.
 fn is_plain(key: &str) -> bool {
-    matches!(key, Meta::TRACEPARENT | Meta::TRACESTATE)
+    matches!(key, Meta::TRACEPARENT | Meta::TRACESTATE | Meta::BAGGAGE)
 }
 
 /// A fetch that others may join, until it has ended or nobody waits for it any more.
