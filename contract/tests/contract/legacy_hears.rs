@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use turnbuckle::{Client, Limits, ServerRequest, types::Raw};
+use turnbuckle::{Client, Limits, Reconnect, ServerRequest, types::Raw};
 
 use crate::{
     raw::said,
@@ -211,11 +211,12 @@ async fn a_stream_that_the_server_has_forgotten_is_lost() {
 async fn reconnects_have_a_budget() {
     within(async {
         let mut web = Web::new().await;
-        let client = open_as(&mut web, legacy(), Listens::No).await.client;
+        let builder = legacy().reconnect(Reconnect::new().attempts(3));
+        let client = open_as(&mut web, builder, Listens::No).await.client;
         // Each brings something new, but none waits: that is a loop.
         let (call, post) = begun(&mut web, &client, "id: 0\nretry: 0").await;
         post.end().await;
-        for turn in 1..=8 {
+        for turn in 1..=3 {
             let get = web.post().await;
             primed(&get, &format!("id: {turn}\nretry: 0")).await;
             get.end().await;
@@ -234,12 +235,33 @@ async fn reconnects_have_a_budget() {
     .await;
 }
 
+#[tokio::test]
+async fn who_wants_no_reconnects_has_no_stream_taken_up() {
+    within(async {
+        let mut web = Web::new().await;
+        let builder = legacy().reconnect(Reconnect::never());
+        let Opened { client, get, .. } = open(&mut web, builder).await;
+        get.chunk("id: g-1\nretry: 0\ndata:\n\n").await;
+        let (call, post) = begun(&mut web, &client, "id: 0\nretry: 0").await;
+        post.end().await;
+        get.end().await;
+        let error = call.await.unwrap().unwrap_err();
+        assert!(error.is_closed() && error.maybe_executed(), "{error}");
+        settle().await;
+        assert!(!web.has_more());
+        close(&mut web, client).await;
+    })
+    .await;
+}
+
 // req: client-transport:http:reconnect-get
 #[tokio::test]
 async fn the_stream_of_the_server_is_taken_up_too_but_never_in_a_loop() {
     within_moved_time(async {
         let mut web = Web::new().await;
-        let Opened { client, get, .. } = open(&mut web, legacy()).await;
+        // One is given back every fifteen seconds.
+        let policy = Reconnect::new().attempts(8).healthy_after(Duration::from_secs(8 * 15));
+        let Opened { client, get, .. } = open(&mut web, legacy().reconnect(policy)).await;
         get.chunk("id: g-1\nretry: 1\ndata:\n\n").await;
         settle().await;
         get.end().await;

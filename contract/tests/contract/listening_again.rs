@@ -2,13 +2,13 @@
 
 use std::{process::Command, time::Duration};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use turnbuckle::{
     Client, Happened, Listening, Reconnect, Server, Watch, resource, tool, types::Era,
 };
 
 use crate::{
-    live::connected,
+    live::{connect, connected},
     raw::said,
     rig::{Rig, Wire, contract, poll_once, within},
     session::{Listens, SESSION, legacy, shake},
@@ -45,7 +45,13 @@ async fn next(listening: &mut Listening) -> Happened {
 async fn the_same_is_told_in_both_eras(wire: Wire, era: Era) {
     let server = noted();
     let _registry = server.registry().unwrap();
-    let client = connected(&server, wire, era).await;
+    let (sender, mut observed) = tokio::sync::mpsc::channel(64);
+    let builder = Client::builder().on_notification(move |method, params| {
+        let uri = params.and_then(|params| Some(params.decode::<Value>().ok()?["uri"].clone()));
+        let uri = uri.and_then(|uri| uri.as_str().map(str::to_owned)).unwrap_or_default();
+        sender.try_send(format!("{method} {uri}")).unwrap();
+    });
+    let client = connect(builder, &server, wire, era).await;
     let watch = || Watch::new().tools().resource("note://7");
     let mut one = client.listen(watch()).await.unwrap();
     let mut two = client.listen(watch().resource("note://8")).await.unwrap();
@@ -63,6 +69,16 @@ async fn the_same_is_told_in_both_eras(wire: Wire, era: Era) {
     changes.tools();
     for listening in [&mut one, &mut two] {
         assert_eq!(next(listening).await, Happened::ToolsChanged);
+    }
+    // Whoever observes the connection has seen each of them, too.
+    let mut heard = Vec::new();
+    while let Ok(line) = observed.try_recv() {
+        heard.push(line);
+    }
+    for told in ["resources/updated note://7", "resources/updated note://8", "tools/list_changed "]
+    {
+        let told = format!("notifications/{told}");
+        assert!(heard.contains(&told), "{told:?} is not in {heard:?}");
     }
     // Who is left hears on.
     drop(one);
@@ -155,6 +171,37 @@ async fn a_post_that_breaks_is_made_again_within_the_budget() {
         assert!(listening.next().await.is_none());
         drop(listening);
         assert_eq!(web.ends_with(client).await, 3);
+    })
+    .await;
+}
+
+/// However many streams there are, what brings them back is paid from one budget.
+// req: subscriptions:listen:client:lost
+#[tokio::test]
+async fn streams_that_break_together_have_one_budget() {
+    within(async {
+        let mut web = Web::new().await;
+        let client = modern().reconnect(quick()).connect(web.url()).await.unwrap();
+        let mut streams = Vec::new();
+        for _ in 0..2 {
+            let (listening, post) =
+                tokio::join!(client.listen(Watch::new().tools()), acknowledged(&mut web));
+            streams.push((listening.unwrap(), post));
+        }
+        // One each is paid for.
+        let mut again = Vec::new();
+        for (mut listening, post) in streams {
+            post.end().await;
+            let (told, post) = tokio::join!(next(&mut listening), acknowledged(&mut web));
+            assert_eq!(told, Happened::Missed);
+            again.push((listening, post));
+        }
+        for (mut listening, post) in again {
+            post.end().await;
+            assert!(listening.next().await.unwrap().unwrap_err().is_closed());
+            assert!(listening.next().await.is_none());
+        }
+        assert_eq!(web.ends_with(client).await, 4);
     })
     .await;
 }

@@ -23,7 +23,7 @@
 //! | `words` | both, and what the legacy era must not hear | |
 //! | `child`, `restarts` | a client; its server is a process | laws 6 and 9 |
 //! | `joints` | a client; its server is a script: where calls, kept answers and connections meet | 13 |
-//! | `reconnects`, `unreachable` | a client that loses its server: a script, then a fixture or a script that speaks HTTP | |
+//! | `reconnects`, `restored`, `unreachable` | a client that loses its server: a script, then a fixture or a script that speaks HTTP | |
 //! | `c_client`, `c_client_ids`, `http_answers`, `http_sends`, `http_ways`, `http_negotiate` | a client; its server is a script that speaks HTTP/1.1 and records bytes | C, A over HTTP, 35 |
 //! | `d_client`, `legacy_client`, `legacy_anew`, `legacy_hears`, `legacy_strain`, `sse_2024_client` | a client; its server is a script of the legacy era | D, 24 to 28 |
 //! | `c_http2` | a client; its server is a script that speaks HTTP/2 | C |
@@ -97,6 +97,7 @@ mod questions;
 mod raw;
 mod reconnects;
 mod restarts;
+mod restored;
 mod rig;
 mod root_set;
 mod schemas;

@@ -5,7 +5,8 @@ use std::{future::IntoFuture, net::SocketAddr, time::Duration};
 use serde_json::json;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 use turnbuckle::{
-    Client, ClientBuilder, ConnectionState, ErrorKind, Limits, Reconnect, Retry, types::Era,
+    Client, ClientBuilder, ClientGroup, ConnectionState, ErrorKind, Limits, Reconnect, Retry,
+    Status, types::Era,
 };
 use turnbuckle_contract::{Fixture, server};
 
@@ -119,6 +120,35 @@ async fn a_server_that_stays_away_fails_calls_but_not_the_client() {
             assert_eq!(echo(&client).await.unwrap(), "here");
             assert!(matches!(client.state(), ConnectionState::Ready { .. }));
         }
+    })
+    .await;
+}
+
+/// Nobody looks for it before somebody calls: a group says so, and not that it is being looked for.
+#[tokio::test]
+async fn a_group_tells_that_a_server_can_not_be_reached() {
+    within(async {
+        let mut place = Place::new().await;
+        let client = place.client(modern().reconnect(hasty())).await;
+        assert_eq!(echo(&client).await.unwrap(), "here");
+        let group = ClientGroup::new();
+        group.add("away", client.clone()).unwrap();
+        let mut health = group.health();
+        assert_eq!(health.next().await.unwrap().status, Status::Ready);
+        place.stop().await;
+        let call = launch(client.call_tool("echo", json!({"text": "here"})));
+        let why = loop {
+            match health.next().await.unwrap().status {
+                Status::Reconnecting => {}
+                Status::Unreachable(why) => break why,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(why.contains("could not be made again"), "{why}");
+        call.await.unwrap().unwrap_err();
+        place.start().await;
+        assert_eq!(echo(&client).await.unwrap(), "here");
+        while health.next().await.unwrap().status != Status::Ready {}
     })
     .await;
 }

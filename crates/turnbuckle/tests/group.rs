@@ -215,6 +215,42 @@ async fn one_that_dies_later_has_failed_and_can_be_started_again() {
     assert_eq!(status(&group, "frail"), Status::Stopped);
 }
 
+/// The next that is told of how a server is.
+async fn told(health: &mut turnbuckle::HealthStream) -> Status {
+    within(health.next()).await.expect("the group is there").status
+}
+
+#[tokio::test]
+async fn a_connection_that_is_made_again_is_told_as_such() {
+    let group = ClientGroup::new();
+    let (ask, mut asked) = mpsc::channel::<tokio::sync::oneshot::Sender<_>>(1);
+    let make = move || {
+        let ask = ask.clone();
+        async move {
+            let (give, given) = tokio::sync::oneshot::channel();
+            ask.send(give).await.map_err(std::io::Error::other)?;
+            given.await.map_err(std::io::Error::other)
+        }
+    };
+    group.start_with("a", move || Client::builder().dial(make.clone())).unwrap();
+    let mut health = group.health();
+    assert_eq!(told(&mut health).await, Status::Starting);
+    let mut serve = async || {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        within(asked.recv()).await.unwrap().send(ours).unwrap();
+        tokio::spawn(server("a", &["x"]).serve(theirs).into_future())
+    };
+    let serving = serve().await;
+    assert_eq!(told(&mut health).await, Status::Ready);
+    serving.abort();
+    assert_eq!(told(&mut health).await, Status::Reconnecting);
+    // Until there is another stream nothing changes.
+    assert_eq!(status(&group, "a"), Status::Reconnecting);
+    serve().await;
+    assert_eq!(told(&mut health).await, Status::Ready);
+    assert_eq!(status(&group, "a"), Status::Ready);
+}
+
 #[tokio::test]
 async fn dropping_the_group_gives_starts_up_and_closes_clients() {
     let group = ClientGroup::new();

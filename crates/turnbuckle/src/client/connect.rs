@@ -16,7 +16,8 @@ use turnbuckle_types::Era;
 use turnbuckle_types::{ClientCapabilities, Implementation, Raw, Revision, RpcError, write_at};
 
 use super::{
-    Client, Inner, LogSetting, Reconnect, ResponseCache, Timeouts, WireLog,
+    Client, ConnectionState, ConnectionStates, Inner, LogSetting, Reconnect, ResponseCache,
+    Timeouts, WireLog,
     answer::{Answering, Answers, OnNotification, OnRequest, OnStrayError, ServerRequest},
     around::Around,
     cache::{Caching, Known as Told},
@@ -75,6 +76,8 @@ pub struct ClientBuilder {
     pub(super) hearers: Arc<Hearers>,
     /// One for all connections: what the next is to be told, too.
     pub(super) restored: Arc<Restored>,
+    /// How the connection is, which can be watched before there is any.
+    pub(super) states: watch::Sender<ConnectionState>,
     /// Tells of changes of the roots, where they can change.
     pub(super) root_changes: Option<watch::Receiver<()>>,
     pub(super) limits: Limits,
@@ -105,6 +108,7 @@ impl Default for ClientBuilder {
             cache: Arc::default(),
             hearers: Arc::default(),
             restored: Arc::default(),
+            states: watch::Sender::new(ConnectionState::Connecting),
             root_changes: None,
             limits: Limits::default(),
             around: Around::default(),
@@ -236,6 +240,27 @@ impl ClientBuilder {
         self
     }
 
+    /// How the connection is and how it goes on, from before it is made:
+    /// [`Connecting`](ConnectionState::Connecting), then what [`Client::states`] tells. Where the first
+    /// connection can't be made, [`Closed`](ConnectionState::Closed) says why.
+    ///
+    /// ```no_run
+    /// # async fn example() -> turnbuckle::Result<()> {
+    /// use turnbuckle::Client;
+    /// let builder = Client::builder();
+    /// let mut states = builder.states();
+    /// tokio::spawn(async move {
+    ///     while let Some(state) = states.next().await {
+    ///         println!("{state:?}");
+    ///     }
+    /// });
+    /// let client = builder.connect("https://mcp.example.com/mcp").await?;
+    /// # let _ = client; Ok(()) }
+    /// ```
+    pub fn states(&self) -> ConnectionStates {
+        ConnectionStates::new(self.states.subscribe())
+    }
+
     /// How answers are kept for as long as the server says that they are fresh: in this client's
     /// own memory, unless said otherwise.
     pub fn cache(mut self, cache: ResponseCache) -> ClientBuilder {
@@ -305,8 +330,9 @@ impl ClientBuilder {
         let mut command = command.into_spawn();
         // What a program inherits may be someone's key: whose it is has to be said.
         self.identify(Told::command(command.command()), Told::Nothing);
-        let link = self.process(|| self.start(&mut command), FIRST).await?;
-        Ok(self.client(link, Some(Box::new(Process(Mutex::new(command))))))
+        let link = self.process(|| self.start(&mut command), FIRST).await;
+        let again = || -> Box<dyn Dial> { Box::new(Process(Mutex::new(command))) };
+        self.connected(link.map(|link| (link, Some(again()))))
     }
 
     /// A connection to a process that `start` starts: twice, if need be.
@@ -353,8 +379,8 @@ impl ClientBuilder {
         write: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Result<Client> {
         self.identify(Told::Nothing, Told::Nothing);
-        let link = self.stream(read, write, FIRST).await?;
-        Ok(self.client(link, None))
+        let link = self.stream(read, write, FIRST).await;
+        self.connected(link.map(|link| (link, None)))
     }
 
     /// A connection over a stream.
@@ -411,8 +437,8 @@ impl ClientBuilder {
         self.identify(Told::Nothing, Told::Nothing);
         let answers = self.answers();
         let transport = make(self.heard(answers.clone()), self.limits.clone());
-        let link = self.open(transport, answers, (Kind::Stream, None), FIRST).await?;
-        Ok(self.client(link, None))
+        let link = self.open(transport, answers, (Kind::Stream, None), FIRST).await;
+        self.connected(link.map(|link| (link, None)))
     }
 
     pub(super) fn answers(&self) -> Arc<Answers> {
@@ -480,15 +506,23 @@ impl ClientBuilder {
         }
     }
 
-    /// A client that begins with this connection, and can make more of them.
-    pub(super) fn client(mut self, link: Link, dial: Option<Box<dyn Dial>>) -> Client {
+    /// A client that begins with this connection, and can make more of them where it is told how. Who
+    /// watches is told why there is none.
+    pub(super) fn connected(
+        mut self,
+        made: Result<(Link, Option<Box<dyn Dial>>)>,
+    ) -> Result<Client> {
+        let (link, dial) = made.inspect_err(|error| {
+            let reason = Arc::new(error.again());
+            self.states.send_replace(ConnectionState::Closed { reason });
+        })?;
         let root_changes = self.root_changes.take();
         let supervisor = Supervisor::start(self, link, dial);
         if let Some(changes) = root_changes {
             let known = Arc::downgrade(&supervisor);
             tokio::spawn(roots::herald(changes, supervisor.states(), known));
         }
-        Client(Arc::new(Inner { supervisor, log_level: LogSetting::default() }))
+        Ok(Client(Arc::new(Inner { supervisor, log_level: LogSetting::default() })))
     }
 
     /// Says whose answers will be kept, and for whom, as far as that can be seen.

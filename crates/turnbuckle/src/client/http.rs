@@ -22,7 +22,7 @@ use crate::{
     dispatch::{BoxFuture, Transport},
     error::{Error, Result},
     transport::http::client::{
-        Dialing, Http, Own, OwnService, PostBody, Redirects, Stack, Tls, Via,
+        Dialing, Http, Manners, Own, OwnService, PostBody, Redirects, Stack, Tls, Via,
     },
 };
 
@@ -215,12 +215,18 @@ impl ClientBuilder {
 
     /// Connects to a server at an `http` or `https` address. Dropping the future gives it up.
     pub async fn connect(mut self, url: impl AsRef<str>) -> Result<Client> {
-        let address = self.address(url.as_ref())?;
+        let made = self.first(url.as_ref()).await;
+        self.connected(made)
+    }
+
+    /// The first connection to an address, and how the next is made.
+    async fn first(&mut self, url: &str) -> Result<(Link, Option<Box<dyn Dial>>)> {
+        let address = self.address(url)?;
         self.identify_at(&address);
         let stack = self.stack(&address)?;
         let again = Address { address, stack };
-        let link = again.dial(&self, FIRST).await?;
-        Ok(self.client(link, Some(Box::new(again))))
+        let link = again.dial(self, FIRST).await?;
+        Ok((link, Some(Box::new(again))))
     }
 
     /// Reads the address, if all that was said about reaching it makes sense.
@@ -247,7 +253,7 @@ impl ClientBuilder {
             stack.shared(),
             address.clone(),
             self.http.headers.clone(),
-            self.http.redirects,
+            Manners { redirects: self.http.redirects, resuming: self.reconnect.resuming() },
             self.heard(answers.clone()),
             self.limits.clone(),
             settled,

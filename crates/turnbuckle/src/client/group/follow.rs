@@ -13,10 +13,12 @@ pub(super) fn follow(
     Box::pin(async move {
         while let Some(state) = states.next().await {
             tell(match state {
+                ConnectionState::Connecting => Ok(Status::Starting),
                 ConnectionState::Ready { .. } => Ok(Status::Ready),
                 ConnectionState::Reconnecting { .. } => Ok(Status::Reconnecting),
-                // The next call tries again.
-                ConnectionState::Unreachable { .. } => Ok(Status::Reconnecting),
+                ConnectionState::Unreachable { reason } => {
+                    Ok(Status::Unreachable(reason.to_string()))
+                }
                 ConnectionState::Closed { reason } => Err(reason.again()),
             });
         }

@@ -49,6 +49,9 @@ pub enum Status {
     Ready,
     /// Its connection was lost and is being made again.
     Reconnecting,
+    /// It could not be reached, as often as it was tried: why. The next call tries again; until then
+    /// nobody does.
+    Unreachable(String),
     /// It did not start, or is lost for good: why.
     Failed(String),
     /// It was stopped, or is not to be started.

@@ -5,6 +5,7 @@ use std::{
     hash::{BuildHasher as _, RandomState},
     sync::Arc,
     task::Poll,
+    time::Duration,
 };
 
 use turnbuckle_types::Raw;
@@ -21,28 +22,32 @@ pub(super) struct Lost {
     /// What it ran on.
     pub(super) link: Arc<Link>,
     pub(super) error: Error,
-    /// How many attempts the budget has paid for already.
-    pub(super) spent: u32,
+    /// How long it had been open.
+    pub(super) lasted: Duration,
 }
 
 impl Lost {
-    /// Opens it again; how many attempts are spent then. Dropping the future gives it up.
-    pub(super) async fn again(mut self) -> Result<(Opened, u32)> {
+    /// Opens it again. Dropping the future gives it up.
+    pub(super) async fn again(mut self) -> Result<Opened> {
         let supervisor = self.call.client.supervisor.clone();
         let policy = &supervisor.settings.reconnect;
         loop {
             let link = next_link(&supervisor, &self.link).await?;
             // A new connection was paid for by whoever made it.
-            if link.generation == self.link.generation {
-                if self.spent >= policy.attempts {
+            let paid = if link.generation == self.link.generation {
+                let Some(paid) = supervisor.attempt(std::mem::take(&mut self.lasted)) else {
                     return Err(self.error);
-                }
-                self.spent += 1;
-                let chance = RandomState::new().hash_one(self.spent);
-                tokio::time::sleep(policy.pause(self.spent, chance)).await;
-            }
-            match open(self.call.again()).await {
-                Ok(opened) => return Ok((opened, self.spent)),
+                };
+                let chance = RandomState::new().hash_one(paid.number);
+                tokio::time::sleep(policy.pause(paid.number, chance)).await;
+                Some(paid)
+            } else {
+                None
+            };
+            let opened = open(self.call.again()).await;
+            drop(paid);
+            match opened {
+                Ok(opened) => return Ok(opened),
                 Err(error) if is_passing(&error) => {
                     tracing::debug!(%error, "a listen stream was not opened again");
                     (self.link, self.error) = (link, error);

@@ -213,8 +213,6 @@ pub struct Listening {
     granted: SubscriptionFilter,
     waiting: Coalesced,
     course: Course,
-    /// How many attempts to open it again were made since it was last sound for a while.
-    spent: u32,
 }
 
 /// How it is with a stream.
@@ -224,7 +222,7 @@ enum Course {
         link: Arc<Link>,
         since: Instant,
     },
-    Again(BoxFuture<'static, Result<(Opened, u32)>>),
+    Again(BoxFuture<'static, Result<Opened>>),
     /// With what is still to be told of its end.
     Ended(Option<Error>),
 }
@@ -238,7 +236,6 @@ impl Listening {
             granted,
             waiting: Coalesced::new(most),
             course: Course::Open { source: Box::new(source), link, since: Instant::now() },
-            spent: 0,
         }
     }
 
@@ -296,10 +293,7 @@ impl Listening {
             self.course = Course::Ended(Some(error));
             return;
         }
-        if since.elapsed() >= supervisor.settings.reconnect.healthy_after {
-            self.spent = 0;
-        }
-        let lost = Lost { call: self.call.again(), link, error, spent: self.spent };
+        let lost = Lost { call: self.call.again(), link, error, lasted: since.elapsed() };
         self.course = Course::Again(Box::pin(lost.again()));
     }
 }
@@ -321,8 +315,8 @@ impl Stream for Listening {
                 Course::Open { .. } => return Poll::Pending,
                 Course::Ended(error) => return Poll::Ready(error.take().map(Err)),
                 Course::Again(opening) => match ready!(opening.as_mut().poll(context)) {
-                    Ok((Opened { source, granted, link }, spent)) => {
-                        (this.granted, this.spent) = (granted, spent);
+                    Ok(Opened { source, granted, link }) => {
+                        this.granted = granted;
                         this.course =
                             Course::Open { source: Box::new(source), link, since: Instant::now() };
                         // Whoever asks again because of it must not be given what was kept.

@@ -81,8 +81,8 @@ impl ClientBuilder {
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
         let again = Made(make);
-        let link = again.dial(&self, FIRST).await?;
-        Ok(self.client(link, Some(Box::new(again))))
+        let link = again.dial(&self, FIRST).await;
+        self.connected(link.map(|link| (link, Some(Box::new(again) as Box<dyn Dial>))))
     }
 }
 

@@ -4,6 +4,7 @@
 //! next. Does not own: making it anew (`renew`), how a connection is made (`dial`), nor the calls
 //! on it.
 
+mod budget;
 mod calls;
 mod dial;
 mod policy;
@@ -13,9 +14,12 @@ mod restore;
 mod shutdown;
 mod state;
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-    atomic::{AtomicBool, Ordering::Relaxed},
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 use tokio::{sync::watch, task::AbortHandle};
@@ -30,6 +34,7 @@ pub use state::{ConnectionState, ConnectionStates};
 
 use super::{ClientBuilder, link::Link};
 use crate::error::{Closed, Error, ErrorKind, Executed, Result};
+use budget::{Attempt, Budget, Whose};
 use calls::Calls;
 use renew::LookingAfter;
 
@@ -43,6 +48,10 @@ pub(super) struct Supervisor {
     down: AtomicBool,
     /// `None` if there is only this one.
     dial: Option<Box<dyn Dial>>,
+    /// What is left of the attempts to come back, whatever it is that was lost.
+    budget: Mutex<Budget>,
+    /// The same for restarts of a process.
+    restarts: Mutex<Budget>,
     calls: Calls,
     watcher: OnceLock<AbortHandle>,
 }
@@ -54,13 +63,16 @@ impl Supervisor {
         link: Link,
         dial: Option<Box<dyn Dial>>,
     ) -> Arc<Supervisor> {
-        let (states, _) = watch::channel(ConnectionState::Ready { generation: link.generation });
+        let states = settings.states.clone();
+        states.send_replace(ConnectionState::Ready { generation: link.generation });
         let supervisor = Arc::new(Supervisor {
             settings,
             current: Mutex::new(Arc::new(link)),
             states,
             down: AtomicBool::new(false),
             dial,
+            budget: Mutex::default(),
+            restarts: Mutex::default(),
             calls: Calls::default(),
             watcher: OnceLock::new(),
         });
@@ -121,6 +133,21 @@ impl Supervisor {
         }
     }
 
+    /// Pays for making a stream anew that has lasted for so long; `None` if there were enough attempts.
+    pub(super) fn attempt(&self, lasted: Duration) -> Option<Attempt<'_>> {
+        Attempt::paid(&self.budget, &self.settings.reconnect, Whose::Attempts, lasted)
+    }
+
+    /// The same for the connection itself.
+    fn renewal(&self, lasted: Duration) -> Option<Attempt<'_>> {
+        let policy = &self.settings.reconnect;
+        match self.way() {
+            None => None,
+            Some(Way::Process) => Attempt::paid(&self.restarts, policy, Whose::Restarts, lasted),
+            Some(_) => Attempt::paid(&self.budget, policy, Whose::Attempts, lasted),
+        }
+    }
+
     /// Whether the end of a connection is seen by nobody but those who call.
     fn is_found_out_by_calls(&self) -> bool {
         #[cfg(feature = "http")]
@@ -151,7 +178,7 @@ impl Supervisor {
         let mut states = self.states.subscribe();
         let decided = states.wait_for(|state| match state {
             ConnectionState::Ready { generation } => *generation > than,
-            ConnectionState::Reconnecting { .. } => false,
+            ConnectionState::Connecting | ConnectionState::Reconnecting { .. } => false,
             ConnectionState::Unreachable { .. } | ConnectionState::Closed { .. } => true,
         });
         match decided.await.as_deref() {
@@ -235,7 +262,7 @@ fn was_lost() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::IntoFuture as _, io, time::Duration};
+    use std::{future::IntoFuture as _, io};
 
     use tokio::{
         io::{AsyncBufReadExt as _, BufReader},

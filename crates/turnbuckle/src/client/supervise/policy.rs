@@ -1,16 +1,22 @@
 //! Owns how often, and after which pauses, a lost connection is made again: a pure function of how
-//! it went so far. Does not own the clock, the dice or the connection.
+//! it went so far. Does not own what was spent, the clock, the dice or the connection.
 
 use std::time::Duration;
 
 /// When a connection that was lost is made again.
 ///
-/// All that a client does to come back is paid from one budget of attempts, or of restarts of a
-/// server process, whoever and however many wait for it. It is whole again when a connection has
-/// lasted for a while. Between attempts there are pauses that grow, each chosen at random up to its
+/// All that a client does to come back is paid from one budget of attempts, whoever and however many
+/// wait for it: to have its connection made anew, and over HTTP its listen streams. Restarts of a
+/// server process have another. A budget is whole again when what was lost has lasted for a while and
+/// nothing else was lost in that time. Between attempts there are pauses that grow, each chosen at random up to its
 /// length, so that many clients don't come back at once; a server that says when
 /// (`Retry-After`) is heard. Making a client's first connection is not tried again, nor is a server
 /// at an address looked for that has never answered.
+///
+/// Over HTTP a legacy server's answers and news come on streams of their own, which proxies like to
+/// cut. Taking those up again costs no attempt of the connection's: as many of them can be taken up at
+/// once, and each is given back after its share of [`healthy_after`](Reconnect::healthy_after). A
+/// server that asks to be polled (`retry`, and the stream's end) is polled as it wishes.
 ///
 /// When the budget is spent, the client of a process or a stream is closed. That of an address is
 /// not: the calls that waited fail, and each later one tries once.
@@ -55,8 +61,8 @@ impl Reconnect {
         Reconnect { attempts: 0, restarts: 0, ..Reconnect::new() }
     }
 
-    /// How often an address, or a function that makes a stream, is tried before that is given up:
-    /// 5 times.
+    /// How often an address, or a function that makes a stream, is tried before that is given up, and
+    /// a listen stream of a server at an address opened again: 5 times in all.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Reconnect {
         self.attempts = attempts;
@@ -86,11 +92,21 @@ impl Reconnect {
         self
     }
 
-    /// How long a connection has to last for the budget to be whole again: a minute.
+    /// How long a connection, or a stream, has to last for the budget to be whole again: a minute.
     #[must_use]
     pub fn healthy_after(mut self, time: Duration) -> Reconnect {
         self.healthy_after = time;
         self
+    }
+
+    /// The same for streams that a legacy server has over HTTP.
+    #[cfg(feature = "http")]
+    pub(in crate::client) fn resuming(&self) -> crate::transport::http::client::Resuming {
+        crate::transport::http::client::Resuming {
+            attempts: self.attempts,
+            healthy_after: self.healthy_after,
+            longest_pause: self.longest_pause,
+        }
     }
 
     /// The longest that the pause before this attempt, counted from one, can be.

@@ -15,7 +15,6 @@ use crate::error::{Closed, Error, ErrorKind, Executed};
 pub(super) async fn look_after(supervisor: LookingAfter) {
     let supervisor = &*supervisor.0;
     let mut states = supervisor.states.subscribe();
-    let mut spent = 0;
     loop {
         let (ended, since) = (supervisor.link().transport.ended(), Instant::now());
         let mut lost = tokio::select! {
@@ -26,12 +25,9 @@ pub(super) async fn look_after(supervisor: LookingAfter) {
                 None => return,
             },
         };
-        if since.elapsed() >= supervisor.settings.reconnect.healthy_after {
-            spent = 0;
-        }
-        let mut after = After::Loss;
+        let mut after = After::Loss(since.elapsed());
         loop {
-            match supervisor.reconnect(lost, after, &mut spent).await {
+            match supervisor.reconnect(lost, after).await {
                 Then::Follow => break,
                 Then::Stop => return,
                 // The end of the old connection is no news: now only those who call are.
@@ -73,8 +69,8 @@ impl Drop for LookingAfter {
 /// When it is that a connection is made anew.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
-    /// It was just lost.
-    Loss,
+    /// It was just lost, after it had lasted for so long.
+    Loss(Duration),
     /// It had been given up, and somebody asks for it.
     Rest,
 }
@@ -90,29 +86,35 @@ enum Then {
 
 impl Supervisor {
     /// Makes the connection anew, as often as the budget allows.
-    async fn reconnect(&self, lost: Arc<Error>, after: After, spent: &mut u32) -> Then {
-        let most = self.most_attempts();
-        let Some(dial) = self.dial.as_ref().filter(|_| most > 0) else {
+    async fn reconnect(&self, lost: Arc<Error>, after: After) -> Then {
+        let Some(dial) = self.dial.as_ref().filter(|_| self.recovers()) else {
             self.closed(lost.again());
             return Then::Stop;
         };
-        // A server that takes connections only to end them must not be asked without end.
-        if *spent >= most && after == After::Loss {
-            let message = format!("{}; it was made anew as often as it may be", lost.message());
-            return self.give_up(told_as(message, &lost));
-        }
+        let mut paid = match after {
+            After::Loss(lasted) => match self.renewal(lasted) {
+                // A server that takes connections only to end them must not be asked without end.
+                None => {
+                    let why = "it was made anew as often as it may be";
+                    return self.give_up(told_as(format!("{}; {why}", lost.message()), &lost));
+                }
+                paid => paid,
+            },
+            After::Rest => self.renewal(Duration::ZERO),
+        };
         let mut reason = lost.clone();
         loop {
             // Once the budget is spent, whoever asks later has one attempt, at once.
-            let within = *spent < most;
-            let pause = if within { self.pause(*spent + 1, &lost) } else { Duration::ZERO };
-            *spent = most.min(*spent + 1);
-            self.trying(*spent, &reason);
+            let (attempt, pause) = match &paid {
+                Some(paid) => (paid.number, self.pause(paid.number, &lost)),
+                None => (self.most_attempts(), Duration::ZERO),
+            };
+            self.trying(attempt, &reason);
             tokio::time::sleep(pause).await;
             match self.renewed(&**dial).await {
                 Ok(then) => return then,
                 Err(error) => {
-                    tracing::debug!(%error, attempt = *spent, "the connection was not made again");
+                    tracing::debug!(%error, attempt, "the connection was not made again");
                     reason = Arc::new(failed(&lost, &error));
                     // Nobody is asked to log in again and again.
                     if error.is_authorization() && !error.may_be_authorized_later() {
@@ -120,7 +122,9 @@ impl Supervisor {
                     }
                 }
             }
-            if *spent >= most {
+            drop(paid);
+            paid = self.renewal(Duration::ZERO);
+            if paid.is_none() {
                 break;
             }
         }

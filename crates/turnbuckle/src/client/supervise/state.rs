@@ -28,6 +28,10 @@ use crate::{dispatch::BoxFuture, error::Error};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ConnectionState {
+    /// There has been no connection yet: the first is being made, or is about to be. Only
+    /// [`ClientBuilder::states`](crate::ClientBuilder::states) shows it, as there is no client
+    /// before it. Whoever made a builder and then nothing of it sees no other.
+    Connecting,
     /// Calls reach the server.
     Ready {
         /// Which connection of this client it is, counted from one.
@@ -54,7 +58,8 @@ pub enum ConnectionState {
 }
 
 /// The states of a connection, one after the other: first the one that it is in. One that is
-/// followed by another before anyone looks is left out. It ends after [`ConnectionState::Closed`].
+/// followed by another before anyone looks is left out. It ends after [`ConnectionState::Closed`],
+/// or when the making of the first connection is given up.
 ///
 /// ```no_run
 /// # async fn example(client: turnbuckle::Client) {
@@ -70,7 +75,7 @@ pub struct ConnectionStates {
 }
 
 impl ConnectionStates {
-    pub(super) fn new(mut states: watch::Receiver<ConnectionState>) -> ConnectionStates {
+    pub(in crate::client) fn new(mut states: watch::Receiver<ConnectionState>) -> ConnectionStates {
         states.mark_changed();
         ConnectionStates { next: Box::pin(following(states)), ended: false }
     }

@@ -48,6 +48,7 @@ use crate::{
     transport::http::legacy::{client as legacy, sse_2024},
 };
 use legacy::Legacy;
+pub(crate) use legacy::Resuming;
 use stop::{Stop, Stopped};
 
 /// How long a server may take to accept a notification.
@@ -55,6 +56,13 @@ const NOTE: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// A server at an address.
 pub(crate) struct Http(Arc<Wire>);
+
+/// What is done about what a server, or the way to it, does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manners {
+    pub(crate) redirects: Redirects,
+    pub(crate) resuming: Resuming,
+}
 
 /// What all requests to one server share.
 pub(super) struct Wire {
@@ -89,7 +97,7 @@ impl Http {
         stack: Stack,
         address: Uri,
         own: HeaderMap,
-        redirects: Redirects,
+        manners: Manners,
         serve: Arc<dyn Serve>,
         limits: Limits,
         version: Option<Revision>,
@@ -98,14 +106,14 @@ impl Http {
             stack,
             address,
             own,
-            redirects,
+            redirects: manners.redirects,
             serve,
             limits,
             table: Mutex::default(),
             version: Mutex::new(version),
             closed: OnceLock::new(),
             counts: Counts::default(),
-            legacy: Legacy::default(),
+            legacy: Legacy::new(manners.resuming),
         }))
     }
 }

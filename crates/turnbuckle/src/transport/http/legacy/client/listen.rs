@@ -9,7 +9,7 @@ use super::{
     receive::{self, From},
     reconnect::{self, Came, Whose},
     restart,
-    resume::{Ended, FRUITLESS, Retry, chance, plan},
+    resume::{Ended, Retry, chance, plan},
     source::{Next, Source, too_long},
 };
 use crate::dispatch::BoxFuture;
@@ -82,8 +82,9 @@ async fn listen(wire: Arc<Wire>, session: Session, opened: oneshot::Sender<()>) 
 /// Asks for another session in place of this one. Success ends this task, as the stream of the
 /// new session takes its place.
 async fn open_anew(wire: &Arc<Wire>, session: &Session) {
+    let policy = &wire.legacy.resuming;
     let mut failures: u32 = 0;
-    loop {
+    while policy.attempts > 0 {
         // A server that forgets every session at once must not be asked for more all the time.
         reconnect::token(wire).await;
         let Err(error) = restart::restart(wire, session.generation).await else { return };
@@ -91,8 +92,8 @@ async fn open_anew(wire: &Arc<Wire>, session: &Session) {
         if !reconnect::may_pass(&error) {
             return;
         }
-        failures = (failures + 1).min(FRUITLESS - 1);
-        if let Some(plan) = plan(Ended::Clean, Retry::Never, failures, chance()) {
+        failures = policy.at_most(failures + 1);
+        if let Some(plan) = plan(policy, (Ended::Clean, Retry::Never), failures, chance()) {
             tokio::time::sleep(plan.wait).await;
         }
     }

@@ -41,12 +41,12 @@ use asked::Asked;
 use cancels::Abandoned;
 use restart::Restarting;
 use resume::Budget;
+pub(crate) use resume::Resuming;
 
 /// How long a close may take in all.
 const CLOSING: Duration = Duration::from_secs(4);
 
 /// What the legacy era keeps of a connection.
-#[derive(Default)]
 pub(in crate::transport::http) struct Legacy {
     session: Mutex<Session>,
     /// What the answer to `initialize` brought, until that session is taken or given back.
@@ -62,8 +62,9 @@ pub(in crate::transport::http) struct Legacy {
     unfinished: Mutex<Vec<(RequestId, Arc<Call>)>>,
     /// What the server asks.
     asked: Asked,
-    /// What all reconnects together may spend.
+    /// What all streams together may spend to be taken up again, and how.
     budget: Mutex<Budget>,
+    resuming: Resuming,
     /// The stream on which the server speaks unasked.
     listening: Mutex<Option<AbortHandle>>,
     phase: watch::Sender<Phase>,
@@ -137,6 +138,23 @@ pub(in crate::transport::http) async fn listen(wire: &Arc<Wire>) {
 }
 
 impl Legacy {
+    pub(in crate::transport::http) fn new(resuming: Resuming) -> Legacy {
+        Legacy {
+            session: Mutex::default(),
+            offered: Mutex::default(),
+            opening: Mutex::default(),
+            restarting: Mutex::default(),
+            control: OnceLock::new(),
+            leaving: Mutex::default(),
+            unfinished: Mutex::default(),
+            asked: Asked::default(),
+            budget: Mutex::default(),
+            resuming,
+            listening: Mutex::default(),
+            phase: watch::Sender::default(),
+        }
+    }
+
     fn session(&self) -> Session {
         lock(&self.session).clone()
     }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     Session, Wire, lock,
-    resume::{Cost, Ended, FRUITLESS, Retry, chance, plan},
+    resume::{Cost, Ended, Retry, chance, plan},
     send::{self, Shot},
     source::{Ending, Source},
 };
@@ -79,10 +79,10 @@ pub(super) async fn token(wire: &Wire) {
     loop {
         let wait = {
             let (mut budget, now) = (lock(&wire.legacy.budget), Instant::now());
-            if budget.spend(now) {
+            if budget.spend(&wire.legacy.resuming, now) {
                 return;
             }
-            budget.more_in(now)
+            budget.more_in(&wire.legacy.resuming, now)
         };
         tokio::time::sleep(wait).await;
     }
@@ -102,18 +102,19 @@ pub(super) async fn reconnect(
         Ending::Broken(_) => Ended::Broken,
     };
     let mut last = source.lost(wire, ending);
+    let policy = &wire.legacy.resuming;
     loop {
         let fruitless = match whose {
             Whose::Call(_) => source.fruitless(),
-            Whose::Server => source.fruitless().min(FRUITLESS - 1),
+            Whose::Server => policy.at_most(source.fruitless()),
         };
-        let plan = plan(ended, source.marks().retry, fruitless, chance());
+        let plan = plan(policy, (ended, source.marks().retry), fruitless, chance());
         let Some(plan) = plan else { return Err(given_up(last, "nothing came of it, again")) };
         match (plan.cost, whose) {
             (Cost::Free, _) => {}
             (Cost::One, Whose::Server) => token(wire).await,
             (Cost::One, Whose::Call(_)) => {
-                if !lock(&wire.legacy.budget).spend(Instant::now()) {
+                if !lock(&wire.legacy.budget).spend(policy, Instant::now()) {
                     let why = "there were too many reconnects in a short time";
                     return Err(given_up(last, why));
                 }

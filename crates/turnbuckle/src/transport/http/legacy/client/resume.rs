@@ -7,18 +7,34 @@ use tokio::time::Instant;
 
 /// How long to wait where the server asks for nothing.
 const USUAL: Duration = Duration::from_secs(1);
-/// The longest that failures alone make us wait. What the server asks for always counts.
-const LONGEST: Duration = Duration::from_secs(30);
 /// A server that asks for at least this long a pause and ends the connection itself is polled as
 /// it wishes: that spends nothing.
 const POLITE: Duration = Duration::from_millis(100);
-/// How many connections in a row may bring nothing.
-pub(super) const FRUITLESS: u32 = 8;
 
-const TOKENS: u32 = 8;
-const REFILL: Duration = Duration::from_secs(15);
+/// How often streams that broke off are taken up again: what the client's policy says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resuming {
+    /// How many connections may be made for it at once, and how many in a row may bring nothing.
+    pub(crate) attempts: u32,
+    /// In which time so many may be made again, one by one.
+    pub(crate) healthy_after: Duration,
+    /// The longest that failures alone make us wait. What the server asks for always counts.
+    pub(crate) longest_pause: Duration,
+}
 
-/// What all reconnects of a client spend from: 8 at once, one more every 15 seconds.
+impl Resuming {
+    /// How long one takes to be given back. Never, if there are none.
+    fn share(&self) -> Duration {
+        self.healthy_after.checked_div(self.attempts).unwrap_or(Duration::MAX)
+    }
+
+    /// So many in a row bring nothing, for who does not give up for want of luck.
+    pub(super) fn at_most(&self, fruitless: u32) -> u32 {
+        fruitless.min(self.attempts.saturating_sub(1))
+    }
+}
+
+/// What all streams of a connection are taken up again from.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     spent: u32,
@@ -28,9 +44,9 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Spends one, if there is one.
-    pub(super) fn spend(&mut self, now: Instant) -> bool {
-        self.refill(now);
-        if self.spent >= TOKENS {
+    pub(super) fn spend(&mut self, policy: &Resuming, now: Instant) -> bool {
+        self.refill(policy.share(), now);
+        if self.spent >= policy.attempts {
             return false;
         }
         self.spent += 1;
@@ -39,19 +55,19 @@ impl Budget {
     }
 
     /// How long it takes until there is one more.
-    pub(super) fn more_in(&self, now: Instant) -> Duration {
+    pub(super) fn more_in(&self, policy: &Resuming, now: Instant) -> Duration {
         self.since.map_or(Duration::ZERO, |since| {
-            REFILL.saturating_sub(now.saturating_duration_since(since))
+            policy.share().saturating_sub(now.saturating_duration_since(since))
         })
     }
 
-    fn refill(&mut self, now: Instant) {
+    fn refill(&mut self, share: Duration, now: Instant) {
         while let Some(since) = self.since {
-            if now.saturating_duration_since(since) < REFILL {
+            if now.saturating_duration_since(since) < share {
                 return;
             }
             self.spent -= 1;
-            self.since = (self.spent > 0).then(|| since + REFILL);
+            self.since = (self.spent > 0).then(|| since + share);
         }
     }
 }
@@ -98,26 +114,33 @@ impl Retry {
 
 /// What the next attempt takes; `None` if there were enough. `fruitless` is how many attempts in
 /// a row brought nothing, `chance` any number.
-pub(super) fn plan(ended: Ended, retry: Retry, fruitless: u32, chance: u64) -> Option<Plan> {
-    if fruitless >= FRUITLESS {
+pub(super) fn plan(
+    policy: &Resuming,
+    (ended, retry): (Ended, Retry),
+    fruitless: u32,
+    chance: u64,
+) -> Option<Plan> {
+    let polled = ended == Ended::Clean && matches!(retry, Retry::Now(time) if time >= POLITE);
+    let is_free = polled && fruitless == 0;
+    if fruitless >= policy.attempts && !is_free {
         return None;
     }
+    let longest = policy.longest_pause;
     let usual = match (ended, retry.time()) {
         // Whoever can't be reached at all is better known at once.
         (Ended::Broken, None) if fruitless == 0 => Duration::ZERO,
-        (_, retry) => retry.unwrap_or(USUAL),
+        (_, retry) => retry.unwrap_or(USUAL.min(longest)),
     };
     let wait = match fruitless {
         0 => usual,
         _ => {
-            let longer = usual.saturating_mul(1 << fruitless.min(16)).min(LONGEST);
+            let longer = usual.saturating_mul(1 << fruitless.min(16)).min(longest);
             // Many clients that lost one server must not come back as one.
             let spread = longer / 4 * u32::from(chance.to_le_bytes()[0]) / 255;
             usual.max(longer + spread)
         }
     };
-    let polled = ended == Ended::Clean && matches!(retry, Retry::Now(time) if time >= POLITE);
-    let cost = if polled && fruitless == 0 { Cost::Free } else { Cost::One };
+    let cost = if is_free { Cost::Free } else { Cost::One };
     Some(Plan { wait, cost })
 }
 
@@ -133,61 +156,77 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    const POLICY: Resuming =
+        Resuming { attempts: 8, healthy_after: Duration::from_secs(120), longest_pause: LONGEST };
+    const LONGEST: Duration = Duration::from_secs(30);
+
     #[test]
-    fn a_budget_lasts_for_eight_and_grows_back_one_by_one() {
+    fn a_budget_lasts_for_as_many_as_it_is_told_and_grows_back_one_by_one() {
         let (mut budget, start) = (Budget::default(), Instant::now());
-        assert_eq!((0..20).filter(|_| budget.spend(start)).count(), 8);
-        assert!(!budget.spend(start + 14 * SECOND));
-        assert_eq!(budget.more_in(start + 14 * SECOND), SECOND);
-        assert!(budget.spend(start + 15 * SECOND));
-        assert!(!budget.spend(start + 15 * SECOND));
+        assert_eq!((0..20).filter(|_| budget.spend(&POLICY, start)).count(), 8);
+        assert!(!budget.spend(&POLICY, start + 14 * SECOND));
+        assert_eq!(budget.more_in(&POLICY, start + 14 * SECOND), SECOND);
+        assert!(budget.spend(&POLICY, start + 15 * SECOND));
+        assert!(!budget.spend(&POLICY, start + 15 * SECOND));
         let later = start + 60 * SECOND;
-        assert_eq!((0..20).filter(|_| budget.spend(later)).count(), 3);
+        assert_eq!((0..20).filter(|_| budget.spend(&POLICY, later)).count(), 3);
         let much_later = start + 100_000 * SECOND;
-        assert_eq!((0..20).filter(|_| budget.spend(much_later)).count(), 8);
+        assert_eq!((0..20).filter(|_| budget.spend(&POLICY, much_later)).count(), 8);
         // Time that does not run forwards is no gain.
-        assert!(!budget.spend(start));
+        assert!(!budget.spend(&POLICY, start));
+        let none = Resuming { attempts: 0, ..POLICY };
+        assert!(!Budget::default().spend(&none, start));
     }
 
     #[test]
     fn the_server_is_never_asked_earlier_than_it_wished() {
         for ended in [Ended::Clean, Ended::Broken] {
             for retry in [Duration::ZERO, SECOND / 2, 100 * SECOND] {
-                for fruitless in 0..FRUITLESS {
+                for fruitless in 0..POLICY.attempts {
                     for chance in [0, 255] {
-                        let plan = plan(ended, Retry::Now(retry), fruitless, chance).unwrap();
+                        let how = (ended, Retry::Now(retry));
+                        let plan = plan(&POLICY, how, fruitless, chance).unwrap();
                         assert!(plan.wait >= retry, "{plan:?}");
                     }
                 }
             }
         }
-        assert_eq!(plan(Ended::Clean, Retry::Never, 0, 0).unwrap().wait, SECOND);
+        assert_eq!(plan(&POLICY, (Ended::Clean, Retry::Never), 0, 0).unwrap().wait, SECOND);
     }
 
     #[test]
     fn only_a_broken_connection_is_tried_at_once_and_only_once() {
-        let wait = |ended, fruitless| plan(ended, Retry::Never, fruitless, 0).unwrap().wait;
+        let wait =
+            |ended, fruitless| plan(&POLICY, (ended, Retry::Never), fruitless, 0).unwrap().wait;
         assert_eq!(wait(Ended::Broken, 0), Duration::ZERO);
         assert_eq!(wait(Ended::Broken, 1), 2 * SECOND);
         assert_eq!(wait(Ended::Clean, 2), 4 * SECOND);
         assert_eq!(wait(Ended::Clean, 7), LONGEST);
+        let hasty = Resuming { longest_pause: SECOND / 2, ..POLICY };
+        let plan = plan(&hasty, (Ended::Clean, Retry::Never), 3, 0).unwrap();
+        assert_eq!(plan.wait, SECOND / 2);
     }
 
     #[test]
     fn a_server_that_wants_to_be_polled_is() {
-        let cost = |ended, retry, fruitless| plan(ended, retry, fruitless, 0).unwrap().cost;
+        let cost =
+            |ended, retry, fruitless| plan(&POLICY, (ended, retry), fruitless, 0).unwrap().cost;
         assert_eq!(cost(Ended::Clean, Retry::Now(SECOND), 0), Cost::Free);
         assert_eq!(cost(Ended::Clean, Retry::Before(SECOND), 0), Cost::One);
         assert_eq!(cost(Ended::Clean, Retry::Now(SECOND), 1), Cost::One);
         assert_eq!(cost(Ended::Broken, Retry::Now(SECOND), 0), Cost::One);
         assert_eq!(cost(Ended::Clean, Retry::Now(Duration::ZERO), 0), Cost::One);
+        // That is no loss, whatever the policy says of losses.
+        let none = Resuming { attempts: 0, ..POLICY };
+        assert!(plan(&none, (Ended::Clean, Retry::Now(SECOND)), 0, 0).is_some());
+        assert!(plan(&none, (Ended::Broken, Retry::Now(SECOND)), 0, 0).is_none());
     }
 
     #[test]
     fn there_is_an_end() {
-        assert_eq!(plan(Ended::Clean, Retry::Never, FRUITLESS, 0), None);
-        let spread = plan(Ended::Clean, Retry::Never, 3, 255).unwrap().wait;
+        assert_eq!(plan(&POLICY, (Ended::Clean, Retry::Never), POLICY.attempts, 0), None);
+        let spread = plan(&POLICY, (Ended::Clean, Retry::Never), 3, 255).unwrap().wait;
         assert_eq!(spread, 10 * SECOND);
-        assert!(plan(Ended::Clean, Retry::Now(Duration::MAX), 3, 255).is_some());
+        assert!(plan(&POLICY, (Ended::Clean, Retry::Now(Duration::MAX)), 3, 255).is_some());
     }
 }

@@ -1,0 +1,120 @@
+//! Owns what all that a client does to come back is paid from. The budget is pure: the time is
+//! given. Does not own the pauses, nor what is done.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::Reconnect;
+
+/// How many attempts were made since all was well for a while.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    spent: u32,
+    /// How many of them are being made.
+    trying: u32,
+    /// When the last of them ended.
+    last: Option<Instant>,
+}
+
+/// What is paid from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    Attempts,
+    Restarts,
+}
+
+impl Budget {
+    /// Pays for an attempt to have something back that has lasted for so long: which it is, counted
+    /// from one; `None` if there were enough. It is whole again when what was lost has lasted, and
+    /// nobody had to come back from anything else in that time.
+    fn pay(&mut self, most: u32, whole_after: Duration, lost: (Duration, Instant)) -> Option<u32> {
+        let (lasted, now) = lost;
+        let rested = |last: Instant| now.saturating_duration_since(last) >= whole_after;
+        if lasted >= whole_after && self.trying == 0 && self.last.is_none_or(rested) {
+            self.spent = 0;
+        }
+        if self.spent >= most {
+            return None;
+        }
+        self.spent += 1;
+        self.trying += 1;
+        Some(self.spent)
+    }
+
+    fn ended(&mut self, now: Instant) {
+        self.trying = self.trying.saturating_sub(1);
+        self.last = Some(now);
+    }
+}
+
+/// An attempt that was paid for. It ends when this is dropped.
+pub(in crate::client) struct Attempt<'a> {
+    of: &'a Mutex<Budget>,
+    /// Counted from one.
+    pub(in crate::client) number: u32,
+}
+
+impl Attempt<'_> {
+    pub(super) fn paid<'a>(
+        of: &'a Mutex<Budget>,
+        policy: &Reconnect,
+        whose: Whose,
+        lasted: Duration,
+    ) -> Option<Attempt<'a>> {
+        let most = match whose {
+            Whose::Attempts => policy.attempts,
+            Whose::Restarts => policy.restarts,
+        };
+        let mut budget = of.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = budget.pay(most, policy.healthy_after, (lasted, Instant::now()))?;
+        Some(Attempt { of, number })
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        self.of.lock().unwrap_or_else(PoisonError::into_inner).ended(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn it_is_whole_again_once_something_has_lasted_and_nothing_else_was_lost() {
+        let (mut budget, start) = (Budget::default(), Instant::now());
+        let mut pay = |budget: &mut Budget, lasted, at| {
+            let paid = budget.pay(2, MINUTE, (lasted, start + at));
+            if paid.is_some() {
+                budget.ended(start + at);
+            }
+            paid
+        };
+        assert_eq!(pay(&mut budget, SECOND, SECOND), Some(1));
+        assert_eq!(pay(&mut budget, SECOND, SECOND), Some(2));
+        assert_eq!(pay(&mut budget, SECOND, SECOND), None);
+        // One that has lasted longer than the others do is no reason.
+        assert_eq!(pay(&mut budget, MINUTE, 30 * SECOND), None);
+        // Nor is time alone.
+        assert_eq!(pay(&mut budget, Duration::ZERO, 10 * MINUTE), None);
+        assert_eq!(pay(&mut budget, MINUTE, 10 * MINUTE), Some(1));
+    }
+
+    #[test]
+    fn nothing_is_given_back_while_somebody_tries() {
+        let (mut budget, start) = (Budget::default(), Instant::now());
+        assert_eq!(budget.pay(1, MINUTE, (MINUTE, start)), Some(1));
+        assert_eq!(budget.pay(1, MINUTE, (MINUTE, start + 5 * MINUTE)), None);
+        budget.ended(start + 5 * MINUTE);
+        assert_eq!(budget.pay(1, MINUTE, (MINUTE, start + 5 * MINUTE)), None);
+        assert_eq!(budget.pay(1, MINUTE, (MINUTE, start + 6 * MINUTE)), Some(1));
+    }
+}
