@@ -109,13 +109,13 @@ impl Script {
     }
 }
 
-fn form(message: &str) -> Value {
+pub(crate) fn form(message: &str) -> Value {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let params = json!({"mode": "form", "message": message, "requestedSchema": schema});
     json!({"method": "elicitation/create", "params": params})
 }
 
-fn asks(questions: Value, state: &str) -> Value {
+pub(crate) fn asks(questions: Value, state: &str) -> Value {
     json!({"resultType": "input_required", "inputRequests": questions, "requestState": state})
 }
 

@@ -13,6 +13,7 @@
 //! | `client_sends`, `client_hears`, `client_lists`, `negotiate`, `calls`, `questions` | a client; its server is a script | A, B, 35 |
 //! | `server_hears`, `server_stops`, `server_leaves`, `server_eras`, `server_pressure` | a fixture; its client is a script | A, B, E, laws |
 //! | `client_input` | a client; its server is a script that asks before it answers; then both, over every wire | |
+//! | `clocks` | a client; its server is a script that asks: whose clocks stand still | |
 //! | `client_calls` | both, over every wire; then a client, its server is a script | |
 //! | `listening` | both, then a client; its server is a script | 22, 35 |
 //! | `caching`, `caching_stores` | both, then a client; its server is a script: answers that are kept | |
@@ -58,6 +59,7 @@ mod client_hears;
 mod client_input;
 mod client_lists;
 mod client_sends;
+mod clocks;
 mod d_client;
 mod d_server;
 mod e_server;

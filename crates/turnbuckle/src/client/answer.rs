@@ -87,6 +87,17 @@ impl Answers {
         }
     }
 
+    /// Which clock stands still while this is answered: that of the call on whose stream it came; of
+    /// all calls where the wire does not tell for whom it is asked.
+    fn clock_of(&self, request: &Incoming) -> Arc<Answering> {
+        let own = match &request.came {
+            #[cfg(feature = "http")]
+            crate::dispatch::Came::Within(_, Some(mark)) => mark.clone().downcast().ok(),
+            _ => None,
+        };
+        own.unwrap_or_else(|| self.answering.clone())
+    }
+
     /// What the user's own function says, if there is one. It does not run before it is polled.
     fn untyped(&self, request: &Incoming) -> Option<BoxFuture<'static, Outcome>> {
         let on_request = self.on_request.clone()?;
@@ -94,7 +105,7 @@ impl Answers {
         let params = request.params.raw.clone();
         let within = match &request.came {
             #[cfg(feature = "http")]
-            crate::dispatch::Came::Within(request) => Some(request.clone()),
+            crate::dispatch::Came::Within(request, _) => Some(request.clone()),
             _ => None,
         };
         let question = ServerRequest { method, params, within };
@@ -122,10 +133,10 @@ impl Serve for Answers {
         let Some(answer) = typed.or_else(|| self.untyped(&request)) else {
             return Reply::Now(Err(RpcError::method_not_found(&request.method)));
         };
-        let (answering, permit) = (self.answering.clone(), request.permit);
+        let (clock, permit) = (self.clock_of(&request), request.permit);
         Reply::Later(Box::pin(async move {
             // Calls in flight don't run out of time because of us.
-            let _paused = answering.pause();
+            let _paused = clock.pause();
             let outcome = answer.await;
             drop(permit);
             outcome
@@ -189,6 +200,36 @@ impl Serve for Answers {
 fn observe(observer: impl FnOnce()) {
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(observer)).is_err() {
         tracing::error!("an observer panicked");
+    }
+}
+
+/// What one call's time depends on besides its server.
+#[derive(Clone, Copy)]
+pub(super) struct Clocks<'a> {
+    /// Stands still for all calls.
+    pub(super) all: &'a Answering,
+    /// For this one; what stands still on both at once is given twice, which does no harm.
+    pub(super) own: Option<&'a Answering>,
+}
+
+impl Clocks<'_> {
+    /// How long they have stood still, up to `now`.
+    pub(super) fn paused(self, now: Instant) -> Duration {
+        self.all.paused(now) + self.own.map_or(Duration::ZERO, |own| own.paused(now))
+    }
+
+    /// The same up to this moment, for who has not looked at a clock yet.
+    pub(super) fn paused_by_now(self) -> Duration {
+        self.all.paused_by_now() + self.own.map_or(Duration::ZERO, Answering::paused_by_now)
+    }
+
+    /// Resolves once both go on.
+    pub(super) async fn over(self) {
+        self.all.over().await;
+        while let Some(own) = self.own.filter(|own| own.is_active()) {
+            own.over().await;
+            self.all.over().await;
+        }
     }
 }
 
@@ -272,6 +313,10 @@ impl Answering {
             }
             self.over().await;
         }
+    }
+
+    fn is_active(&self) -> bool {
+        self.ever.load(Ordering::Acquire) && self.lock().active > 0
     }
 
     /// Resolves once nothing is being answered.

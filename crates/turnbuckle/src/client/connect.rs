@@ -208,7 +208,8 @@ impl ClientBuilder {
         self
     }
 
-    /// The longest time a call may take in all: 30 minutes. Each call can choose its own.
+    /// The longest time a call may take in all: 30 minutes. Each call can choose its own. What of it
+    /// counts while this client answers questions: see [`Call::timeout`](crate::Call::timeout).
     pub fn timeout(mut self, total: Duration) -> ClientBuilder {
         self.timeouts.total = Some(total);
         self
@@ -293,7 +294,8 @@ impl ClientBuilder {
 
     /// Answers what a legacy server asks while a call runs, other than `ping` and what a typed callback is for
     /// (`on_sampling`, `on_elicitation`, `roots`). The future is dropped when the server gives
-    /// the question up; while it runs, no call of this client runs out of time.
+    /// the question up; while it runs, the call that it is asked for does not run out of time, nor does
+    /// any other where that can't be told ([`Call::timeout`](crate::Call::timeout)).
     pub fn on_request<F, Fut>(mut self, answer: F) -> ClientBuilder
     where
         F: Fn(ServerRequest) -> Fut + Send + Sync + 'static,

@@ -189,7 +189,13 @@ pub(crate) struct Outgoing {
     pub(crate) abandon: Abandon,
     #[cfg(feature = "http")]
     pub(crate) mirror: Mirror,
+    #[cfg(feature = "http")]
+    pub(crate) mark: Option<Mark>,
 }
+
+/// What a caller is shown again with whatever the peer asks on the stream of its request.
+#[cfg(feature = "http")]
+pub(crate) type Mark = Arc<dyn std::any::Any + Send + Sync>;
 
 /// What a request repeats outside its body: facts, which only HTTP spells as headers.
 #[cfg(feature = "http")]
@@ -224,6 +230,8 @@ impl Outgoing {
             abandon: Abandon::Signal,
             #[cfg(feature = "http")]
             mirror: Mirror::default(),
+            #[cfg(feature = "http")]
+            mark: None,
         }
     }
 
@@ -273,9 +281,9 @@ pub(crate) enum Came {
     /// On a wire where each message is all there is.
     #[default]
     Alone,
-    /// On the stream of a request of this side.
+    /// On the stream of a request of this side, which had this mark.
     #[cfg(feature = "http")]
-    Within(RequestId),
+    Within(RequestId, Option<Mark>),
     /// By a POST of its own, whose headers have to agree with the body.
     #[cfg(feature = "http")]
     ByPost(Arc<Head>),
@@ -296,7 +304,7 @@ pub(crate) struct Head {
 impl Came {
     pub(crate) fn head(&self) -> Option<&Head> {
         match self {
-            Came::Alone | Came::Within(_) => None,
+            Came::Alone | Came::Within(..) => None,
             Came::ByPost(head) | Came::InSession(head) => Some(head),
         }
     }

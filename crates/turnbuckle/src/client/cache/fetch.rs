@@ -19,6 +19,7 @@ use super::{
 use crate::{
     client::{
         Timeouts,
+        answer::Clocks,
         call::{Answer, Call, Told},
         clock::Deadlines,
         link::Link,
@@ -245,7 +246,8 @@ impl<T: 'static> Call<T> {
         let aboard = Aboard { cache: cache.clone(), fetch };
         let signs_wanted = self.timeouts.idle.is_some();
         self.timeouts = Timeouts { idle: None, total: None };
-        Flight::new(move |signs: watch::Sender<()>, why| {
+        let clock = self.clock.get_or_insert_default().clone();
+        let flight = Flight::new(move |signs: watch::Sender<()>, why| {
             if signs_wanted {
                 self.on_progress = Some(Arc::new(Mutex::new(move |_| {
                     let _ = signs.send(());
@@ -256,7 +258,8 @@ impl<T: 'static> Call<T> {
                 let of = (&*link, &aboard.fetch);
                 fetched(self, &aboard.cache, of, kept, Look::Store).await
             })
-        })
+        });
+        flight.timed_by(clock)
     }
 }
 
@@ -348,14 +351,15 @@ async fn wait(
     link: &Link,
     method: Method,
 ) -> Result<Fetched> {
-    let answering = link.answering.clone();
+    let (all, own) = (link.answering.clone(), flight.clock());
+    let clocks = Clocks { all: &all, own: Some(&own) };
     let now = Instant::now();
-    let mut deadlines = Deadlines::new(timeouts, now, answering.paused(now));
+    let mut deadlines = Deadlines::new(timeouts, now, clocks.paused(now));
     let (mut signs, mut outcome) = (flight.signs(), flight.outcome());
     // From here on only those who wait hold it.
     drop(flight);
     loop {
-        let Some(deadline) = deadlines.next(answering.paused(Instant::now())) else {
+        let Some(deadline) = deadlines.next(clocks.paused(Instant::now())) else {
             return outcome.await;
         };
         tokio::select! {
@@ -365,7 +369,7 @@ async fn wait(
                 let now = Instant::now();
                 // Progress is no excuse for a call whose time is up.
                 if now < deadline {
-                    deadlines.sign(now, answering.paused(now));
+                    deadlines.sign(now, clocks.paused(now));
                     continue;
                 }
             }
@@ -375,10 +379,10 @@ async fn wait(
         tokio::select! {
             biased;
             fetched = &mut outcome => return fetched,
-            () = answering.over() => {}
+            () = clocks.over() => {}
         }
         let now = Instant::now();
-        if let Some(clock) = deadlines.ran_out(now, answering.paused(now)) {
+        if let Some(clock) = deadlines.ran_out(now, clocks.paused(now)) {
             let reason = clock.reason();
             let error = Error::timeout(method.as_str(), &reason);
             outcome.leave(reason);

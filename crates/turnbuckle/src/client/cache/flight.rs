@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use turnbuckle_types::Raw;
 
 use crate::{
-    client::call::Why,
+    client::{answer::Answering, call::Why},
     dispatch::BoxFuture,
     error::{Error, Result},
 };
@@ -47,6 +47,8 @@ pub(super) struct Flight {
     signs: watch::Sender<()>,
     /// Why who left last did.
     why: Arc<Why>,
+    /// Stands still while what is asked for it is answered.
+    clock: Arc<Answering>,
 }
 
 enum State {
@@ -75,7 +77,17 @@ impl Flight {
         let (signs, _) = watch::channel(());
         let why = Arc::<Why>::default();
         let state = Mutex::new(State::Running(fetch(signs.clone(), why.clone())));
-        Flight { state, waiting: Arc::default(), signs, why }
+        Flight { state, waiting: Arc::default(), signs, why, clock: Arc::default() }
+    }
+
+    /// Has those who wait look at this clock, too.
+    pub(super) fn timed_by(mut self, clock: Arc<Answering>) -> Flight {
+        self.clock = clock;
+        self
+    }
+
+    pub(super) fn clock(&self) -> Arc<Answering> {
+        self.clock.clone()
     }
 
     pub(super) fn signs(&self) -> watch::Receiver<()> {

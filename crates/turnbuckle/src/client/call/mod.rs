@@ -20,6 +20,7 @@ use turnbuckle_types::{LogLevel, Meta, Method, Progress, Raw, RequestId, Revisio
 
 use super::{
     CacheMode, Inner,
+    answer::Answering,
     cache::{Cacheable, Kept},
     input,
     known::KnownTool,
@@ -71,6 +72,9 @@ pub struct Call<T> {
     hand_on: Option<HandOn<T>>,
     /// How long answering may take, over all rounds.
     answer_timeout: Option<Duration>,
+    /// Stands still while what is asked for it is answered; made when it is needed, unless others have
+    /// to see it too.
+    pub(super) clock: Option<Arc<Answering>>,
     pub(super) retry: Retry,
     pub(super) twice: Twice,
     /// Its row, where the server must have declared what it needs.
@@ -186,6 +190,7 @@ impl<T> Call<T> {
             rounds: None,
             hand_on: None,
             answer_timeout: None,
+            clock: None,
             retry: Retry::default(),
             twice: Twice::of(known),
             needs: None,
@@ -224,6 +229,7 @@ impl<T> Call<T> {
             rounds: self.rounds,
             hand_on: None,
             answer_timeout: self.answer_timeout,
+            clock: self.clock,
             retry: self.retry,
             twice: self.twice,
             needs: self.needs,
@@ -258,6 +264,7 @@ impl<T> Call<T> {
             rounds: self.rounds,
             hand_on: self.hand_on,
             answer_timeout: self.answer_timeout,
+            clock: self.clock.clone(),
             retry: self.retry,
             twice: self.twice,
             needs: self.needs,
@@ -354,7 +361,15 @@ impl<T> Call<T> {
         self
     }
 
-    /// The longest time the call may take in all. 30 minutes unless the client says otherwise.
+    /// The longest time the call may take in all, over all its rounds. 30 minutes unless the client says
+    /// otherwise.
+    ///
+    /// The time in which this client's callbacks answer what the server asks does not count, however
+    /// long they take: [`answer_timeout`](Call::answer_timeout) bounds it for a modern server, a callback
+    /// has to bound itself for a legacy one. The clocks of other calls run on meanwhile, except where it
+    /// can't be told for which call a legacy server asks: on streams, and over HTTP on the server's own
+    /// stream. There the clocks of all calls stand still until it is answered, so that a callback that
+    /// never returns leaves them without a timeout.
     pub fn timeout(mut self, total: Duration) -> Call<T> {
         self.timeouts.total = Some(total);
         self
@@ -391,8 +406,8 @@ impl<T> Call<T> {
     }
 
     /// The longest time that this client's callbacks may take to answer what a modern server asks
-    /// before its result, over all rounds together: as long as they like unless it is set. The
-    /// other clocks stand still meanwhile.
+    /// before its result, over all rounds together: as long as they like unless it is set. This
+    /// call's other clocks stand still meanwhile.
     pub fn answer_timeout(mut self, all: Duration) -> Call<T> {
         self.answer_timeout = Some(all);
         self

@@ -8,6 +8,7 @@ use turnbuckle_types::{Meta, Method, Questions, Raw, Revision};
 
 use super::{
     super::{
+        answer::Clocks,
         capability,
         clock::Deadlines,
         input::{self, Asked},
@@ -23,6 +24,9 @@ use crate::{
     envelope::stamp::WantsProgress,
     error::{Error, Executed, Result},
 };
+
+#[cfg(feature = "http")]
+use super::super::link::Carried;
 
 impl<T> Call<T> {
     /// Puts it in flight on this connection; whoever has it sees to the rest.
@@ -49,6 +53,8 @@ impl<T> Call<T> {
             abandon: self.abandon,
             #[cfg(feature = "http")]
             mirror: self.mirror(link, params),
+            #[cfg(feature = "http")]
+            mark: self.clock.clone().map(|clock| clock as crate::dispatch::Mark),
             ..Outgoing::new(self.method.clone(), stamped.params)
         })
     }
@@ -84,7 +90,8 @@ impl<T> Call<T> {
 
     fn running(&mut self, link: Arc<Link>, exchange: Exchange) -> Running {
         let now = Instant::now();
-        let paused = link.answering.paused(now);
+        let clock = self.clock.clone();
+        let paused = Clocks { all: &link.answering, own: clock.as_deref() }.paused(now);
         Running {
             client: self.client.clone(),
             link,
@@ -95,6 +102,7 @@ impl<T> Call<T> {
             outlet: self.outlet.clone(),
             why: self.why.clone(),
             answer_time: self.answer_timeout,
+            clock,
         }
     }
 
@@ -165,6 +173,10 @@ impl<T> Call<T> {
         }
         self.is_allowed(&link)?;
         let mut said = Saying::new(self.params.take(link.revision())?);
+        #[cfg(feature = "http")]
+        if self.clock.is_none() && link.tells_whose_questions() {
+            self.clock = Some(Arc::default());
+        }
         let progress = self.wants_progress();
         let exchange = self.exchange(&link, said.now(), progress);
         let mut running = self.running(link, exchange);
@@ -334,9 +346,8 @@ impl<T> Call<T> {
 
     /// The call, with what is left of its time, once it has been asked something.
     fn handed_back(&self, mut running: Running) -> Call<T> {
-        let (link, now) = (&running.link, Instant::now());
         let mut call = self.again();
-        call.timeouts.total = running.deadlines.total_left(now, link.answering.paused(now));
+        call.timeouts.total = running.total_left();
         call.on_progress = running.on_progress.take();
         // The stream of this round ends with it; the next one may have its own.
         call.outlet = None;
@@ -393,6 +404,11 @@ impl<T> Call<T> {
 
 #[cfg(feature = "http")]
 impl Link {
+    /// Whether a question comes on the stream of the call that it is asked for.
+    fn tells_whose_questions(&self) -> bool {
+        self.carried == Carried::ByHttp && self.revision().questions() != Questions::InResults
+    }
+
     /// Forgets what was remembered of a server that does not act accordingly, so that the next
     /// connection asks again.
     fn reconsider(&self, error: &Error) {

@@ -14,6 +14,7 @@ use turnbuckle_types::{LogMessage, Method, Progress};
 use super::{
     super::{
         Inner,
+        answer::{Answering, Clocks},
         clock::Deadlines,
         input::{self, Asked},
         link::Link,
@@ -41,13 +42,15 @@ pub(in crate::client) struct Running {
     pub(super) why: Option<Arc<Why>>,
     /// What is left of the time for answers.
     pub(super) answer_time: Option<Duration>,
+    /// Stands still while this side answers what is asked for this call.
+    pub(super) clock: Option<Arc<Answering>>,
 }
 
 impl Running {
     /// The next event, or the end of the time given.
     pub(in crate::client) async fn next(&mut self) -> Result<Event> {
         loop {
-            let paused = self.link.answering.paused_by_now();
+            let paused = self.clocks().paused_by_now();
             let Some(deadline) = self.deadlines.next(paused) else {
                 return Ok(self.exchange.next().await);
             };
@@ -62,13 +65,14 @@ impl Running {
                 () = tokio::time::sleep_until(deadline) => {}
             }
             // While this side answers a question the clocks stand still.
+            let clocks = Clocks { all: &self.link.answering, own: self.clock.as_deref() };
             tokio::select! {
                 biased;
                 event = self.exchange.next() => {
                     self.sign();
                     return Ok(event);
                 }
-                () = self.link.answering.over() => {}
+                () = clocks.over() => {}
             }
             self.check(Instant::now())?;
         }
@@ -81,14 +85,24 @@ impl Running {
         if now >= deadline {
             self.check(now)?;
         }
-        self.deadlines.sign(now, self.link.answering.paused(now));
+        self.deadlines.sign(now, self.clocks().paused(now));
         Ok(())
     }
 
-    /// Has the questions answered, while the clocks stand still: the params of the next round.
+    fn clocks(&self) -> Clocks<'_> {
+        Clocks { all: &self.link.answering, own: self.clock.as_deref() }
+    }
+
+    /// What is left of the time in all; `None` where that has no end.
+    pub(super) fn total_left(&self) -> Option<Duration> {
+        let now = Instant::now();
+        self.deadlines.total_left(now, self.clocks().paused(now))
+    }
+
+    /// Has the questions answered, while this call's clocks stand still: the params of the next round.
     pub(super) async fn answered(&mut self, asked: Asked, params: &str) -> Result<String> {
         let revision = self.link.revision();
-        let paused = self.link.answering.pause();
+        let paused = self.clock.get_or_insert_default().pause();
         let callbacks = &self.client.settings().callbacks;
         let answered = asked.answered((&self.method, params), callbacks, revision);
         let params = match &mut self.answer_time {
@@ -130,10 +144,9 @@ impl Running {
 
     /// Does something else for this call, in the time that it has left.
     async fn in_time<U>(&mut self, doing: impl Future<Output = Result<U>>) -> Result<U> {
-        let answering = self.link.answering.clone();
         let mut doing = std::pin::pin!(doing);
         loop {
-            let deadline = self.deadlines.next(answering.paused(Instant::now()));
+            let deadline = self.deadlines.next(self.clocks().paused_by_now());
             let Some(deadline) = deadline else { return doing.await };
             if let Ok(done) = tokio::time::timeout_at(deadline, doing.as_mut()).await {
                 return done;
@@ -141,7 +154,7 @@ impl Running {
             tokio::select! {
                 biased;
                 done = doing.as_mut() => return done,
-                () = answering.over() => {}
+                () = self.clocks().over() => {}
             }
             self.check(Instant::now())?;
         }
@@ -150,13 +163,12 @@ impl Running {
     /// Any event is a sign of life. The end needs none, unless the call goes on after it.
     pub(super) fn sign(&mut self) {
         let now = Instant::now();
-        self.deadlines.sign(now, self.link.answering.paused(now));
+        self.deadlines.sign(now, self.clocks().paused(now));
     }
 
     /// Ends the call if its time is up; the drop then tells the server why.
     fn check(&mut self, now: Instant) -> Result<()> {
-        let paused = self.link.answering.paused(now);
-        match self.deadlines.ran_out(now, paused) {
+        match self.deadlines.ran_out(now, self.clocks().paused(now)) {
             Some(_) => Err(self.ran_out(now)),
             None => Ok(()),
         }
@@ -166,11 +178,11 @@ impl Running {
     #[cfg(feature = "http")]
     pub(super) fn has_run_out(&self) -> bool {
         let now = Instant::now();
-        self.deadlines.ran_out(now, self.link.answering.paused(now)).is_some()
+        self.deadlines.ran_out(now, self.clocks().paused(now)).is_some()
     }
 
     fn ran_out(&mut self, now: Instant) -> Error {
-        let ran_out = self.deadlines.ran_out(now, self.link.answering.paused(now));
+        let ran_out = self.deadlines.ran_out(now, self.clocks().paused(now));
         let reason = ran_out.map_or_else(|| "timed out".to_owned(), |clock| clock.reason());
         let error = Error::timeout(&self.method, &reason);
         self.exchange.reason(reason);

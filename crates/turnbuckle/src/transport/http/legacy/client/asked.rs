@@ -103,7 +103,7 @@ pub(super) fn request(wire: &Arc<Wire>, from: From<'_>, request: jsonrpc::Reques
     }
     let mut incoming = Incoming::new(id.clone(), method, params, permit);
     if let Some(own) = from.own {
-        incoming.came = Came::Within(own.id.clone());
+        incoming.came = Came::Within(own.id.clone(), own.call.mark.clone());
     }
     let reply = catch_unwind(AssertUnwindSafe(|| wire.serve.serve(incoming, Replies::nowhere())))
         .unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref()))));

@@ -113,7 +113,7 @@ impl Asking {
     /// Enters the table. The POST starts when it is polled.
     fn start(&mut self, mut request: Box<Outgoing>, place: Option<Place>) -> Result<()> {
         let extra = std::mem::take(&mut request.mirror.extra);
-        let call = Arc::new(Call::new(extra, request.abandon));
+        let call = Arc::new(Call::new(extra, request.abandon, request.mark.take()));
         let flight = Flight::enter(&self.wire, request.id.clone(), |id| {
             Stop::legacy(id.clone(), call.clone())
         })?;

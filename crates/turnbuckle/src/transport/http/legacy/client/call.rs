@@ -14,7 +14,7 @@ use turnbuckle_types::Raw;
 
 use super::{Session, lock};
 use crate::{
-    dispatch::{Abandon, Event, Note},
+    dispatch::{Abandon, Event, Mark, Note},
     error::Result,
     transport::http::client::progress::Progress,
 };
@@ -23,6 +23,8 @@ use crate::{
 pub(in crate::transport::http) struct Call {
     /// Headers of this one call: they go with its cancel too.
     pub(super) extra: Vec<(HeaderName, HeaderValue)>,
+    /// What the caller is shown again with what is asked on its stream.
+    pub(super) mark: Option<Mark>,
     abandon: Abandon,
     state: Mutex<State>,
 }
@@ -61,8 +63,12 @@ pub(super) enum Seen {
 }
 
 impl Call {
-    pub(super) fn new(extra: Vec<(HeaderName, HeaderValue)>, abandon: Abandon) -> Call {
-        Call { extra, abandon, state: Mutex::default() }
+    pub(super) fn new(
+        extra: Vec<(HeaderName, HeaderValue)>,
+        abandon: Abandon,
+        mark: Option<Mark>,
+    ) -> Call {
+        Call { extra, mark, abandon, state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -217,7 +223,7 @@ mod tests {
     use super::*;
 
     fn call() -> Call {
-        Call::new(Vec::new(), Abandon::Signal)
+        Call::new(Vec::new(), Abandon::Signal, None)
     }
 
     fn taken(call: &Call) -> Option<Event> {
