@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use turnbuckle::{
     Client, ErrorKind, Retry,
     types::{Era, PromptReference, ResourceTemplateReference},
@@ -137,10 +138,10 @@ async fn each_page_has_a_time_of_its_own(era: Era) {
         let next = if cursor.is_null() { "1" } else { "2" };
         peer.answer(&request, json!({"tools": [entry("a")], "nextCursor": next})).await;
     }
-    let last = peer.read().await;
-    tokio::time::advance(TIME).await;
+    let (last, since) = (peer.read().await, Instant::now());
     let error = listing.await.unwrap().unwrap_err();
     assert!(error.is_timeout(), "{error}");
+    assert_eq!(since.elapsed().as_secs(), TIME.as_secs());
     let cancelled = peer.read().await;
     assert_eq!(cancelled["params"]["requestId"], last["id"], "{cancelled}");
     let wrong = client.tools().header("mcp-method", "x").all().await.unwrap_err();

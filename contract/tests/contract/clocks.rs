@@ -61,7 +61,10 @@ async fn what_is_asked_before_a_result_stops_the_clock_of_its_call_alone() {
         let other = client.call_tool("other", ()).timeout(TIME).await.unwrap_err();
         assert!(other.is_timeout(), "{other}");
         assert_eq!(since.elapsed().as_secs(), TIME.as_secs());
+        let (unanswered, cancelled) = (peer.read().await, peer.read().await);
+        assert_eq!(cancelled["params"]["requestId"], unanswered["id"], "{cancelled}");
         tokio::time::advance(10 * TIME).await;
+        peer.quiet().await;
         assert!(!asking.is_finished());
         answer.send(()).unwrap();
         let request = again(&mut peer).await;
@@ -84,7 +87,7 @@ async fn what_is_asked_for_several_stops_the_clocks_of_all_of_them() {
         peer.answer(&request, asks(json!({"a": form("a")}), "s")).await;
         let answer = told.recv().await.unwrap();
         tokio::time::advance(10 * TIME).await;
-        tokio::task::yield_now().await;
+        peer.quiet().await;
         assert!(reads.iter().all(|read| !read.is_finished()));
         answer.send(()).unwrap();
         let request = again(&mut peer).await;

@@ -238,7 +238,7 @@ async fn a_connection_that_is_made_again_is_told_as_such() {
     let mut serve = async || {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         within(asked.recv()).await.unwrap().send(ours).unwrap();
-        tokio::spawn(server("a", &["x"]).serve(theirs).into_future())
+        tokio::spawn(server("a", &["x"]).serve(theirs).into_future()).abort_handle()
     };
     let serving = serve().await;
     assert_eq!(told(&mut health).await, Status::Ready);

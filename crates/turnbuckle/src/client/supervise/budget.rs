@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn it_is_whole_again_once_something_has_lasted_and_nothing_else_was_lost() {
         let (mut budget, start) = (Budget::default(), Instant::now());
-        let mut pay = |budget: &mut Budget, lasted, at| {
+        let pay = |budget: &mut Budget, lasted, at| {
             let paid = budget.pay(2, MINUTE, (lasted, start + at));
             if paid.is_some() {
                 budget.ended(start + at);

@@ -8,15 +8,16 @@ use std::time::Duration;
 /// All that a client does to come back is paid from one budget of attempts, whoever and however many
 /// wait for it: to have its connection made anew, and over HTTP its listen streams. Restarts of a
 /// server process have another. A budget is whole again when what was lost has lasted for a while and
-/// nothing else was lost in that time. Between attempts there are pauses that grow, each chosen at random up to its
-/// length, so that many clients don't come back at once; a server that says when
+/// nothing else was lost in that time. Between attempts there are pauses that grow, each chosen at
+/// random up to its length, so that many clients don't come back at once; a server that says when
 /// (`Retry-After`) is heard. Making a client's first connection is not tried again, nor is a server
 /// at an address looked for that has never answered.
 ///
 /// Over HTTP a legacy server's answers and news come on streams of their own, which proxies like to
 /// cut. Taking those up again costs no attempt of the connection's: as many of them can be taken up at
-/// once, and each is given back after its share of [`healthy_after`](Reconnect::healthy_after). A
-/// server that asks to be polled (`retry`, and the stream's end) is polled as it wishes.
+/// once, and each is given back after its share of [`healthy_after`](Reconnect::healthy_after). Their
+/// pauses begin with a second, as such streams have it, and grow to the longest. A server that asks to
+/// be polled (`retry`, and the stream's end) is polled as it wishes.
 ///
 /// When the budget is spent, the client of a process or a stream is closed. That of an address is
 /// not: the calls that waited fail, and each later one tries once.

@@ -83,8 +83,11 @@ async fn listen(wire: Arc<Wire>, session: Session, opened: oneshot::Sender<()>) 
 /// new session takes its place.
 async fn open_anew(wire: &Arc<Wire>, session: &Session) {
     let policy = &wire.legacy.resuming;
+    if policy.attempts == 0 {
+        return;
+    }
     let mut failures: u32 = 0;
-    while policy.attempts > 0 {
+    loop {
         // A server that forgets every session at once must not be asked for more all the time.
         reconnect::token(wire).await;
         let Err(error) = restart::restart(wire, session.generation).await else { return };

@@ -134,7 +134,7 @@ pub(super) fn plan(
     let wait = match fruitless {
         0 => usual,
         _ => {
-            let longer = usual.saturating_mul(1 << fruitless.min(16)).min(longest);
+            let longer = usual.saturating_mul(1 << fruitless.min(16)).min(longest / 5 * 4);
             // Many clients that lost one server must not come back as one.
             let spread = longer / 4 * u32::from(chance.to_le_bytes()[0]) / 255;
             usual.max(longer + spread)
@@ -201,7 +201,8 @@ mod tests {
         assert_eq!(wait(Ended::Broken, 0), Duration::ZERO);
         assert_eq!(wait(Ended::Broken, 1), 2 * SECOND);
         assert_eq!(wait(Ended::Clean, 2), 4 * SECOND);
-        assert_eq!(wait(Ended::Clean, 7), LONGEST);
+        let most = plan(&POLICY, (Ended::Clean, Retry::Never), 7, 255).unwrap().wait;
+        assert_eq!((wait(Ended::Clean, 7), most), (LONGEST / 5 * 4, LONGEST));
         let hasty = Resuming { longest_pause: SECOND / 2, ..POLICY };
         let plan = plan(&hasty, (Ended::Clean, Retry::Never), 3, 0).unwrap();
         assert_eq!(plan.wait, SECOND / 2);
