@@ -3,21 +3,21 @@
 
 #![expect(rustdoc::bare_urls, reason = "the docs are help texts, read in a terminal")]
 
+mod bridge;
 mod connection;
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use turnbuckle::Revision;
-
-pub(crate) use connection::{Connection, Format, Header, Variable};
+pub(crate) use bridge::Bridge;
+pub(crate) use connection::{Connection, Format, Variable};
 
 use crate::{
     reference::Reference,
     target::Target,
     values::{Object, Pair},
 };
-use connection::{duration, revision};
+use connection::duration;
 
 /// Talk to Model Context Protocol (MCP) servers from a terminal
 ///
@@ -380,93 +380,6 @@ pub(crate) struct Serve {
     pub(crate) public_hosts: Vec<String>,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct Bridge {
-    /// The server: its http(s) URL, a command line that starts it, as one argument, or its name
-    /// in an mcp.json.
-    ///
-    /// A single word is a name if --config is given, or if ./mcp.json, ./.mcp.json or
-    /// ./.vscode/mcp.json has it; after -- it is always a program.
-    ///
-    /// Example: https://mcp.example.com/mcp
-    #[arg(required_unless_present = "command")]
-    pub(crate) target: Option<Target>,
-
-    /// Look the server up by its name in this file, as editors and desktop hosts have it.
-    ///
-    /// Example: turnbuckle bridge notes --config ~/.config/mcp.json
-    #[arg(long, value_name = "FILE", conflicts_with = "command")]
-    pub(crate) config: Option<PathBuf>,
-
-    /// The command line that starts the server, word by word.
-    ///
-    /// Example: turnbuckle bridge -- uvx mcp-server-git --repository .
-    #[arg(last = true, value_name = "COMMAND", conflicts_with = "target")]
-    pub(crate) command: Vec<String>,
-
-    /// Serve one client over standard input and output.
-    ///
-    /// Example: turnbuckle bridge --stdio -- my-server
-    #[arg(long, conflicts_with_all = ["http", "path", "public_hosts"])]
-    pub(crate) stdio: bool,
-
-    /// Serve over HTTP at this address; its URL is printed to stderr.
-    ///
-    /// Port 0 takes a free one; unix:PATH makes a Unix socket.
-    ///
-    /// Example: --http 127.0.0.1:8080
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) http: Option<String>,
-
-    /// The path under which it is served over HTTP.
-    ///
-    /// Example: --path /git
-    #[arg(long, value_name = "PATH")]
-    pub(crate) path: Option<String>,
-
-    /// A name by which clients on other machines reach this bridge; can be repeated.
-    ///
-    /// Example: --http 0.0.0.0:8080 --public-host mcp.example.com
-    #[arg(long = "public-host", value_name = "NAME")]
-    pub(crate) public_hosts: Vec<String>,
-
-    /// Speak this revision of the protocol with the server.
-    ///
-    /// Example: --revision 2025-11-25
-    #[arg(long, value_parser = revision())]
-    pub(crate) revision: Option<Revision>,
-
-    /// Let the server see a variable of this environment, or set one for it; can be repeated.
-    ///
-    /// Example: --env GITHUB_TOKEN --env LOG_LEVEL=debug
-    #[arg(long = "env", value_name = "NAME[=VALUE]")]
-    pub(crate) environment: Vec<Variable>,
-
-    /// Send this header with every request to a URL; can be repeated.
-    ///
-    /// Example: --header 'X-Tenant: acme'
-    #[arg(long = "header", value_name = "NAME: VALUE")]
-    pub(crate) headers: Vec<Header>,
-
-    /// Send the value of this variable as a bearer token with every request to a URL.
-    ///
-    /// Example: --bearer-env MCP_TOKEN
-    #[arg(long, value_name = "VARIABLE")]
-    pub(crate) bearer_env: Option<String>,
-
-    /// Reach a URL through this Unix socket; its host is then only a name.
-    ///
-    /// Example: turnbuckle bridge http://localhost/mcp --unix-socket /run/mcp.sock
-    #[arg(long, value_name = "PATH")]
-    pub(crate) unix_socket: Option<PathBuf>,
-
-    /// Show what the server writes to its stderr, as it comes.
-    ///
-    /// Example: turnbuckle bridge --verbose -- my-server
-    #[arg(long, short)]
-    pub(crate) verbose: bool,
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -493,6 +406,27 @@ mod tests {
                 explained(argument.get_long_help().map(ToString::to_string), &what);
             }
         }
+    }
+
+    /// A file of the folder may be anyone's, and says which programs are started.
+    #[test]
+    fn wherever_a_name_is_taken_it_is_said_which_files_count() {
+        let mut count = 0;
+        for command in Cli::command().get_subcommands() {
+            let takes_names = command.get_arguments().any(|one| one.get_id() == "config");
+            let target = command.get_arguments().find(|one| one.get_id() == "target");
+            let Some(target) = target.filter(|_| takes_names) else { continue };
+            let help = target.get_long_help().map(ToString::to_string).unwrap_or_default();
+            let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+            for expected in [
+                "if --config is given, or if ~/.config/turnbuckle/mcp.json has it",
+                "An mcp.json of the folder counts only if --config names it",
+            ] {
+                assert!(words.contains(expected), "{}: {words}", command.get_name());
+            }
+            count += 1;
+        }
+        assert_eq!(count, 10);
     }
 
     #[test]
