@@ -87,7 +87,11 @@ fn builder(
     }
     if !connection.no_input && ask::is_possible() {
         let desk = ask::Desk::new(&server.to_string(), line);
-        builder = builder.on_elicitation(move |question| desk.clone().answer(question));
+        let model = desk.clone();
+        builder = builder
+            .capabilities(ask::declared())
+            .on_elicitation(move |question| desk.clone().answer(question))
+            .on_sampling(move |question| model.clone().stand_in(question));
     }
     Ok(builder)
 }

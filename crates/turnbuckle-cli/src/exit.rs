@@ -104,11 +104,13 @@ impl Failure {
 
 impl From<turnbuckle::Error> for Failure {
     fn from(error: turnbuckle::Error) -> Failure {
-        let sentence = match error.as_rpc() {
+        let remote = error.as_rpc().filter(|_| error.kind() != ErrorKind::Refused);
+        let sentence = match remote {
             Some(rpc) => match lacking(rpc) {
                 Some(advice) => format!("{advice} ({})", rpc.message),
                 None => format!("the server answered with an error: {rpc}"),
             },
+            // Also what the person would not answer: that is no error of the server's.
             None => error.to_string(),
         };
         let status = match error.kind() {
@@ -138,7 +140,11 @@ fn lacking(error: &RpcError) -> Option<&'static str> {
             "the server wants to ask something, and nobody can be asked: that takes a terminal, and \
              no --no-input",
         ),
-        ("sampling", "the server wants to use a model, and this command has none"),
+        (
+            "sampling",
+            "the server wants to use a model, and nobody can stand in for one: that takes a terminal, \
+             and no --no-input",
+        ),
         ("roots", "the server wants to know where it may work: say so with --root PATH"),
     ];
     advice.iter().find(|(name, _)| required.get(name).is_some()).map(|(_, advice)| *advice)

@@ -148,7 +148,7 @@ fn contents_size(contents: &ResourceContents) -> String {
 }
 
 /// How many bytes a base64 text stands for.
-fn decoded_size(base64: &str) -> String {
+pub(crate) fn decoded_size(base64: &str) -> String {
     let bytes = base64.trim_end_matches('=').len() * 3 / 4;
     match bytes {
         1 => "1 byte".to_owned(),

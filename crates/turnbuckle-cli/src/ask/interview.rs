@@ -3,8 +3,11 @@
 
 use turnbuckle::types::{Elicit, ElicitAction, ElicitForm, ElicitResult, ElicitUrl, Named, Raw};
 
-use super::field::{Field, Need, yes_or_no};
-use crate::output::{one_line, printable};
+use super::{
+    Step, indented,
+    field::{Field, Need, yes_or_no},
+};
+use crate::output::one_line;
 
 /// What is typed to decline, and to leave a question without an answer.
 const DECLINE: &str = "!decline";
@@ -23,14 +26,6 @@ pub(super) struct Interview {
     at: usize,
 }
 
-/// What comes after a line that was typed.
-#[derive(Debug, PartialEq)]
-pub(super) enum Step {
-    /// This is shown, and another line is needed.
-    Ask(String),
-    Done(ElicitResult),
-}
-
 impl Interview {
     /// The question of a server, and what is shown first.
     pub(super) fn new(server: &str, question: Elicit) -> (Interview, String) {
@@ -47,7 +42,7 @@ impl Interview {
     }
 
     /// What a line is answered with; `None` is the end of all lines.
-    pub(super) fn hear(&mut self, typed: Option<&str>) -> Step {
+    pub(super) fn hear(&mut self, typed: Option<&str>) -> Step<ElicitResult> {
         let typed = match typed {
             None => return Step::Done(ElicitResult::new(ElicitAction::Decline)),
             Some(typed) if typed.trim() == DECLINE => {
@@ -76,7 +71,7 @@ impl Interview {
         }
     }
 
-    fn done(&mut self) -> Step {
+    fn done(&mut self) -> Step<ElicitResult> {
         let mut answer = ElicitResult::new(ElicitAction::Accept);
         let given: Named<Raw> = std::mem::take(&mut self.given).into_iter().collect();
         // What is left out has its default from the client, or none.
@@ -85,7 +80,7 @@ impl Interview {
     }
 }
 
-fn agreed(typed: &str) -> Step {
+fn agreed(typed: &str) -> Step<ElicitResult> {
     match yes_or_no(typed) {
         Some(true) => Step::Done(ElicitResult::new(ElicitAction::Accept)),
         Some(false) => Step::Done(ElicitResult::new(ElicitAction::Decline)),
@@ -120,11 +115,6 @@ fn page_opening(server: &str, page: &ElicitUrl) -> String {
         indented(&page.message),
         one_line(&page.url),
     )
-}
-
-/// What a server says can't pass for what this program says.
-fn indented(text: &str) -> String {
-    printable(text).lines().map(|line| format!("  {line}\n")).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod field;
 mod interview;
 mod lines;
+mod sampling;
 
 use std::{
     io::{IsTerminal, Write},
@@ -13,16 +14,31 @@ use std::{
 use tokio::sync::Mutex;
 use turnbuckle::{
     RpcError,
-    types::{Elicit, ElicitResult},
+    types::{
+        ClientCapabilities, CreateMessage, CreateMessageResult, Elicit, ElicitResult, Raw,
+        SamplingCapability,
+    },
 };
 
-use crate::progress::{Held, Line};
-use interview::{Interview, Step};
+use crate::{
+    output::printable,
+    progress::{Held, Line},
+};
+use interview::Interview;
 use lines::Lines;
 
 /// Whether somebody is there who can read a question and answer it.
 pub(crate) fn is_possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// What is declared beyond what answering implies: a question for a model may offer it tools.
+pub(crate) fn declared() -> ClientCapabilities {
+    let mut sampling = SamplingCapability::new();
+    sampling.tools = Some(Raw::empty_object());
+    let mut declared = ClientCapabilities::new();
+    declared.sampling = Some(sampling);
+    declared
 }
 
 /// Where questions are asked.
@@ -56,25 +72,53 @@ impl Desk {
         Desk { server: server.into(), line: line.clone(), lines, show: Arc::new(show) }
     }
 
-    /// Asks, when those before have been answered. Dropping the future takes the question back.
+    /// Asks the person a form's questions, or whether a page was visited.
     pub(crate) async fn answer(self, question: Elicit) -> Result<ElicitResult, RpcError> {
+        let (mut interview, opening) = Interview::new(&self.server, question);
+        Ok(self.ask(&opening, |typed| interview.hear(typed)).await)
+    }
+
+    /// Has the person say what a model was asked for.
+    pub(crate) async fn stand_in(
+        self,
+        question: CreateMessage,
+    ) -> Result<CreateMessageResult, RpcError> {
+        sampling::is_possible(&question)?;
+        let opening = sampling::opening(&self.server, &question);
+        self.ask(&opening, sampling::hear).await
+    }
+
+    /// Asks, when those before have been answered. Dropping the future takes the question back.
+    async fn ask<A>(&self, opening: &str, mut hear: impl FnMut(Option<&str>) -> Step<A>) -> A {
         let mut lines = self.lines.lock().await;
         lines.forget();
         let held = self.line.hold();
-        let (mut interview, opening) = Interview::new(&self.server, question);
         let mut asked = Asked { show: &*self.show, held: &held, is_open: true };
-        (self.show)(&opening);
+        (self.show)(opening);
         loop {
             let typed = lines.next().await;
             // The key that ends the input ends no line.
             asked.is_open = typed.is_none();
-            match interview.hear(typed.as_deref()) {
+            match hear(typed.as_deref()) {
                 Step::Ask(text) => (self.show)(&text),
-                Step::Done(answer) => return Ok(answer),
+                Step::Done(answer) => return answer,
             }
             asked.is_open = true;
         }
     }
+}
+
+/// What comes after a line that was typed.
+#[derive(Debug, PartialEq)]
+enum Step<A> {
+    /// This is shown, and another line is needed.
+    Ask(String),
+    Done(A),
+}
+
+/// What a server says can't pass for what this program says.
+fn indented(text: &str) -> String {
+    printable(text).lines().map(|line| format!("  {line}\n")).collect()
 }
 
 /// A question on the terminal. What comes after it begins on a line of its own.

@@ -1,5 +1,7 @@
 //! What a server asks is asked in the terminal, or refused.
 
+mod models;
+
 use serde_json::Value;
 
 use crate::support::{Gate, Terminal, Typed, http::Served, server, turnbuckle};
@@ -84,9 +86,11 @@ fn only_where_somebody_is_there_is_asking_declared() {
     let asking = declared("declared-asking", &[]);
     assert!(asking["elicitation"]["form"].is_object(), "{asking}");
     assert!(asking["elicitation"]["url"].is_object(), "{asking}");
-    assert!(asking.get("sampling").is_none() && asking.get("roots").is_none(), "{asking}");
+    assert!(asking["sampling"]["tools"].is_object(), "{asking}");
+    assert!(asking.get("roots").is_none(), "{asking}");
     let refusing = declared("declared-refusing", &["--no-input", "--root", "."]);
     assert!(refusing.get("elicitation").is_none(), "{refusing}");
+    assert!(refusing.get("sampling").is_none(), "{refusing}");
     assert!(refusing["roots"].is_object(), "{refusing}");
 }
 
