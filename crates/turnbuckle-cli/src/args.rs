@@ -8,8 +8,8 @@ mod connection;
 
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
 pub(crate) use bridge::Bridge;
+use clap::{Args, Parser, Subcommand};
 pub(crate) use connection::{Connection, Format, Variable};
 
 use crate::{
@@ -171,6 +171,10 @@ pub(crate) enum Command {
     /// of that era. The server is connected to before anyone is served: if it can't be reached
     /// the exit status is 3 at once, and so it is if it ends before a client on stdin does.
     ///
+    /// The bridge asks a URL in the name of whoever logged in there with `turnbuckle login`, or
+    /// with the token that is typed, and asks its own callers for nothing: over HTTP everyone who
+    /// reaches it acts as that person.
+    ///
     /// Examples:
     ///   turnbuckle bridge --http 127.0.0.1:8080 -- uvx mcp-server-git --repository .
     ///   turnbuckle bridge https://mcp.example.com/mcp --bearer-env MCP_TOKEN
@@ -187,6 +191,12 @@ pub(crate) struct Demo {
     /// Example: turnbuckle demo --fast
     #[arg(long)]
     pub(crate) fast: bool,
+
+    /// How to print: text for people, or json, an object a line and without the pauses, for programs.
+    ///
+    /// Example: --output json
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: Format,
 }
 
 #[derive(Args, Debug)]
@@ -349,6 +359,12 @@ pub(crate) struct Login {
     /// Example: --timeout 1m
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
+
+    /// How to print: text for people, or json, one object, for programs.
+    ///
+    /// Example: --output json
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: Format,
 }
 
 #[derive(Args, Debug)]
@@ -357,6 +373,12 @@ pub(crate) struct Logout {
     ///
     /// Example: https://mcp.example.com/mcp
     pub(crate) url: Target,
+
+    /// How to print: text for people, or json, one object, for programs.
+    ///
+    /// Example: --output json
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: Format,
 }
 
 #[derive(Args, Debug)]
@@ -378,6 +400,13 @@ pub(crate) struct Serve {
     /// Example: --http 0.0.0.0:8080 --public-host mcp.example.com
     #[arg(long = "public-host", value_name = "NAME", requires = "http")]
     pub(crate) public_hosts: Vec<String>,
+
+    /// How to say where it is served: text for people, on stderr, or json for programs, an object
+    /// with the URL on stdout too, once it is ready. Only with --http: else stdout is the wire.
+    ///
+    /// Example: --http 127.0.0.1:0 --output json
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: Format,
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ fn builder(
 }
 
 /// Shows what travels.
-fn wire_log(builder: ClientBuilder, line: &Line) -> ClientBuilder {
+pub(crate) fn wire_log(builder: ClientBuilder, line: &Line) -> ClientBuilder {
     let line = line.clone();
     builder.wire_log(WireLog::new(move |message| line.say(&message.to_string())))
 }
@@ -145,6 +145,13 @@ impl Way {
             }),
             other => Err(Failure::failed(format!("there is no way to reach {other}"))),
         }
+    }
+
+    /// The server's address, if requests to it carry what was granted to a person.
+    pub(crate) async fn asks_in_the_name_of_a_person(&self) -> Option<&str> {
+        let Way::Url { url, headers, .. } = self else { return None };
+        let typed = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        (!typed && login::is_kept(url).await).then_some(&**url)
     }
 
     /// Connects. Dropping the future gives that up.

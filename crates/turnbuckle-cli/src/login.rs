@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use hyper::Uri;
 use turnbuckle::auth::{
     Auth, AuthError, AuthErrorKind, BoxFuture, GrantStore, Login, LoginRequest, LoopbackLogin,
-    Settings, Waiting, open_in_browser,
+    Settings, StoreKey, Waiting, open_in_browser,
 };
 
 use crate::{exit::Failure, progress::Line};
@@ -28,7 +29,7 @@ pub(crate) enum Who {
 pub(crate) fn auth(who: Who, line: &Line) -> Result<Auth, Failure> {
     let line = line.clone();
     let auth = Auth::with(Settings::default()).client_name("turnbuckle");
-    let auth = kept(auth)?;
+    let auth = auth.store(grants().map_err(|error| Failure::failed(error.to_string()))?);
     Ok(match who {
         Who::Nobody => auth,
         Who::Browser => auth.login(LoopbackLogin::new().opener(move |url| {
@@ -47,21 +48,21 @@ pub(crate) fn within(auth: Auth, limit: Option<Duration>) -> Auth {
     }
 }
 
+/// Whether a login at this address is kept.
+pub(crate) async fn is_kept(url: &str) -> bool {
+    let (Ok(store), Ok(address)) = (grants(), url.parse::<Uri>()) else { return false };
+    let stored = store.load(&StoreKey::grant(&address.to_string())).await;
+    matches!(stored, Ok(Some(_)))
+}
+
 #[cfg(feature = "keyring")]
-fn kept(auth: Auth) -> Result<Auth, Failure> {
-    store(auth, turnbuckle::auth::KeyringStore::new())
+fn grants() -> Result<impl GrantStore + 'static, AuthError> {
+    turnbuckle::auth::KeyringStore::new()
 }
 
 #[cfg(not(feature = "keyring"))]
-fn kept(auth: Auth) -> Result<Auth, Failure> {
-    store(auth, turnbuckle::auth::FileStore::new())
-}
-
-fn store(auth: Auth, store: Result<impl GrantStore + 'static, AuthError>) -> Result<Auth, Failure> {
-    match store {
-        Ok(store) => Ok(auth.store(store)),
-        Err(error) => Err(Failure::failed(error.to_string())),
-    }
+fn grants() -> Result<impl GrantStore + 'static, AuthError> {
+    turnbuckle::auth::FileStore::new()
 }
 
 /// Says where to, too: whoever sits elsewhere, or has closed the page, can still go there.

@@ -4,6 +4,7 @@
 mod bridge;
 mod http;
 mod login;
+mod output;
 mod questions;
 mod support;
 mod verbs;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use turnbuckle::Revision;
 
-use super::connection::{Header, Variable, revision};
+use super::connection::{Format, Header, Variable, revision};
 use crate::target::Target;
 
 #[derive(Args, Debug)]
@@ -41,7 +41,8 @@ pub(crate) struct Bridge {
 
     /// Serve over HTTP at this address; its URL is printed to stderr.
     ///
-    /// Port 0 takes a free one; unix:PATH makes a Unix socket.
+    /// Port 0 takes a free one; unix:PATH makes a Unix socket. Whoever reaches it uses the server
+    /// with what the bridge has: the headers that were typed, and what was granted at a login.
     ///
     /// Example: --http 127.0.0.1:8080
     #[arg(long, value_name = "ADDRESS")]
@@ -94,4 +95,17 @@ pub(crate) struct Bridge {
     /// Example: turnbuckle bridge --verbose -- my-server
     #[arg(long, short)]
     pub(crate) verbose: bool,
+
+    /// Show every message to and from the server on stderr, with secrets masked.
+    ///
+    /// Example: turnbuckle bridge --wire -- my-server
+    #[arg(long)]
+    pub(crate) wire: bool,
+
+    /// How to say where it is served: text for people, on stderr, or json for programs, an object
+    /// with the URL on stdout too, once it is ready. Only over HTTP: else stdout is the wire.
+    ///
+    /// Example: --http 127.0.0.1:0 --output json
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: Format,
 }

@@ -4,8 +4,9 @@
 use turnbuckle::types::{Elicit, ElicitAction, ElicitForm, ElicitResult, ElicitUrl, Named, Raw};
 
 use super::{
-    Step, indented,
+    Step,
     field::{Field, Need, yes_or_no},
+    indented,
 };
 use crate::output::one_line;
 

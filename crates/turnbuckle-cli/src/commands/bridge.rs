@@ -3,13 +3,14 @@
 
 use turnbuckle::Bridge;
 
-use super::serve::over_http;
+use super::serve::{no_json_on_the_wire, over_http};
 use crate::{
-    args::{self, Connection, Format},
+    args::{self, Connection},
     config,
-    connect::{Heard, Way, WayKind},
+    connect::{Heard, Way, WayKind, wire_log},
     exit::Failure,
     interrupt::Stop,
+    output::{complain, one_line},
     progress::Line,
     target::Target,
 };
@@ -18,19 +19,21 @@ use crate::{
 const ANYWHERE: &str = "127.0.0.1:0";
 
 pub(crate) async fn run(arguments: args::Bridge) -> Result<(), Failure> {
-    let args::Bridge { stdio, http, path, public_hosts, .. } = &arguments;
+    let args::Bridge { stdio, http, path, .. } = &arguments;
     let line = Line::on_stderr();
     let connection = connection(&arguments)?;
     let way = way(&arguments, &connection, &line)?;
     let kind = way.kind();
     let over_stdio = *stdio || (http.is_none() && path.is_none() && kind == WayKind::Url);
+    if over_stdio {
+        no_json_on_the_wire(arguments.output)?;
+    }
     let heard = Heard::default();
-    let bridge = bridge(way, &connection, line, heard.clone());
+    let bridge = bridge(way.clone(), &connection, line, heard.clone());
     let outcome = if over_stdio {
         on_stdio(&bridge, kind).await
     } else {
-        let address = http.as_deref().unwrap_or(ANYWHERE);
-        on_http(&bridge, kind, address, path.as_deref(), public_hosts).await
+        on_http(&bridge, &way, &arguments).await
     };
     let shown = connection.verbose;
     outcome
@@ -48,10 +51,13 @@ fn way(arguments: &args::Bridge, connection: &Connection, line: &Line) -> Result
 }
 
 fn bridge(way: Way, connection: &Connection, line: Line, heard: Heard) -> Bridge {
-    let revision = connection.revision;
+    let Connection { revision, wire, .. } = *connection;
     Bridge::new(move |mut builder| {
         if let Some(revision) = revision {
             builder = builder.revision(revision);
+        }
+        if wire {
+            builder = wire_log(builder, &line);
         }
         let (way, line, heard) = (way.clone(), line.clone(), heard.clone());
         async move { way.connect(builder, &line, heard).await }
@@ -67,24 +73,26 @@ async fn on_stdio(bridge: &Bridge, kind: WayKind) -> Result<(), Failure> {
     }
 }
 
-async fn on_http(
-    bridge: &Bridge,
-    kind: WayKind,
-    address: &str,
-    path: Option<&str>,
-    public_hosts: &[String],
-) -> Result<(), Failure> {
+async fn on_http(bridge: &Bridge, way: &Way, arguments: &args::Bridge) -> Result<(), Failure> {
+    let address = arguments.http.as_deref().unwrap_or(ANYWHERE);
+    let kind = way.kind();
     let mut stop = Stop::listen()?;
     let serving = tokio::select! {
         serving = bridge.serve_http(address) => serving.map_err(|error| kind.failure(error))?,
         () = stop.asked() => return Ok(()),
     };
     drop(stop);
-    let serving = match path {
+    if let Some(url) = way.asks_in_the_name_of_a_person().await {
+        complain(&format!(
+            "warning: whoever reaches this acts as the person who logged in at {}",
+            one_line(url)
+        ));
+    }
+    let serving = match &arguments.path {
         Some(path) => serving.path(path),
         None => serving,
     };
-    over_http(serving, address, public_hosts).await
+    over_http(serving, address, &arguments.public_hosts, arguments.output).await
 }
 
 /// What is typed, as every command has it that talks to a server.
@@ -100,7 +108,7 @@ fn connection(arguments: &args::Bridge) -> Result<Connection, Failure> {
         target,
         timeout: None,
         revision: arguments.revision,
-        output: Format::Text,
+        output: arguments.output,
         environment: arguments.environment.clone(),
         headers: arguments.headers.clone(),
         bearer_env: arguments.bearer_env.clone(),
@@ -110,6 +118,6 @@ fn connection(arguments: &args::Bridge) -> Result<Connection, Failure> {
         // Questions are for those on the other side.
         no_input: true,
         roots: Vec::new(),
-        wire: false,
+        wire: arguments.wire,
     })
 }

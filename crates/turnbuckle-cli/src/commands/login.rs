@@ -1,16 +1,17 @@
 //! Owns `turnbuckle login` and `turnbuckle logout`. Does not own what is kept, nor where.
 
+use serde_json::json;
 use turnbuckle::{
     Client, ClientBuilder, ErrorKind,
     auth::{LoggedOut, Registered, Scopes},
 };
 
 use crate::{
-    args::{Login, Logout},
+    args::{Format, Login, Logout},
     exit::{Failure, Status},
     interrupt::Interrupt,
     login::{self, Who},
-    output::{complain, print},
+    output::{complain, print, print_json},
     progress::Line,
     target::Target,
 };
@@ -25,24 +26,42 @@ pub(crate) async fn log_in(arguments: Login) -> Result<(), Failure> {
     if let Some(client_id) = &arguments.client_id {
         auth = auth.registered(Registered::new(client_id));
     }
-    or_interrupted(builder().auth(auth).log_in(url)).await?;
-    print(&format!("logged in at {url}\n"))
+    let Some(()) = or_interrupted(builder().auth(auth).log_in(url)).await? else {
+        let kept = match login::is_kept(url).await {
+            true => "a login is kept, as it was or just finished",
+            false => "nobody is logged in",
+        };
+        return Err(interrupted(&format!("{kept}; who this client is may be known there now")));
+    };
+    match arguments.output {
+        Format::Text => print(&format!("logged in at {url}\n")),
+        Format::Json => print_json(&json!({"url": url, "loggedIn": true})),
+    }
 }
 
 pub(crate) async fn log_out(arguments: Logout) -> Result<(), Failure> {
     let url = url(&arguments.url)?;
     let auth = login::auth(Who::Nobody, &Line::on_stderr())?;
-    let out = or_interrupted(builder().auth(auth).log_out(url)).await?;
-    match out {
-        LoggedOut::Already => return print(&format!("nobody was logged in at {url}\n")),
-        LoggedOut::NotRevoked(error) => {
-            complain(&format!(
-                "note: the tokens are deleted here, and were not taken back: {error}"
-            ));
-        }
-        _ => {}
+    let Some(out) = or_interrupted(builder().auth(auth).log_out(url)).await? else {
+        return Err(interrupted(match login::is_kept(url).await {
+            true => "the login is still kept",
+            false => "nothing is kept here any more; whether tokens were taken back is not known",
+        }));
+    };
+    if let LoggedOut::NotRevoked(error) = &out {
+        complain(&format!("note: the tokens are deleted here, and were not taken back: {error}"));
     }
-    print(&format!("logged out from {url}\n"))
+    let was_logged_in = out != LoggedOut::Already;
+    match (arguments.output, was_logged_in) {
+        (Format::Json, _) => print_json(&json!({
+            "url": url,
+            "loggedIn": false,
+            "wasLoggedIn": was_logged_in,
+            "revoked": out == LoggedOut::Revoked,
+        })),
+        (Format::Text, true) => print(&format!("logged out from {url}\n")),
+        (Format::Text, false) => print(&format!("nobody was logged in at {url}\n")),
+    }
 }
 
 fn builder() -> ClientBuilder {
@@ -58,18 +77,21 @@ fn url(target: &Target) -> Result<&str, Failure> {
     }
 }
 
+/// What comes of the work; nothing if Ctrl-C comes first.
 async fn or_interrupted<T>(
     work: impl Future<Output = turnbuckle::Result<T>>,
-) -> Result<T, Failure> {
+) -> Result<Option<T>, Failure> {
     let mut interrupt = Interrupt::listen()?;
     tokio::select! {
         biased;
-        () = interrupt.happened() => {
-            Err(Failure::new(Status::Interrupted, "interrupted: nothing has changed"))
-        }
-        done = work => done.map_err(|error| match error.kind() {
+        () = interrupt.happened() => Ok(None),
+        done = work => done.map(Some).map_err(|error| match error.kind() {
             ErrorKind::Refused => Failure::usage(error.to_string()),
             _ => error.into(),
         }),
     }
+}
+
+fn interrupted(what: &str) -> Failure {
+    Failure::new(Status::Interrupted, format!("interrupted: {what}"))
 }

@@ -3,24 +3,28 @@
 
 use std::io::IsTerminal;
 
+use serde_json::json;
 use tokio::sync::oneshot;
 use turnbuckle::{BoundHttp, ErrorKind, HttpReport, Server, ServingHttp};
 
 use crate::{
-    args::Serve,
+    args::{Format, Serve},
     demo_server,
     exit::{Failure, Status},
     interrupt::Stop,
-    output::complain,
+    output::{complain, print_json},
 };
 
 pub(crate) async fn run(arguments: Serve) -> Result<(), Failure> {
+    if arguments.http.is_none() {
+        no_json_on_the_wire(arguments.output)?;
+    }
     let server = demo_server::server();
     let serving = async {
         match arguments.http {
             Some(address) => {
                 let serving = server.serve_http(&*address);
-                over_http(serving, &address, &arguments.public_hosts).await
+                over_http(serving, &address, &arguments.public_hosts, arguments.output).await
             }
             None => over_stdio(&server).await,
         }
@@ -28,6 +32,16 @@ pub(crate) async fn run(arguments: Serve) -> Result<(), Failure> {
     tokio::select! {
         ended = serving => ended,
         never = demo_server::wind(server.changes()) => match never {},
+    }
+}
+
+/// Where stdout is the wire, nothing else is printed there.
+pub(super) fn no_json_on_the_wire(output: Format) -> Result<(), Failure> {
+    match output {
+        Format::Text => Ok(()),
+        Format::Json => Err(Failure::usage(
+            "--output json goes with --http: over standard input and output, stdout is the wire",
+        )),
     }
 }
 
@@ -47,11 +61,15 @@ pub(crate) async fn over_http(
     serving: ServingHttp,
     address: &str,
     public_hosts: &[String],
+    output: Format,
 ) -> Result<(), Failure> {
     let mut stop = Stop::listen()?;
     let (tell, told) = oneshot::channel();
     let bound = bind(serving, address, public_hosts, told).await?;
     complain(&format!("serving {} (Ctrl-C stops it)", bound.url()));
+    if output == Format::Json {
+        print_json(&json!({"url": bound.url()}))?;
+    }
     let mut serving = bound.into_future();
     tokio::select! {
         ended = &mut serving => return ended.map(drop).map_err(Failure::from),

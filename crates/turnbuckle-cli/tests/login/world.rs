@@ -16,12 +16,19 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use tokio::{net::TcpListener, runtime::Runtime, sync::Barrier};
-use turnbuckle::{Args, Server, tool};
+use turnbuckle::{Args, Server, prompt, resource, tool};
 use turnbuckle_auth::{
     Clock,
     resource_server::ResourceServer,
-    testing::{InsecureAuthorizationServer, InsecureListener, InsecureServing},
+    testing::{
+        Endpoint, InsecureAuthorizationServer, InsecureClient, InsecureListener, InsecureServing,
+    },
 };
+
+use crate::support::TOO_LONG;
+
+/// A client that was registered beforehand.
+pub(crate) const KNOWN_CLIENT: &str = "known-client";
 
 pub(crate) struct World {
     pub(crate) provider: Arc<InsecureAuthorizationServer>,
@@ -31,7 +38,7 @@ pub(crate) struct World {
     /// Where the command keeps what it is granted.
     data: PathBuf,
     _serving: InsecureServing,
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 struct Door {
@@ -49,7 +56,8 @@ impl World {
             (InsecureListener::bind().await.unwrap(), listener)
         });
         let clock = Watch::default();
-        let provider = InsecureAuthorizationServer::new(at.origin());
+        let known = InsecureClient::public(KNOWN_CLIENT, ["http://127.0.0.1:33418/callback"]);
+        let provider = InsecureAuthorizationServer::new(at.origin()).client(known);
         let provider = Arc::new(provider.clock(Arc::new(clock.clone())));
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let guard = ResourceServer::new(&url)
@@ -64,12 +72,20 @@ impl World {
         let serving = at.serve(provider.clone());
         drop(entered);
         let data = crate::support::folder(name, &[]);
-        World { provider, url, clock, door, data, _serving: serving, _runtime: runtime }
+        World { provider, url, clock, door, data, _serving: serving, runtime }
     }
 
     /// From now on those who are turned away hear of it when there are so many of them.
     pub(crate) fn turns_away_together(&self, count: usize) {
         *self.door.together.lock().unwrap() = Some(Arc::new(Barrier::new(count)));
+    }
+
+    /// Waits until so many requests came to the authorization server.
+    pub(crate) fn requested(&self, endpoint: Endpoint, times: usize) {
+        let provider = self.provider.clone();
+        let waited =
+            async { tokio::time::timeout(TOO_LONG, provider.requested(endpoint, times)).await };
+        self.runtime.block_on(waited).expect("it is never asked");
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
@@ -111,7 +127,16 @@ fn server() -> Server {
     async fn echo(Args(text): Args<Text>) -> String {
         text.text
     }
-    Server::new("protected", "1.0").tool(tool("echo", echo))
+    async fn note() -> &'static str {
+        "buy milk"
+    }
+    async fn greet() -> &'static str {
+        "Say hello."
+    }
+    Server::new("protected", "1.0")
+        .tool(tool("echo", echo))
+        .resource(resource("note://1", note))
+        .prompt(prompt("greet", greet))
 }
 
 async fn pass(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {

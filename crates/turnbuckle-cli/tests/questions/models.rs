@@ -77,7 +77,10 @@ fn tools_are_shown_by_name_and_the_answer_is_text() {
     for revision in REVISIONS {
         let (status, stdout, seen) = asking.converse("look_up", revision, Typed::Line("Here"));
         assert_eq!((status, &*stdout), (0, "Here\n"), "{seen}");
-        assert!(seen.contains("It offers tools, which can't be used from here: atlas\r\n"), "{seen}");
+        assert!(
+            seen.contains("It offers tools, which can't be used from here: atlas\r\n"),
+            "{seen}"
+        );
         let arguments = ["call", &*asking.url, "insist", "--revision", revision];
         let (run, seen) = Terminal::open().converse(arguments, &[]);
         assert_eq!((run.status, &*run.stdout), (failed(revision), ""), "{seen}");

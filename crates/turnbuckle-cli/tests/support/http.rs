@@ -3,7 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
-    process::{Child, ChildStderr},
+    process::{Child, ChildStderr, Command},
     sync::{Arc, Condvar, Mutex},
     thread,
     time::Instant,
@@ -19,6 +19,8 @@ pub(crate) struct Served {
     child: Child,
     stderr: BufReader<ChildStderr>,
     url: String,
+    /// What it said before it served anyone.
+    before: String,
 }
 
 impl Served {
@@ -33,13 +35,21 @@ impl Served {
 
     /// What these arguments put on HTTP.
     pub(crate) fn by(arguments: &[&str]) -> Served {
-        let mut child = command(arguments).spawn().unwrap();
+        Served::run(&mut command(arguments))
+    }
+
+    pub(crate) fn run(command: &mut Command) -> Served {
+        let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        stderr.read_line(&mut line).unwrap();
-        let url = line.strip_prefix("serving ").and_then(|rest| rest.split_once(' '));
-        let url = url.unwrap_or_else(|| panic!("no URL: {line:?}")).0.to_owned();
-        Served { child, stderr, url }
+        let mut before = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "no URL: {before:?}");
+            if let Some(url) = line.strip_prefix("serving ").and_then(|rest| rest.split_once(' ')) {
+                return Served { child, stderr, url: url.0.to_owned(), before };
+            }
+            before.push_str(&line);
+        }
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -67,6 +77,18 @@ impl Served {
         signal(&self.child, which);
     }
 
+    /// The next line on its stdout; what [`wait`](Served::wait) gives begins after it.
+    pub(crate) fn printed(&mut self) -> String {
+        let stdout = self.child.stdout.as_mut().unwrap();
+        let (mut line, mut letter) = (Vec::new(), [0]);
+        // One by one: what is read ahead would be lost.
+        while line.last() != Some(&b'\n') {
+            stdout.read_exact(&mut letter).unwrap();
+            line.push(letter[0]);
+        }
+        String::from_utf8(line).unwrap()
+    }
+
     /// The next line on its stderr.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
@@ -76,7 +98,7 @@ impl Served {
 
     /// Waits for its end.
     pub(crate) fn wait(mut self) -> Run {
-        let (mut stdout, mut stderr) = (String::new(), String::new());
+        let (mut stdout, mut stderr) = (String::new(), std::mem::take(&mut self.before));
         self.stderr.read_to_string(&mut stderr).unwrap();
         self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
         Run { status: code(self.child.wait().unwrap()), stdout, stderr }

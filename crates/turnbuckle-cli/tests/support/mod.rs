@@ -20,7 +20,7 @@ use serde_json::Value;
 const BINARY: &str = env!("CARGO_BIN_EXE_turnbuckle");
 
 /// Nothing here takes this long; a test that waits this long has failed.
-const TOO_LONG: Duration = Duration::from_secs(60);
+pub(crate) const TOO_LONG: Duration = Duration::from_secs(60);
 
 /// The command line of the demo server.
 pub(crate) fn server() -> String {
@@ -119,10 +119,27 @@ fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| panic!("it did not exit by itself: {status}"))
 }
 
+/// What is written to a pipe that has a name, line by line as it comes.
+pub(crate) fn lines_through(pipe: &Path) -> Receiver<String> {
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let (sender, lines) = sync_channel(1000);
+    let pipe = pipe.to_owned();
+    // Opening waits for the writer, and so does each line: a thread does the waiting.
+    thread::spawn(move || {
+        for line in BufReader::new(File::open(pipe).unwrap()).lines() {
+            if sender.send(line.unwrap()).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}
+
 /// Sees every message that a client sends to a server, as it is sent.
 pub(crate) struct Gate {
     directory: PathBuf,
-    messages: Receiver<Value>,
+    messages: Receiver<String>,
 }
 
 impl Gate {
@@ -130,19 +147,7 @@ impl Gate {
         let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = std::fs::remove_dir_all(&directory);
         std::fs::create_dir_all(&directory).unwrap();
-        let path = directory.join("tap");
-        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        let (sender, messages) = sync_channel(1000);
-        // Opening waits for the writer, and so does each line: a thread does the waiting.
-        thread::spawn(move || {
-            for line in BufReader::new(File::open(path).unwrap()).lines() {
-                let message = serde_json::from_str(&line.unwrap()).unwrap();
-                if sender.send(message).is_err() {
-                    break;
-                }
-            }
-        });
+        let messages = lines_through(&directory.join("tap"));
         Gate { directory, messages }
     }
 
@@ -159,6 +164,7 @@ impl Gate {
         loop {
             let message = self.messages.recv_timeout(TOO_LONG);
             let message = message.unwrap_or_else(|_| panic!("no `{method}` was sent"));
+            let message: Value = serde_json::from_str(&message).unwrap();
             if message["method"] == method {
                 return message;
             }
@@ -167,7 +173,7 @@ impl Gate {
 
     /// Everything else, until the client closes the connection.
     pub(crate) fn rest(&self) -> Vec<Value> {
-        self.messages.iter().collect()
+        self.messages.iter().map(|message| serde_json::from_str(&message).unwrap()).collect()
     }
 }
 
@@ -210,6 +216,7 @@ impl Terminal {
         let run = running.wait();
         (run, reader.join().unwrap())
     }
+
     /// Runs the binary in this terminal: whenever the first of a pair is shown, the second is
     /// typed. How it ended, what the terminal got.
     pub(crate) fn converse<A: AsRef<OsStr>>(
@@ -217,7 +224,16 @@ impl Terminal {
         arguments: impl IntoIterator<Item = A>,
         script: &[(&str, Typed)],
     ) -> (Run, String) {
-        let mut command = command(arguments);
+        self.converse_with(command(arguments), script)
+    }
+
+    /// The same with a command that is made already.
+    pub(crate) fn converse_with(
+        self,
+        mut command: Command,
+        script: &[(&str, Typed)],
+    ) -> (Run, String) {
+        command.stdout(Stdio::piped());
         let theirs = self.theirs.try_clone().unwrap();
         command.env("TERM", "xterm").stdin(Stdio::from(theirs)).stderr(Stdio::from(self.theirs));
         let running = Running(command.spawn().unwrap());

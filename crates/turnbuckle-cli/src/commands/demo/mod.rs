@@ -11,19 +11,19 @@ use std::{
 };
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use turnbuckle::{
     Call, Client, ClientBuilder, Revision,
-    types::{CallToolResult, Era},
+    types::{CallToolResult, Era, Progress},
 };
 
 use crate::{
-    args::Demo,
+    args::{Demo, Format},
     demo_server::{self, Stats},
     exit::{Failure, Status},
     interrupt::Interrupt,
-    output::{print, result_text},
+    output::{print, print_json, result_text},
     progress::{render, width},
 };
 use web::Web;
@@ -35,19 +35,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(arguments: Demo) -> Result<(), Failure> {
     let mut interrupt = Interrupt::listen()?;
-    let pace = if arguments.fast { Pace::Fast } else { Pace::Calm };
+    let report = Report(arguments.output);
+    // Programs need no time to read.
+    let pace = match arguments.output {
+        Format::Text if !arguments.fast => Pace::Calm,
+        _ => Pace::Fast,
+    };
     tokio::select! {
         biased;
         () = interrupt.happened() => {
             Err(Failure::new(Status::Interrupted, "interrupted: the demo was not finished"))
         }
-        shown = show(pace) => shown,
+        shown = show(pace, report) => shown,
     }
     .inspect_err(Failure::report)
 }
 
-async fn show(pace: Pace) -> Result<(), Failure> {
-    print(
+async fn show(pace: Pace, report: Report) -> Result<(), Failure> {
+    report.say(
         "This demo starts Turnbuckle's demo server as a child process and talks to it over\n\
          stdio, once in each era of the Model Context Protocol, and then over HTTP.",
     )?;
@@ -59,24 +64,25 @@ async fn show(pace: Pace) -> Result<(), Failure> {
             Some(Revision::LATEST_LEGACY),
         ),
     ] {
-        print(&format!("\n=== {heading} ==="))?;
+        report.say(&format!("\n=== {heading} ==="))?;
         pace.pause().await;
-        let client = connect(pinned).await?;
+        let client = connect(pinned, report).await?;
         holds(client.revision().era() == era, "the connection is of the other era")?;
-        let shown = acts(&Caller::new(&client, Order::OfTheWire), pace).await;
+        let shown = acts(&Caller::new(&client, Order::OfTheWire, report), pace).await;
         client.close().await;
         shown?;
     }
-    print("\n=== Over HTTP: every call is a POST of its own ===")?;
+    report.say("\n=== Over HTTP: every call is a POST of its own ===")?;
     pace.pause().await;
-    over_http(pace).await?;
-    print(
+    over_http(pace, report).await?;
+    report.tell(&json!({"event": "done"}))?;
+    report.say(
         "\nThat is what Turnbuckle is for: drop a call, and the work on the other side stops.\n\
          Next: turnbuckle --help, or turnbuckle tools \"turnbuckle serve\"",
     )
 }
 
-async fn connect(pinned: Option<Revision>) -> Result<Client, Failure> {
+async fn connect(pinned: Option<Revision>, report: Report) -> Result<Client, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("this program can't find itself: {error}")))?;
     let mut builder = builder();
@@ -88,21 +94,27 @@ async fn connect(pinned: Option<Revision>) -> Result<Client, Failure> {
         None => "agreed on by asking the server",
         Some(_) => "as if the client knew no other",
     };
-    print(&format!("Connected, speaking revision {}, {how}.", client.revision()))?;
+    let revision = client.revision();
+    report.tell(&json!({"event": "connected", "over": "stdio", "revision": revision.as_str()}))?;
+    report.say(&format!("Connected, speaking revision {revision}, {how}."))?;
     Ok(client)
 }
 
 /// The same once more, with the server behind a port of this machine.
-async fn over_http(pace: Pace) -> Result<(), Failure> {
+async fn over_http(pace: Pace, report: Report) -> Result<(), Failure> {
     let web = Web::start(&demo_server::server()).await?;
     // Whatever proxy this machine has, the way to itself leads through none.
     let client = builder().no_proxy().connect(web.url()).await?;
-    print(&format!("Connected to {}, speaking revision {}.", web.url(), client.revision()))?;
+    let revision = client.revision();
+    report
+        .tell(&json!({"event": "connected", "over": web.url(), "revision": revision.as_str()}))?;
+    report.say(&format!("Connected to {}, speaking revision {revision}.", web.url()))?;
     let before = web.posts();
-    let caller = Caller::new(&client, Order::None);
+    let caller = Caller::new(&client, Order::None, report);
     acts(&caller, pace).await?;
     let (calls, posts) = (caller.calls.get(), web.posts() - before);
-    print(&format!(
+    report.tell(&json!({"event": "counted", "calls": calls, "posts": posts}))?;
+    report.say(&format!(
         "   The client made {calls} calls and the server saw {posts} POSTs: nothing was sent to \
          cancel.\n   Closing the abandoned call's own POST was the cancel."
     ))?;
@@ -118,6 +130,7 @@ struct Caller<'a> {
     client: &'a Client,
     calls: Cell<u64>,
     order: Order,
+    report: Report,
 }
 
 /// In which order a server hears what a client does.
@@ -130,8 +143,8 @@ enum Order {
 }
 
 impl<'a> Caller<'a> {
-    fn new(client: &'a Client, order: Order) -> Caller<'a> {
-        Caller { client, calls: Cell::new(0), order }
+    fn new(client: &'a Client, order: Order, report: Report) -> Caller<'a> {
+        Caller { client, calls: Cell::new(0), order, report }
     }
 
     fn call(&self, tool: &str, arguments: impl Serialize) -> Call<CallToolResult> {
@@ -171,37 +184,41 @@ async fn acts(caller: &Caller<'_>, pace: Pace) -> Result<(), Failure> {
 }
 
 async fn a_call(caller: &Caller<'_>) -> Result<(), Failure> {
-    print("\n1. A call: add a=2 b=40")?;
+    caller.report.say("\n1. A call: add a=2 b=40")?;
     let sum = caller.call("add", json!({"a": 2, "b": 40})).await?;
-    print(&format!("   the server answers {}", result_text(&sum)))?;
-    let answered = sum.structured_content.and_then(|sum| sum.decode::<serde_json::Value>().ok());
+    caller.report.answered("add", &sum)?;
+    let answered = sum.structured_content.and_then(|sum| sum.decode::<Value>().ok());
     holds(answered == Some(json!({"sum": 42})), "the server can't add")
 }
 
 async fn a_progress_bar(caller: &Caller<'_>, pace: Pace) -> Result<(), Failure> {
-    print(&format!("\n2. Progress, reported while the call runs: countdown from={STEPS}"))?;
+    let report = caller.report;
+    report.say(&format!("\n2. Progress, reported while the call runs: countdown from={STEPS}"))?;
     let (sender, receiver) = std::sync::mpsc::sync_channel(STEPS as usize);
     let delay = pace.step().as_millis() as u64;
     let call = caller.call("countdown", json!({"from": STEPS, "delay_ms": delay})).on_progress(
         move |progress| {
-            draw(&render(&progress, width().saturating_sub(3)));
+            report.progressed(&progress);
             // Full only if the server reports more than it should, which is noticed below.
             let _ = sender.try_send(progress.progress);
         },
     );
     let result = call.await;
     if std::io::stdout().is_terminal() {
-        print("")?;
+        report.say("")?;
     }
-    let text = result_text(&result?);
-    print(&format!("   the server answers {text}"))?;
+    let result = result?;
+    report.answered("countdown", &result)?;
     let reports: Vec<f64> = receiver.try_iter().collect();
     let expected: Vec<f64> = (1..=STEPS).map(f64::from).collect();
-    holds(reports == expected && text == "done", "the progress was not complete and in order")
+    holds(
+        reports == expected && result_text(&result) == "done",
+        "the progress was not complete and in order",
+    )
 }
 
 async fn an_abandoned_call(caller: &Caller<'_>, pace: Pace) -> Result<(), Failure> {
-    print("\n3. A call that is abandoned halfway: sleep ms=60000")?;
+    caller.report.say("\n3. A call that is abandoned halfway: sleep ms=60000")?;
     let before = caller.stats().await?;
     let mut sleeping = caller.call("sleep", json!({"ms": 60_000})).into_future();
     // Sent before the question; on a stream it has then begun before that is answered.
@@ -215,18 +232,24 @@ async fn an_abandoned_call(caller: &Caller<'_>, pace: Pace) -> Result<(), Failur
         }
         stats = caller.stats_when(|stats| stats.in_flight == 1) => stats?,
     };
-    print(&format!("   while it runs, the server counts:  {}", counts(&running)))?;
+    caller.report.tell(&json!({"event": "running", "tool": "sleep", "counts": running}))?;
+    caller.report.say(&format!("   while it runs, the server counts:  {}", counts(&running)))?;
     let expected = Stats { started: before.started + 1, in_flight: 1, ..before };
     holds(running == expected, "the handler did not begin")?;
     pace.pause().await;
-    print("   … and now the client drops the call, as if its user had lost interest")?;
+    caller
+        .report
+        .say("   … and now the client drops the call, as if its user had lost interest")?;
     drop(sleeping);
     // On a stream the cancellation is ahead of this question, and is heard first.
     let stopped = caller.stats_when(|stats| stats.in_flight == 0).await?;
-    print(&format!("   after that, the server counts:     {}", counts(&stopped)))?;
+    caller.report.tell(&json!({"event": "abandoned", "tool": "sleep", "counts": stopped}))?;
+    caller.report.say(&format!("   after that, the server counts:     {}", counts(&stopped)))?;
     let expected = Stats { cancelled: before.cancelled + 1, in_flight: 0, ..running };
     holds(stopped == expected && stopped.cancelled == 1, "the handler did not stop")?;
-    print("   The handler is gone: cancelled 1, in flight 0, with most of its minute left.")
+    caller
+        .report
+        .say("   The handler is gone: cancelled 1, in flight 0, with most of its minute left.")
 }
 
 fn counts(stats: &Stats) -> String {
@@ -253,6 +276,39 @@ fn draw(bar: &str) {
     };
     // A reader that has left misses nothing that matters.
     let _ = drawn.and_then(|()| stdout.flush());
+}
+
+/// Who is told: people, in sentences, or a program, in objects of a line each.
+#[derive(Clone, Copy, Debug)]
+struct Report(Format);
+
+impl Report {
+    /// Says something to people.
+    fn say(self, text: &str) -> Result<(), Failure> {
+        if self.0 == Format::Text { print(text) } else { Ok(()) }
+    }
+
+    /// Tells a program.
+    fn tell(self, event: &Value) -> Result<(), Failure> {
+        if self.0 == Format::Json { print_json(event) } else { Ok(()) }
+    }
+
+    fn answered(self, tool: &str, result: &CallToolResult) -> Result<(), Failure> {
+        self.tell(&json!({"event": "answered", "tool": tool, "result": result}))?;
+        self.say(&format!("   the server answers {}", result_text(result)))
+    }
+
+    fn progressed(self, progress: &Progress) {
+        match self.0 {
+            Format::Text => draw(&render(progress, width().saturating_sub(3))),
+            Format::Json => {
+                let event = json!({"event": "progress", "tool": "countdown",
+                    "progress": progress.progress, "total": progress.total});
+                // What can't be printed now can't be printed later either, and fails then.
+                let _ = self.tell(&event);
+            }
+        }
+    }
 }
 
 /// How much time people get to read.
