@@ -1,6 +1,7 @@
 //! The real binary at a protected server: logging in, what the other commands make of it, logging
 //! out.
 
+mod browser;
 mod interrupted;
 mod world;
 
