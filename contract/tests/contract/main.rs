@@ -14,6 +14,7 @@
 //! | `server_hears`, `server_stops`, `server_leaves`, `server_eras`, `server_pressure` | a fixture; its client is a script | A, B, E, laws |
 //! | `client_input` | a client; its server is a script that asks before it answers; then both, over every wire | |
 //! | `clocks` | a client; its server is a script that asks: whose clocks stand still | |
+//! | `sampled` | a client with a model; its server is a script of either era | |
 //! | `client_calls` | both, over every wire; then a client, its server is a script | |
 //! | `listening` | both, then a client; its server is a script | 22, 35 |
 //! | `caching`, `caching_stores` | both, then a client; its server is a script: answers that are kept | |
@@ -102,6 +103,7 @@ mod restarts;
 mod restored;
 mod rig;
 mod root_set;
+mod sampled;
 mod schemas;
 mod secure;
 mod server_eras;

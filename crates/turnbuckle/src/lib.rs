@@ -34,6 +34,8 @@ mod limits;
 mod observe;
 #[cfg(feature = "server")]
 mod principal;
+#[cfg(any(feature = "client", feature = "server"))]
+mod sampling;
 #[cfg(feature = "server")]
 mod seal;
 #[cfg(feature = "server")]

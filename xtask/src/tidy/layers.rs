@@ -15,6 +15,7 @@ const HOUSE: &str = "crates/turnbuckle/src/";
 const ROOMS: &[(&str, u8)] = &[
     ("error", 0),
     ("form", 0),
+    ("sampling", 0),
     ("json_schema", 0),
     ("limits", 0),
     ("principal", 0),

@@ -19,6 +19,7 @@ use crate::{
     dispatch::{BoxFuture, Outcome},
     envelope::{params::decode, question::lacking},
     form,
+    sampling::{Offered, balanced},
 };
 
 type Callback<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<'static, Result<A, RpcError>> + Send + Sync>;
@@ -125,8 +126,13 @@ struct Asked {
 impl Asked {
     async fn sampling(self, callback: Callback<CreateMessage, CreateMessageResult>) -> Outcome {
         self.is_allowed()?;
-        let result = callback(decode(&self.params)?).await?;
-        Ok(Raw::at(&result, self.revision))
+        let question: CreateMessage = decode(&self.params)?;
+        // 2025-11-25 client/sampling §Error Handling.
+        balanced(&question.messages).map_err(RpcError::invalid_params)?;
+        let choice = question.tool_choice.as_ref().and_then(|choice| choice.mode);
+        let offered = Offered::new(question.tools.as_deref(), choice);
+        let answer = offered.answered(callback(question).await?)?;
+        Ok(Raw::at(&answer, self.revision))
     }
 
     async fn elicitation(self, callback: Callback<Elicit, ElicitResult>) -> Outcome {
@@ -185,8 +191,12 @@ impl ClientBuilder {
     /// Lets servers use this client's model, and declares so: `sampling/createMessage`.
     ///
     /// In both eras: a legacy server asks while a call runs, a modern one answers a call with its
-    /// questions, and the call is made again with the answers. A server may offer the model tools only if [`capabilities`](ClientBuilder::capabilities)
-    /// say so (`sampling.tools`). An error goes to a legacy server as it is, and fails the call
+    /// questions, and the call is made again with the answers. A server may offer the model tools
+    /// only if [`capabilities`](ClientBuilder::capabilities)
+    /// say so (`sampling.tools`). An answer that is none to the question is not sent: several blocks
+    /// or a call where no tools were offered, a call of a tool that was not, a tool's result. It is
+    /// an error like the callback's own, and so is a question whose calls and results don't match, which
+    /// reaches no callback. An error goes to a legacy server as it is, and fails the call
     /// of a modern one. The future is dropped when the server gives its question up, or the call
     /// that it belongs to is dropped; while it runs, no call of this client runs out of
     /// time. This goes before [`on_request`](ClientBuilder::on_request).

@@ -1,5 +1,5 @@
-//! Owns the question that the client's model answers, and what must hold of the conversation that it
-//! is shown. Does not own the loop that runs the model's tools: that is the handler.
+//! Owns the question that the client's model answers. Does not own what must hold of the conversation
+//! that it is shown, nor the loop that runs the model's tools: that is the handler.
 
 use turnbuckle_types::{
     CreateMessage, CreateMessageResult, IncludeContext, Method, ModelPreferences, Raw, Revision,
@@ -8,6 +8,7 @@ use turnbuckle_types::{
 };
 
 use super::question::{Question, Unanswered, decoded, sealed};
+use crate::sampling::balanced;
 
 /// How much may be generated unless a handler says so itself.
 const MAX_TOKENS: i64 = 1_000;
@@ -167,56 +168,6 @@ impl Question for Sampling {
             )),
         }
     }
-}
-
-/// 2026-07-28 client/sampling §Message Content Constraints: tool results stand alone in a user's
-/// message, and each call of a tool is answered by the next one, before anything else is said.
-fn balanced(messages: &[SamplingMessage]) -> Result<(), String> {
-    let mut open: Vec<&str> = Vec::new();
-    for (index, message) in messages.iter().enumerate() {
-        let what =
-            |why: String| format!("the messages can't be sampled: number {} {why}", index + 1);
-        let (uses, mut results, others) = sorted(message);
-        match message.role {
-            Role::Assistant if !results.is_empty() => {
-                return Err(what("has a tool's result, which only a user's message has".into()));
-            }
-            Role::User if !uses.is_empty() => {
-                return Err(what("calls a tool, which only an assistant's message does".into()));
-            }
-            _ => {}
-        }
-        if !results.is_empty() && others > 0 {
-            return Err(what("has tools' results beside other content: they stand alone".into()));
-        }
-        for id in open.drain(..) {
-            match results.iter().position(|result| *result == id) {
-                Some(found) => drop(results.swap_remove(found)),
-                None => return Err(what(format!("has no result for the call `{id}` before it"))),
-            }
-        }
-        if let Some(id) = results.first() {
-            return Err(what(format!("has a result for `{id}`, which is no call right before it")));
-        }
-        open = uses;
-    }
-    match open.first() {
-        Some(id) => Err(format!("the messages can't be sampled: nothing answers the call `{id}`")),
-        None => Ok(()),
-    }
-}
-
-/// The ids of a message's calls and of its results, and how many other blocks it has.
-fn sorted(message: &SamplingMessage) -> (Vec<&str>, Vec<&str>, usize) {
-    let (mut uses, mut results, mut others) = (Vec::new(), Vec::new(), 0);
-    for block in message.content.blocks() {
-        match block {
-            SamplingBlock::ToolUse(call) => uses.push(&*call.id),
-            SamplingBlock::ToolResult(result) => results.push(&*result.tool_use_id),
-            _ => others += 1,
-        }
-    }
-    (uses, results, others)
 }
 
 #[cfg(test)]
