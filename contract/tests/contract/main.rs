@@ -15,6 +15,7 @@
 //! | `client_input` | a client; its server is a script that asks before it answers; then both, over every wire | |
 //! | `clocks` | a client; its server is a script that asks: whose clocks stand still | |
 //! | `sampled` | a client with a model; its server is a script of either era | |
+//! | `call_events` | a client; its server is a script; then both, over every wire | |
 //! | `client_calls` | both, over every wire; then a client, its server is a script | |
 //! | `listening` | both, then a client; its server is a script | 22, 35 |
 //! | `caching`, `caching_stores` | both, then a client; its server is a script: answers that are kept | |
@@ -52,6 +53,7 @@ mod c_http2;
 mod c_server;
 mod caching;
 mod caching_stores;
+mod call_events;
 mod calls;
 mod catalogue;
 mod child;

@@ -20,12 +20,15 @@ use crate::error::Result;
 pub enum CallEvent<T> {
     /// The server says how far it is.
     Progress(Progress),
-    /// The server logged something for this call. Only wires that say for which request something
-    /// was logged have it: HTTP, and in process. Elsewhere
-    /// [`on_notification`](crate::ClientBuilder::on_notification) sees it.
+    /// The server logged something for this call, in either era. A log message names no request, so
+    /// that only wires have it on which a call has a stream of its own: Streamable HTTP, and in
+    /// process. On those that all calls share (stdio and other byte streams, HTTP+SSE of 2024-11-05)
+    /// nothing says which call it is about: [`on_notification`](crate::ClientBuilder::on_notification)
+    /// hears it there, as it does everywhere. What is logged is said by
+    /// [`Client::set_log_level`](crate::Client::set_log_level) or
+    /// [`Call::log_level`](crate::Call::log_level).
     Log(LogMessage),
-    /// The stream was not polled for so long that some of what was said gave way, the oldest
-    /// first: more than [`queued_notifications`](crate::Limits::queued_notifications) waited.
+    /// Some of what was said gave way, the oldest first, before what follows: see [`Call::events`].
     Missed,
     /// The end: nothing follows.
     Done(Result<T>),
@@ -62,6 +65,27 @@ pub struct CallEvents<T> {
 impl<T: Send + 'static> Call<T> {
     /// The call as a stream: progress, what the server logs for it, then the result. The server is
     /// asked for progress. Dropping the stream cancels the call.
+    ///
+    /// All of it is told, in order, to whoever takes it as it comes. In process and on the call's own
+    /// stream over Streamable HTTP nothing gives way: a server that is not read is held up. On wires
+    /// that all calls share (stdio and other byte streams, HTTP+SSE, the stream that a legacy session has
+    /// for all) one call may not hold up the others, so that more than
+    /// [`queued_notifications`](crate::Limits::queued_notifications) that wait, because the stream is
+    /// not polled, cost the oldest of them. [`CallEvent::Missed`] says so, once, where they would have
+    /// been. The end is never lost.
+    ///
+    /// ```
+    /// # use turnbuckle::{CallEvent, Client, Ctx, Server, tool};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> turnbuckle::Result<()> {
+    /// let count = tool("count", async |ctx: Ctx| ctx.progress(1).await);
+    /// let client = Client::in_process(&Server::new("demo", "1.0").tool(count)).await?;
+    /// let mut events = client.call_tool("count", ()).events();
+    /// assert!(matches!(events.next().await, Some(CallEvent::Progress(_))));
+    /// assert!(matches!(events.next().await, Some(CallEvent::Done(Ok(_)))));
+    /// assert!(events.next().await.is_none());
+    /// # Ok(()) }
+    /// ```
     pub fn events(mut self) -> CallEvents<T> {
         let outlet = Arc::<Outlet>::default();
         self.outlet = Some(outlet.clone());

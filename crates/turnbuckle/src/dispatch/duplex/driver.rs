@@ -93,6 +93,8 @@ async fn read_loop(shared: Arc<Shared>, mut lines: impl Lines, obituary: Option<
                 match shared.apply(read) {
                     Received::Spawned => burst += 1,
                     Received::Stopped => (stopped, burst) = (true, burst + 1),
+                    // Whoever keeps up loses nothing: it gets its turn before more is read.
+                    Received::Crowded => burst = BURST,
                     Received::Applied => {}
                 }
             }

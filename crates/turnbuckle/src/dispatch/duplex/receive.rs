@@ -20,6 +20,7 @@ use super::{
     NOBODY, Shared,
     batch::Group,
     serving::{Handler, Permit, Replies, Running, panicked},
+    slot::Room,
 };
 use crate::{
     dispatch::{Incoming, Note, Reply, outcome_to_result},
@@ -43,6 +44,8 @@ pub(super) enum Received {
     Spawned,
     /// A handler's task was stopped, and is dropped at its next scheduling step.
     Stopped,
+    /// A call has many notifications waiting, which its caller should be let take.
+    Crowded,
     Applied,
 }
 
@@ -220,16 +223,11 @@ impl Shared {
     fn notification(&self, notification: Notification) -> Received {
         let Notification { method, params } = notification;
         let note = Note { method, params };
-        let mut received = Received::Applied;
-        match &*note.method {
-            CANCELLED => received = self.cancelled(&note),
+        let received = match &*note.method {
+            CANCELLED => self.cancelled(&note),
             "notifications/progress" => self.route(&note, note.subject()),
-            _ => {
-                if let Some(id) = subscription(&note) {
-                    self.route(&note, Some(id));
-                }
-            }
-        }
+            _ => self.route(&note, subscription(&note)),
+        };
         self.serve.note(note);
         received
     }
@@ -251,22 +249,20 @@ impl Shared {
                 handler.stop();
                 Received::Stopped
             }
-            None => {
-                self.route(note, Some(id));
-                Received::Applied
-            }
+            None => self.route(note, Some(id)),
         }
     }
 
     /// Hands a notification to the call of this side that it belongs to.
-    fn route(&self, note: &Note, id: Option<RequestId>) {
-        let Some(id) = id else { return };
-        let slot = self.lock().table.sent(&id).cloned();
-        if let Some(slot) = slot
-            && slot.note(note.clone(), self.limits.queued_notifications)
-        {
-            self.counts.overflowed.fetch_add(1, Relaxed);
+    fn route(&self, note: &Note, id: Option<RequestId>) -> Received {
+        let Some(id) = id else { return Received::Applied };
+        let Some(slot) = self.lock().table.sent(&id).cloned() else { return Received::Applied };
+        match slot.note(note.clone(), self.limits.queued_notifications) {
+            Room::Enough => return Received::Applied,
+            Room::Little => {}
+            Room::None => drop(self.counts.overflowed.fetch_add(1, Relaxed)),
         }
+        Received::Crowded
     }
 
     fn response(&self, response: Response) -> Received {

@@ -29,9 +29,19 @@ struct Inner {
     lost: bool,
 }
 
+/// How much room a notification has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Enough,
+    /// The caller should take some before more is read.
+    Little,
+    /// Another one gave way.
+    None,
+}
+
 impl Slot {
-    /// Queues a notification; past `limit` the oldest gives way. Tells whether one did.
-    pub(super) fn note(&self, note: Note, limit: usize) -> bool {
+    /// Queues a notification; past `limit` the oldest gives way.
+    pub(super) fn note(&self, note: Note, limit: usize) -> Room {
         let mut inner = self.lock();
         let full = inner.notes.len() >= limit;
         if full {
@@ -39,8 +49,13 @@ impl Slot {
             inner.lost = true;
         }
         inner.notes.push_back(note);
+        let waiting = inner.notes.len();
         wake(inner);
-        full
+        match full {
+            true => Room::None,
+            false if waiting > limit / 2 => Room::Little,
+            false => Room::Enough,
+        }
     }
 
     /// Sets the end. Only the table's owner calls this, once.

@@ -227,6 +227,10 @@ impl Drive for Asking {
         self.abandon = Abandon::Silence;
     }
 
+    fn take_lost(&self) -> bool {
+        matches!(&self.stage, Stage::Running(running) if running.call.take_lost())
+    }
+
     fn id(&self) -> Option<&RequestId> {
         match &self.stage {
             Stage::New(request) | Stage::Reserving(request, _) => request.id.as_ref(),

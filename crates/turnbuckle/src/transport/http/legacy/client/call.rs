@@ -32,6 +32,8 @@ pub(in crate::transport::http) struct Call {
 #[derive(Default)]
 struct State {
     notes: VecDeque<Note>,
+    /// Whether one of them gave way since this was last asked.
+    lost: bool,
     /// An end that came on another stream than its own.
     end: Option<Result<Raw>>,
     waker: Option<Waker>,
@@ -142,10 +144,16 @@ impl Call {
         let full = state.notes.len() >= limit;
         if full {
             state.notes.pop_front();
+            state.lost = true;
         }
         state.notes.push_back(note);
         wake(state);
         full
+    }
+
+    /// Whether a notification gave way since this was last asked.
+    pub(super) fn take_lost(&self) -> bool {
+        std::mem::take(&mut self.lock().lost)
     }
 
     /// The end, from another stream.
