@@ -2,7 +2,7 @@
 //! the user adds, and where all of that goes when it is redirected.
 
 use serde_json::{Value, json};
-use turnbuckle::{Client, ErrorKind, Redirects};
+use turnbuckle::{Client, CustomMethod, ErrorKind, Redirects};
 
 use crate::{
     raw::said,
@@ -51,6 +51,36 @@ async fn headers_repeat_what_the_body_says() {
             assert!(post.header("host").unwrap().starts_with("127.0.0.1:"));
             assert!(post.header("mcp-session-id").is_none());
             assert!(post.header("content-length").is_some(), "{}", post.head);
+        }
+    })
+    .await;
+}
+
+// req: client-transport:http:vendor-name-param-header
+#[tokio::test]
+async fn a_method_of_ones_own_says_which_of_its_params_is_the_name() {
+    struct Rotate;
+    impl CustomMethod for Rotate {
+        const NAME: &'static str = "example.com/rotate";
+        const NAMED_BY: Option<&'static str> = Some("key");
+        type Params = Value;
+        type Result = Value;
+    }
+    within(async {
+        for (params, name) in [
+            (json!({"key": "main", "name": "not this"}), Some("main")),
+            (json!({"key": "größe"}), Some("=?base64?Z3LDtsOfZQ==?=")),
+            (json!({"key": 7}), None),
+            (json!({}), None),
+        ] {
+            let mut web = Web::new().await;
+            let client = client(&web).await;
+            let call = launch(client.method::<Rotate>(&params));
+            let post = web.post().await;
+            assert_eq!(post.header("mcp-method"), Some("example.com/rotate"));
+            assert_eq!(post.header("mcp-name"), name, "{params}");
+            post.result(json!({})).await;
+            call.await.unwrap().unwrap();
         }
     })
     .await;

@@ -160,6 +160,8 @@ impl Params {
 #[derive(Clone, Default)]
 pub(super) struct About {
     pub(super) tool: Option<String>,
+    /// Which member of its params names what it is about, for a method of the user's own.
+    pub(super) named_by: Option<&'static str>,
     pub(super) headers: Vec<(http::HeaderName, http::HeaderValue)>,
 }
 
@@ -330,6 +332,15 @@ impl<T> Call<T> {
     /// Says what it passes on its way.
     pub(super) fn passing(mut self, passes: Passes) -> Call<T> {
         self.passes = passes;
+        self
+    }
+
+    /// Says which member of the params names what the call is about.
+    pub(super) fn named_by(mut self, member: Option<&'static str>) -> Call<T> {
+        #[cfg(feature = "http")]
+        (self.about.named_by = member);
+        #[cfg(not(feature = "http"))]
+        let _ = (&mut self, member);
         self
     }
 

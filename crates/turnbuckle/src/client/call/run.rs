@@ -83,6 +83,7 @@ impl<T> Call<T> {
         crate::dispatch::Mirror {
             revision: Some(link.revision()),
             name: self.about.tool.clone(),
+            named_by: self.about.named_by,
             params: repeated.map(|(all, tool)| all.headers(tool, params)).unwrap_or_default(),
             extra: self.about.headers.clone(),
         }

@@ -39,6 +39,10 @@ use crate::{dispatch::Note, error::Result};
 pub trait CustomMethod {
     /// Its name on the wire.
     const NAME: &'static str;
+    /// Which member of the params, a string, names what a request is about. Over Streamable HTTP it is
+    /// repeated in the header `Mcp-Name`, as a tool's name is, for whoever routes requests without
+    /// reading them. Nothing is repeated unless this says so.
+    const NAMED_BY: Option<&'static str> = None;
     /// What it takes: anything that encodes to an object, or `()` for nothing.
     type Params: Serialize;
     /// What it gives.
@@ -52,7 +56,7 @@ impl Client {
         let call = Call::new(&self.0, M::NAME, Params::Text(params), |_, raw| {
             raw.decode::<M::Result>().map_err(|error| undecodable(M::NAME, &error))
         });
-        with_meta(call, meta)
+        with_meta(call.named_by(M::NAMED_BY), meta)
     }
 
     /// Sends any request and returns its result as it came. `params` is anything that

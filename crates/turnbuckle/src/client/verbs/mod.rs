@@ -183,17 +183,25 @@ mod tests {
         assert!(!call_params("a", &raw).unwrap().contains('\n'));
     }
 
+    // req: extensions:client:claimed-result-undeclared-invalid
+    #[test]
+    fn a_kind_of_result_that_nobody_owns_is_an_error() {
+        for kind in ["task", "example.com/claimed"] {
+            let raw: Raw = json!({"resultType": kind, "content": []}).into();
+            let error =
+                complete::<CallToolResult>(Method::CallTool, &raw, |r| r.result_type.as_ref())
+                    .unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Protocol);
+            assert!(error.to_string().contains("does not know"), "{error}");
+        }
+    }
+
     #[test]
     fn a_result_that_wants_input_is_not_an_empty_success() {
         let raw: Raw = json!({"resultType": "input_required", "requestState": "s"}).into();
         let error = complete::<CallToolResult>(Method::CallTool, &raw, |r| r.result_type.as_ref())
             .unwrap_err();
         assert!(error.to_string().contains("wants input"), "{error}");
-        let unknown: Raw = json!({"resultType": "task", "content": []}).into();
-        assert!(
-            complete::<CallToolResult>(Method::CallTool, &unknown, |r| r.result_type.as_ref())
-                .is_err()
-        );
         let absent: Raw = json!({"content": []}).into();
         assert!(
             complete::<CallToolResult>(Method::CallTool, &absent, |r| r.result_type.as_ref())

@@ -159,7 +159,7 @@ impl Wire {
         if let Some(spelt) = spelt {
             headers.insert(HeaderName::from_static(mirror::METHOD), spelt);
         }
-        let member = known.and_then(|method| method.row().mirrored);
+        let member = known.map_or(facts.named_by, |method| method.row().mirrored);
         if let Some(name) = member.and_then(|member| name(facts, params, member))
             && let Ok(name) = HeaderValue::from_str(&mirror::encode(&name))
         {
