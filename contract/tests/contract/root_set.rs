@@ -171,12 +171,20 @@ async fn a_set_keeps_no_connection_and_needs_none() {
         drop(client);
         peer.ended().await;
         set.add(root("a")).unwrap();
-        let (mut peer, client, _) = declared(&set).await;
+        // One that its server has left is in nobody's way.
+        let (peer, left, _) = declared(&set).await;
         drop(peer.into_stream());
         set.add(root("b")).unwrap();
-        peer = declared(&set).await.0;
-        drop(peer);
-        drop(client);
+        // Who connects then is told all of it, and of what changes next.
+        let (mut peer, client, _) = declared(&set).await;
+        let listing = json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"});
+        let listed = peer.ask(listing).await;
+        let expected = json!({"roots": [{"uri": "file:///a"}, {"uri": "file:///b"}]});
+        assert_eq!(listed["result"], expected);
+        set.add(root("c")).unwrap();
+        assert_eq!(peer.read().await["method"], CHANGED);
+        drop((left, client));
+        peer.ended().await;
     })
     .await;
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use turnbuckle::{
     Client, ClientBuilder,
     types::{
@@ -61,10 +61,25 @@ async fn models_and_roots_are_lent() {
 async fn a_client_that_can_not_be_asked_is_not_asked() {
     for way in ways() {
         let client = through(way, &Fixture::default(), Client::builder()).await;
-        // Either the handler is told, or the call is refused for what the client lacks.
-        match client.call_tool("greet", ()).await {
-            Ok(result) => assert_eq!(result.is_error, Some(true), "{way:?}"),
-            Err(error) => assert!(error.as_rpc().is_some(), "{way:?}: {error}"),
+        let called = client.call_tool("greet", ()).await;
+        let lacks = "did not declare the capability `elicitation.form`";
+        if way.far.1 == MODERN {
+            // The server refuses the call for what the client lacks, with the code of the client's era.
+            let error = called.unwrap_err();
+            let rpc = error.as_rpc().unwrap_or_else(|| panic!("{way:?}: {error}"));
+            let expected = if way.near.1 == MODERN { -32021 } else { -32600 };
+            assert_eq!(rpc.code, expected, "{way:?}: {rpc}");
+            assert!(rpc.message.contains(lacks), "{way:?}: {rpc}");
+            let data: Value = rpc.data.as_ref().unwrap().decode().unwrap();
+            let required = json!({"requiredCapabilities": {"elicitation": {"form": {}}}});
+            assert_eq!(data, required, "{way:?}");
+        } else {
+            // Its handler is told, by the server itself or, where that can't know, by the bridge.
+            let failed = called.unwrap();
+            assert_eq!(failed.is_error, Some(true), "{way:?}");
+            let by_the_bridge = "was not asked: the client did not declare that it can answer it";
+            let word = if way.near.1 == MODERN { by_the_bridge } else { lacks };
+            assert!(failed.to_text().contains(word), "{way:?}: {}", failed.to_text());
         }
         assert_eq!(client.call_tool("echo", ()).await.unwrap().to_text(), "{}", "{way:?}");
     }
