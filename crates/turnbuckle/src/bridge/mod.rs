@@ -40,9 +40,13 @@ type Dial = Arc<dyn Fn(ClientBuilder) -> BoxFuture<'static, Result<Client>> + Se
 /// Puts a server behind another wire than its own: a process behind HTTP, a server on the web behind
 /// standard input and output. Clients of either era reach servers of either era.
 ///
-/// Within one era everything crosses byte for byte, whether the bridge knows it or not; between the
-/// eras that holds for all that the protocol does not define. Cancelling a request cancels it on the
-/// server, and a question that the server gives up is taken back from the client.
+/// Within one era params, results and notifications cross byte for byte, whether the bridge knows them
+/// or not, but for what belongs to one connection: ids, and in `_meta` the progress token and who the
+/// client is. Between the eras that holds for all that the protocol does not define. `initialize`,
+/// `server/discover` and `ping` are answered by the bridge, with what the server said of itself. An
+/// error is written anew: its message is the same text, its data are the same bytes, and its code is
+/// that of the client's era. Cancelling a request cancels it on the server, and a question that the server
+/// gives up is taken back from the client.
 ///
 /// A legacy server has a connection for each legacy client, which ends with that client's own: what
 /// a client sets up there is its own business. All other requests share one connection.
