@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     drive::Identity,
+    flights::Counter,
     flow::Tools,
     login::{Login, LoopbackLogin},
     random::{Random, SystemRandom},
@@ -37,6 +38,8 @@ pub struct Auth {
     pub(super) private: bool,
     pub(super) deadline: Duration,
     pub(super) changed: Vec<Arc<dyn Fn() + Send + Sync>>,
+    /// Of everything that was made of this and of its clones.
+    pub(super) flights: Counter,
 }
 
 impl Auth {
@@ -67,6 +70,7 @@ impl Auth {
             private: false,
             deadline: DEADLINE,
             changed: Vec::new(),
+            flights: Counter::default(),
         }
     }
 
@@ -176,6 +180,26 @@ impl Auth {
     /// authorization server stays known. Dropping the future leaves open whether it happened.
     pub async fn log_out(&self, server_url: &str) -> Result<(), AuthError> {
         within(self.deadline, forget(&*self.store, &StoreKey::grant(server_url))).await
+    }
+
+    /// Waits, for at most `limit`, until nothing is asked for any more by whatever was made of this and
+    /// of its clones, and says whether that is so. To be called before the runtime ends: an
+    /// authorization server that has given a new refresh token does not take the old one any more, and
+    /// the new one must be kept first. Nobody's login is waited for. Dropping the future ends the wait
+    /// and nothing else.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// use std::time::Duration;
+    /// use turnbuckle_auth::Auth;
+    /// let auth = Auth::browser();
+    /// // … clients with `auth.clone()` …
+    /// assert!(auth.settle(Duration::from_secs(30)).await);
+    /// # }
+    /// ```
+    pub async fn settle(&self, limit: Duration) -> bool {
+        self.flights.settled(limit).await
     }
 
     pub(super) fn tools(&self) -> Tools {

@@ -7,6 +7,7 @@ use http::Request;
 
 use super::{
     auth::{within, write},
+    flights::Flights,
     flow::{Answer, Flow, IdentityRequest, LoginRequest, Step},
     grant::{Grant, RegisteredBy, Registration},
     guarded::Guarded,
@@ -60,6 +61,8 @@ pub(super) struct Driver<'a> {
     pub(super) waiting: Option<Box<dyn Waiting>>,
     /// How long a person may take, or the store.
     pub(super) deadline: Duration,
+    /// What this is one of.
+    pub(super) flights: &'a Flights,
 }
 
 /// What came of a flow.
@@ -102,10 +105,13 @@ impl Driver<'_> {
                 }
                 Step::LogIn(request) => self.log_in(request).await,
                 Step::Identity(request) => match self.identity {
-                    Some(Identity(ask)) => match ask(request).await {
-                        Ok(identity) => Answer::Identity(identity),
-                        Err(error) => Answer::NotLoggedIn(error),
-                    },
+                    Some(Identity(ask)) => {
+                        let _aside = self.flights.aside();
+                        match ask(request).await {
+                            Ok(identity) => Answer::Identity(identity),
+                            Err(error) => Answer::NotLoggedIn(error),
+                        }
+                    }
                     None => Answer::NotLoggedIn(unset("`Auth::identity` is not set")),
                 },
                 Step::Recall(issuer) => self.recall(&issuer).await,
@@ -143,6 +149,7 @@ impl Driver<'_> {
         let Some(waiting) = self.waiting.take() else {
             return Answer::NotLoggedIn(unset("there is nobody who could log in"));
         };
+        let _aside = self.flights.aside();
         match tokio::time::timeout(self.deadline, waiting.log_in(request)).await {
             Ok(Ok(callback)) => Answer::CalledBack(callback),
             Ok(Err(error)) => Answer::NotLoggedIn(error),

@@ -9,6 +9,7 @@ use std::{
     mem,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use http::{Request, Response, header};
@@ -72,6 +73,13 @@ impl AuthLayer {
     /// seconds. Dropping the future leaves open how much of it happened.
     pub async fn log_out(&self) -> Result<LoggedOut, AuthError> {
         self.session.log_out().await
+    }
+
+    /// Waits, for at most `limit`, until nothing is asked for any more for this server, and says
+    /// whether that is so: what [`Auth::settle`] does for all servers. Dropping the future ends the
+    /// wait and nothing else.
+    pub async fn settle(&self, limit: Duration) -> bool {
+        self.session.flights.settled(limit).await
     }
 }
 

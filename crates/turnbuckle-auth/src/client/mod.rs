@@ -4,6 +4,7 @@ mod attempts;
 mod auth;
 mod code;
 mod drive;
+mod flights;
 pub mod flow;
 mod grant;
 mod guarded;

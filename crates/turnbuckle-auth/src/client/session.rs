@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use super::{
     attempts::{By, How, required, scope},
     auth::{Auth, within},
+    flights::{AtWork, Flights},
     grant::{Grant, Tokens},
     guarded::Guarded,
     store::{StoreKey, Stored, Version},
@@ -48,6 +49,7 @@ pub(super) struct Session {
     origin: Origin,
     key: StoreKey,
     fetch: Guarded<Arc<dyn Fetch>>,
+    pub(super) flights: Flights,
     state: Mutex<State>,
 }
 
@@ -106,6 +108,7 @@ impl Session {
             origin = origin.with_private_addresses();
         }
         Ok(Session {
+            flights: Flights::among(&auth.flights),
             auth,
             server_url: server_url.to_owned(),
             key: StoreKey::grant(server_url),
@@ -243,7 +246,11 @@ impl Session {
             scope: need.scope().cloned(),
             landed: landed.clone(),
         });
-        let guard = InFlight { session: self.clone(), number: state.flights };
+        let guard = InFlight {
+            session: self.clone(),
+            number: state.flights,
+            _at_work: self.flights.begin(),
+        };
         let task = async move {
             let landing = guard.session.renew(&need).await;
             // The flight ends before anyone hears of it: who then needs more begins another.
@@ -335,6 +342,7 @@ impl State {
 struct InFlight {
     session: Arc<Session>,
     number: u64,
+    _at_work: AtWork,
 }
 
 impl Drop for InFlight {

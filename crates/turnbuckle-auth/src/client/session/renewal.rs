@@ -163,6 +163,7 @@ impl Session {
             identity: self.auth.identity.as_ref(),
             waiting,
             deadline: self.auth.deadline,
+            flights: &self.flights,
         };
         Ok(driver.drive(flow).await)
     }
