@@ -127,6 +127,10 @@ pub(super) enum Failed {
     Unavailable(AuthError),
 }
 
+/// By how many seconds an issuer's clock may be behind, where it matters whether a token or the keys
+/// came first.
+const CLOCKS: u64 = 5;
+
 /// `at+jwt` is what RFC 9068 §2.1 demands, and what few write yet.
 const ACCESS_TOKEN_TYPES: [&str; 2] = ["at+jwt", "jwt"];
 
@@ -199,10 +203,20 @@ async fn verify_with_keys(
     }
     // The issuer may have changed its keys since.
     let newer = keys.newer_than(Some(&known), outside).await.map_err(Failed::Unavailable)?;
-    match jwt::verify(token.expose(), &newer, rules) {
+    match jwt::verify(token.expose(), &newer.keys, rules) {
         // It may be good: that can't be told now, and another token would not help.
         Err(Rejected::UnknownKey) if keys.is_behind() => {
             Err(Failed::Unavailable(unreachable("the issuer's keys can't be fetched")))
+        }
+        // So may one that is newer than the keys, which anyone can have had fetched just before the
+        // issuer changed them. An older one's key would be among them.
+        Err(Rejected::UnknownKey)
+            if newer.as_of.is_some_and(|as_of| {
+                let issued = jwt::unverified_time(token.expose());
+                issued.is_none_or(|issued| issued.saturating_add(CLOCKS) >= as_of)
+            }) =>
+        {
+            Err(Failed::Unavailable(unreachable("the issuer's keys were fetched a moment ago")))
         }
         verified => verified.map_err(invalid),
     }

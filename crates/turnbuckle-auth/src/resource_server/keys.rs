@@ -49,6 +49,13 @@ pub(super) struct Keys {
     is_behind: AtomicBool,
 }
 
+/// What there is in place of keys in which one was missing.
+pub(super) struct Newer {
+    pub(super) keys: Arc<KeySet>,
+    /// When they were fetched, if the issuer was not asked this time because it had been a moment ago.
+    pub(super) as_of: Option<u64>,
+}
+
 #[derive(Clone)]
 struct Latest {
     keys: Arc<KeySet>,
@@ -74,11 +81,14 @@ impl Keys {
     ) -> Result<Arc<KeySet>, AuthError> {
         match self.latest() {
             Some(latest) if latest.is_fresh(outside.clock.now()) => Ok(latest.keys),
-            None => self.newer_than(None, outside).await,
+            None => self.newer_than(None, outside).await.map(|newer| newer.keys),
             // What is known stays good while a slow issuer is asked, which goes on by itself.
             Some(latest) => {
                 let newer = self.newer_than(Some(&latest.keys), outside);
-                timeout(PATIENCE, newer).await.unwrap_or(Ok(latest.keys))
+                match timeout(PATIENCE, newer).await {
+                    Ok(newer) => newer.map(|newer| newer.keys),
+                    Err(_) => Ok(latest.keys),
+                }
             }
         }
     }
@@ -89,29 +99,30 @@ impl Keys {
         self: &Arc<Self>,
         seen: Option<&Arc<KeySet>>,
         outside: &Outside,
-    ) -> Result<Arc<KeySet>, AuthError> {
+    ) -> Result<Newer, AuthError> {
         let attempt = Arc::clone(&self.attempt).lock_owned().await;
         let latest = self.latest();
         let now = outside.clock.now();
         if let Some(latest) = &latest {
             let is_other = seen.is_none_or(|seen| !Arc::ptr_eq(seen, &latest.keys));
             if is_other && latest.is_fresh(now) {
-                return Ok(Arc::clone(&latest.keys));
+                return Ok(Newer { keys: Arc::clone(&latest.keys), as_of: None });
             }
         }
         let between = if latest.is_some() { BETWEEN_ATTEMPTS } else { BETWEEN_FIRST_ATTEMPTS };
         if attempt.is_some_and(|last| is_within(last, now, between)) {
             let none = || unreachable("the issuer's keys could not be fetched a moment ago");
-            return latest.map(|latest| latest.keys).ok_or_else(none);
+            let latest = latest.ok_or_else(none)?;
+            return Ok(Newer { keys: latest.keys, as_of: Some(latest.since) });
         }
         // A task of its own: whoever asks and leaves must not make the others begin again.
         let fetched = tokio::spawn(Arc::clone(self).fetch(attempt, outside.clone())).await;
         let fetched = fetched.unwrap_or_else(|_| Err(unreachable("fetching keys was given up")));
         match (fetched, latest) {
-            (Ok(keys), _) => Ok(keys),
+            (Ok(keys), _) => Ok(Newer { keys, as_of: None }),
             (Err(error), Some(latest)) => {
                 tracing::warn!(issuer = self.issuer, %error, "the issuer's earlier keys stay in use");
-                Ok(latest.keys)
+                Ok(Newer { keys: latest.keys, as_of: None })
             }
             (Err(error), None) => Err(error),
         }

@@ -62,11 +62,11 @@ fn imposter(world: &World) -> InsecureAuthorizationServer {
         .clock(std::sync::Arc::new(world.clock.clone()))
 }
 
-/// With a key that the provider has never named.
+/// With a key that the provider has never named, and from before it was asked for its keys.
 fn signed_by_nobody(world: &World) -> Secret {
     let imposter = imposter(world);
     imposter.rotate_keys();
-    imposter.issue(claims(world, &json!({})))
+    imposter.issue(claims(world, &json!({ "iat": world.clock.now() - 60 })))
 }
 
 /// Each with what it is, and what the server says of it.

@@ -87,6 +87,15 @@ pub(crate) fn open(token: &str, keys: &KeySet) -> Result<Opened, Rejected> {
 /// What the token says of its issuer, to choose whose keys to verify it with. Not to be believed.
 /// However it is signed: it must not pass for a token that says nothing.
 pub(crate) fn unverified_issuer(token: &str) -> Option<String> {
+    Some(unverified_claims(token)?.get("iss")?.as_str()?.to_owned())
+}
+
+/// When the token says that it was made. Not to be believed either.
+pub(crate) fn unverified_time(token: &str) -> Option<u64> {
+    unverified_claims(token)?.get("iat")?.as_u64()
+}
+
+fn unverified_claims(token: &str) -> Option<Map<String, Value>> {
     let mut parts = token.split('.');
     let (Some(_), Some(payload), Some(_), None) =
         (parts.next(), parts.next(), parts.next(), parts.next())
@@ -96,7 +105,7 @@ pub(crate) fn unverified_issuer(token: &str) -> Option<String> {
     if token.len() > LONGEST_TOKEN {
         return None;
     }
-    Some(object(&decode(payload)?)?.get("iss")?.as_str()?.to_owned())
+    object(&decode(payload)?)
 }
 
 /// A token in its parts, with nothing verified.

@@ -30,7 +30,7 @@ async fn unknown_keys_do_not_make_this_server_ask_again_and_again() {
     let ask = async || {
         for _ in 0..20 {
             stranger.rotate_keys();
-            let forged = stranger.issue(for_us(json!({})));
+            let forged = stranger.issue(for_us(json!({ "iat": START - 6 })));
             assert_eq!(world.show(&forged).await.unwrap_err().status(), 401);
         }
         world.issuer.requests(Endpoint::Keys)
@@ -39,6 +39,32 @@ async fn unknown_keys_do_not_make_this_server_ask_again_and_again() {
     world.clock.advance(30);
     assert_eq!(ask().await, 2);
     assert_eq!(ask().await, 2);
+}
+
+#[tokio::test]
+async fn who_has_keys_fetched_costs_nobody_a_good_token() {
+    let world = world();
+    let old = world.token(json!({}));
+    assert!(world.show(&old).await.is_ok());
+    world.clock.advance(60);
+    let stranger = InsecureAuthorizationServer::new(ISSUER).clock(world.clock.clone());
+    // Its keys have names of their own.
+    (0..5).for_each(|_| stranger.rotate_keys());
+    let forge = || stranger.issue(for_us(json!({})));
+    assert_eq!(world.show(&forge()).await.unwrap_err().status(), 401, "the issuer was asked");
+    world.clock.advance(1);
+    world.issuer.rotate_keys();
+    let good = world.token(json!({}));
+    // It can't be told from a forged one, and must not be thrown away for that.
+    for token in [&good, &forge()] {
+        let denied = world.show(token).await.unwrap_err();
+        assert_eq!((denied.status().as_u16(), denied.challenge()), (503, None));
+    }
+    assert!(world.show(&old).await.is_ok());
+    assert_eq!(world.issuer.requests(Endpoint::Keys), 2);
+    world.clock.advance(29);
+    assert!(world.show(&good).await.is_ok());
+    assert_eq!(world.issuer.requests(Endpoint::Keys), 3);
 }
 
 #[tokio::test]
