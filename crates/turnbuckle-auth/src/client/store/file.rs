@@ -79,6 +79,15 @@ impl FileStore {
         Ok(file)
     }
 
+    /// Has the file system write down what the directory's files are called. What is written is
+    /// written without it, unless the machine stops just then.
+    fn sync_directory(&self) {
+        #[cfg(unix)]
+        if let Err(error) = File::open(&self.directory).and_then(|it| it.sync_all()) {
+            tracing::debug!(%error, "the directory of the grants could not be synced");
+        }
+    }
+
     /// Makes the directory, and sees that it is private.
     fn prepare(&self) -> Result<(), AuthError> {
         let mut builder = DirBuilder::new();
@@ -139,12 +148,16 @@ impl Shelf for FileStore {
             // Nothing secret stays behind; that this may fail too changes nothing.
             let _ = fs::remove_file(&temporary);
             unwritten(error)
-        })
+        })?;
+        self.sync_directory();
+        Ok(())
     }
 
     fn delete(&self, key: &StoreKey) -> Result<(), AuthError> {
         let path = self.record(key);
-        fs::remove_file(&path).map_err(|error| about(&path, "can't be deleted", &error))
+        fs::remove_file(&path).map_err(|error| about(&path, "can't be deleted", &error))?;
+        self.sync_directory();
+        Ok(())
     }
 }
 
