@@ -8,7 +8,7 @@ use url::Url;
 
 use super::{
     grant::{Endpoints, TokenAuth},
-    text::{check_address, object, quote, text},
+    text::{check_address, object, quote, text, without_secrets},
 };
 use crate::{AuthError, AuthErrorKind, Scopes};
 
@@ -66,7 +66,7 @@ pub(crate) fn document(
 ) -> Result<Option<Map<String, Value>>, AuthError> {
     let status = response.status();
     if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
-        let message = format!("`{}` answers {}", quote(url, &[]), status.as_u16());
+        let message = format!("`{}` answers {}", without_secrets(url), status.as_u16());
         return Err(AuthError::new(AuthErrorKind::Unreachable, message));
     }
     // Sites answer with a page where they have nothing, and some with status 200.
@@ -94,7 +94,10 @@ pub(crate) fn resource_metadata_urls(server: &Url, hint: Option<&str>) -> Vec<St
 pub(crate) fn server_metadata_urls(issuer: &str) -> Result<Vec<String>, AuthError> {
     check_address(issuer)?;
     if issuer.contains('?') {
-        return Err(wrong(format!("`{}` has a query, so it is no issuer", quote(issuer, &[]))));
+        return Err(wrong(format!(
+            "`{}` has a query, so it is no issuer",
+            without_secrets(issuer)
+        )));
     }
     // By hand: an address parser would change the string.
     let issuer = issuer.trim_end_matches('/');
@@ -244,7 +247,7 @@ fn endpoint(
     // Only a server on this machine may lead to where nothing is encrypted.
     let encrypted = |url: &str| Url::parse(url).is_ok_and(|url| url.scheme() == "https");
     if encrypted(issuer) && !encrypted(url) {
-        let message = format!("`{}` is not https, and its issuer is", quote(url, &[]));
+        let message = format!("`{}` is not https, and its issuer is", without_secrets(url));
         return Err(AuthError::new(AuthErrorKind::Forbidden, message));
     }
     Ok(Some(url.to_owned()))

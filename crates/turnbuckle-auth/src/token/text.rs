@@ -88,7 +88,7 @@ pub(crate) fn post(
 /// machine; nothing in it that RFC 6749 §3 forbids or that hides where it leads.
 pub(crate) fn check_address(url: &str) -> Result<(), AuthError> {
     let refused = |why: &str| {
-        let message = format!("`{}` {why}", quote(url, &[]));
+        let message = format!("`{}` {why}", without_secrets(url));
         Err(AuthError::new(AuthErrorKind::Forbidden, message))
     };
     let Ok(parsed) = Url::parse(url) else { return refused("is no address") };
@@ -115,13 +115,13 @@ pub(crate) fn check_address(url: &str) -> Result<(), AuthError> {
     Ok(())
 }
 
-/// An address without what may be secret in it.
-#[cfg(feature = "client")]
+/// An address, fit for an error: without a query or a name and password, which may be secret.
 pub(crate) fn without_secrets(url: &str) -> String {
-    match Url::parse(url) {
-        Ok(url) => format!("{}{}", url.origin().ascii_serialization(), url.path()),
-        Err(_) => "…".to_owned(),
-    }
+    let Ok(url) = Url::parse(url) else { return "…".to_owned() };
+    let (scheme, path) = (url.scheme(), url.path());
+    let Some(host) = url.host_str() else { return quote(&format!("{scheme}:…"), &[]) };
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    quote(&format!("{scheme}://{host}{port}{path}"), &[])
 }
 
 /// Whether an address is on this machine.
@@ -140,7 +140,7 @@ fn build(
     body: Bytes,
 ) -> Result<Request<Bytes>, AuthError> {
     builder.header(ACCEPT, HeaderValue::from_static("application/json")).body(body).map_err(|_| {
-        let message = format!("`{}` can't be asked", quote(url, &[]));
+        let message = format!("`{}` can't be asked", without_secrets(url));
         AuthError::new(AuthErrorKind::Metadata, message)
     })
 }
@@ -211,5 +211,22 @@ mod tests {
             let error = check_address(bad).unwrap_err();
             assert_eq!(error.kind(), AuthErrorKind::Forbidden, "{bad}");
         }
+    }
+
+    #[test]
+    fn addresses_in_errors_have_no_secrets() {
+        for (url, said) in [
+            ("http://h:1/a?token=hush#hush", "http://h:1/a"),
+            ("https://hush:hush@h/a?x=hush", "https://h/a"),
+            ("data:text/plain,hush", "data:…"),
+            ("hush?hush", "…"),
+        ] {
+            assert_eq!(without_secrets(url), said);
+            let error = check_address(url).unwrap_err();
+            assert!(error.to_string().contains(said), "{error}");
+            assert!(!format!("{error:?}").contains("hush"), "{error:?}");
+        }
+        let error = post("https://h/\n?hush", "a/b", Bytes::new()).unwrap_err();
+        assert!(!format!("{error:?}").contains("hush"), "{error:?}");
     }
 }
