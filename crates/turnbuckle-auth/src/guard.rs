@@ -167,12 +167,18 @@ fn is_private_host(url: &Url) -> bool {
 }
 
 /// The metadata services of clouds hand credentials to whoever asks: never an answer to anything.
-const METADATA: [Ipv4Addr; 3] = [
+const METADATA: [Ipv4Addr; 5] = [
     Ipv4Addr::new(169, 254, 169, 254),
     Ipv4Addr::new(169, 254, 170, 2),
+    Ipv4Addr::new(169, 254, 170, 23),
+    Ipv4Addr::new(168, 63, 129, 16),
     Ipv4Addr::new(100, 100, 100, 200),
 ];
-const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+const METADATA_V6: [Ipv6Addr; 3] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+];
 
 fn may_dial_v4(ip: Ipv4Addr, addresses: Addresses) -> bool {
     let [first, second, third, _] = ip.octets();
@@ -190,7 +196,7 @@ fn may_dial_v4(ip: Ipv4Addr, addresses: Addresses) -> bool {
 }
 
 fn may_dial_v6(ip: Ipv6Addr, addresses: Addresses) -> bool {
-    let never = ip.is_unspecified() || ip.is_multicast() || ip == METADATA_V6;
+    let never = ip.is_unspecified() || ip.is_multicast() || METADATA_V6.contains(&ip);
     // Everything that is not global unicast (2000::/3), and of that what is reserved.
     let segments = ip.segments();
     let global = segments[0] & 0xe000 == 0x2000;
@@ -310,6 +316,10 @@ mod tests {
             ("fec0::1", false, true),
             ("fd12::1", false, true),
             ("fd00:ec2::254", false, false),
+            ("fd00:ec2::23", false, false),
+            ("fd20:ce::254", false, false),
+            ("169.254.170.23", false, false),
+            ("168.63.129.16", false, false),
             ("ff02::1", false, false),
             ("2001:db8::1", false, true),
             ("2001::1", false, true),
