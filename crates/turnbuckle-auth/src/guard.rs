@@ -26,6 +26,14 @@ const LONGEST: usize = 8 << 10;
 pub struct Origin {
     text: String,
     addresses: Addresses,
+    http: PlainHttp,
+}
+
+/// Whether a server that is not on this machine may be asked over `http`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum PlainHttp {
+    Refused,
+    Allowed,
 }
 
 impl Origin {
@@ -35,7 +43,7 @@ impl Origin {
         let text = url.origin().ascii_serialization();
         let addresses =
             if is_private_host(&url) { Addresses::AlsoPrivate } else { Addresses::Public };
-        Ok(Origin { text, addresses })
+        Ok(Origin { text, addresses, http: PlainHttp::Refused })
     }
 
     /// As `Origin` headers spell it.
@@ -55,6 +63,32 @@ impl Origin {
         self.addresses = Addresses::AlsoPrivate;
         self
     }
+
+    /// Lets it be asked over plain `http` itself, wherever it is: nobody is on the way, or whoever runs
+    /// this client says that it does not matter. What it points to must be encrypted all the same.
+    ///
+    /// ```
+    /// use turnbuckle_auth::{may_ask, Origin};
+    /// let server = Origin::of("http://mcp.example.com/mcp")?;
+    /// assert!(may_ask("http://mcp.example.com/about", &server).is_err());
+    /// let server = server.with_plain_http();
+    /// assert!(may_ask("http://mcp.example.com/about", &server).is_ok());
+    /// assert!(may_ask("http://auth.example.com/token", &server).is_err());
+    /// # Ok::<_, turnbuckle_auth::AuthError>(())
+    /// ```
+    #[must_use]
+    pub fn with_plain_http(mut self) -> Origin {
+        self.http = PlainHttp::Allowed;
+        self
+    }
+
+    /// Whether nobody on the way can read what this server is shown, or may.
+    #[cfg(feature = "client")]
+    pub(crate) fn may_be_shown_tokens(&self) -> bool {
+        let url = self.text.parse::<Url>();
+        let sealed = |url: Url| url.scheme() == "https" || is_loopback_host(&url);
+        self.http == PlainHttp::Allowed || url.is_ok_and(sealed)
+    }
 }
 
 /// Whether what a server says may make this client ask `url`: `https`, or `http` on this machine;
@@ -71,7 +105,8 @@ impl Origin {
 pub fn may_ask(url: &str, from: &Origin) -> Result<(), AuthError> {
     let url = parse(url)?;
     let refuse = |why: &str| Err(forbidden(format!("{} is not asked: {why}", place(&url))));
-    if url.scheme() == "http" && !is_loopback_host(&url) {
+    let plain = from.http == PlainHttp::Allowed && url.origin().ascii_serialization() == from.text;
+    if url.scheme() == "http" && !is_loopback_host(&url) && !plain {
         return refuse("it is not encrypted (https)");
     }
     if from.addresses == Addresses::Public && is_private_host(&url) {

@@ -36,6 +36,7 @@ pub struct Auth {
     pub(super) random: Arc<dyn Random>,
     pub(super) rules: Rules,
     pub(super) private: bool,
+    pub(super) plain_http: bool,
     pub(super) deadline: Duration,
     pub(super) changed: Vec<Arc<dyn Fn() + Send + Sync>>,
     /// Of everything that was made of this and of its clones.
@@ -68,6 +69,7 @@ impl Auth {
             random: Arc::new(SystemRandom),
             rules: Rules::default(),
             private: false,
+            plain_http: false,
             deadline: DEADLINE,
             changed: Vec::new(),
             flights: Counter::default(),
@@ -146,6 +148,15 @@ impl Auth {
     #[must_use]
     pub fn private_addresses(mut self) -> Auth {
         self.private = true;
+        self
+    }
+
+    /// Shows tokens to servers over plain `http` too, wherever they are. Whoever is on the way can read
+    /// them and use them: only for a network in which that is nobody else. Authorization servers must
+    /// be at `https` all the same.
+    #[must_use]
+    pub fn plain_http(mut self) -> Auth {
+        self.plain_http = true;
         self
     }
 

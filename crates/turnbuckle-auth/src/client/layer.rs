@@ -7,12 +7,13 @@ use std::{
     fmt,
     future::poll_fn,
     mem,
+    path::Path,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use http::{Request, Response, header};
+use http::{HeaderMap, HeaderValue, Request, Response, header};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -21,7 +22,7 @@ use super::{
     auth::Auth,
     session::{LoggedOut, Need, Session},
 };
-use crate::{AuthError, BoxFuture, Challenge, Fetch};
+use crate::{AuthError, BoxFuture, Challenge, Fetch, Secret};
 
 /// What a service around another fails with: an [`AuthError`], or the other's own error.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -52,7 +53,18 @@ impl AuthLayer {
         server_url: &str,
         fetch: Arc<dyn Fetch>,
     ) -> Result<AuthLayer, AuthError> {
-        Ok(AuthLayer { session: Arc::new(Session::new(auth, server_url, fetch)?) })
+        Ok(AuthLayer { session: Arc::new(Session::new(auth, server_url, None, fetch)?) })
+    }
+
+    /// For the server at `server_url` that is reached through this Unix socket. What is granted is for
+    /// that server alone: another socket, or none, is another server, whatever its address is.
+    pub fn over_socket(
+        auth: Auth,
+        server_url: &str,
+        socket: &Path,
+        fetch: Arc<dyn Fetch>,
+    ) -> Result<AuthLayer, AuthError> {
+        Ok(AuthLayer { session: Arc::new(Session::new(auth, server_url, Some(socket), fetch)?) })
     }
 
     /// Logs in now, whether that is needed or not. Dropping the future does not end a login that
@@ -177,8 +189,11 @@ where
         if !mem::take(&mut ready) {
             poll_fn(|context| inner.poll_ready(context)).await.map_err(Into::into)?;
         }
-        let response = inner.call(attempt).await.map_err(Into::into)?;
+        let mut response = inner.call(attempt).await.map_err(Into::into)?;
         session.hear(response.headers());
+        if let Some(held) = &held {
+            hide(&held.tokens.access, response.headers_mut());
+        }
         let scheme = held.as_ref().map(|held| held.tokens.scheme);
         let (how, challenge) = match attempts.judge(response.status(), response.headers(), scheme) {
             Verdict::PassOn => return Ok(response),
@@ -192,6 +207,21 @@ where
         let used = held.map(|held| held.tokens.access.clone());
         let (_, by) = session.better(Need { how, used, challenge }).await?;
         attempts.got(how, by);
+    }
+}
+
+/// Some servers repeat the token that they refuse, and what they say ends up in errors.
+fn hide(token: &Secret, headers: &mut HeaderMap) {
+    for (name, value) in headers.iter_mut() {
+        if *name == header::WWW_AUTHENTICATE
+            && let text = value.as_bytes().iter().map(|byte| char::from(*byte)).collect::<String>()
+            && text.contains(token.expose())
+        {
+            let rest: Vec<u8> =
+                text.replace(token.expose(), "-").chars().map(|it| it as u8).collect();
+            // What is left of a header without a part of it is fit for one.
+            *value = HeaderValue::from_bytes(&rest).unwrap_or(HeaderValue::from_static(""));
+        }
     }
 }
 

@@ -8,6 +8,7 @@ pub use log_out::LoggedOut;
 
 use std::{
     fmt,
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -47,6 +48,8 @@ pub(super) struct Session {
     auth: Auth,
     server_url: String,
     origin: Origin,
+    /// Whether nobody else can read what the server is shown, or it does not matter.
+    may_be_shown: bool,
     key: StoreKey,
     fetch: Guarded<Arc<dyn Fetch>>,
     pub(super) flights: Flights,
@@ -101,17 +104,27 @@ impl Session {
     pub(super) fn new(
         auth: Auth,
         server_url: &str,
+        socket: Option<&Path>,
         fetch: Arc<dyn Fetch>,
     ) -> Result<Session, AuthError> {
         let mut origin = Origin::of(server_url)?;
         if auth.private {
             origin = origin.with_private_addresses();
         }
+        // Nobody is on the way to a socket.
+        if auth.plain_http || socket.is_some() {
+            origin = origin.with_plain_http();
+        }
+        let key = match socket {
+            Some(path) => StoreKey::grant_over_socket(server_url, path),
+            None => StoreKey::grant(server_url),
+        };
         Ok(Session {
             flights: Flights::among(&auth.flights),
             auth,
             server_url: server_url.to_owned(),
-            key: StoreKey::grant(server_url),
+            may_be_shown: origin.may_be_shown_tokens(),
+            key,
             fetch: Guarded::new(fetch, origin.clone()),
             origin,
             state: Mutex::default(),
@@ -125,6 +138,9 @@ impl Session {
 
     /// What can be shown now; renewed first if it is about to end.
     pub(super) async fn current(self: &Arc<Self>) -> Result<Option<Arc<Held>>, AuthError> {
+        if !self.may_be_shown {
+            return Ok(None);
+        }
         let Some(held) = self.known().await? else { return Ok(None) };
         let now = self.auth.clock.now();
         if held.renewed_from.is_none_or(|from| now < from) || held.tokens.refresh.is_none() {
@@ -153,6 +169,9 @@ impl Session {
     /// Something better than what was used. Whoever needs the same at the same time gets the same.
     /// Dropping the future leaves the renewal to the others.
     pub(super) async fn better(self: &Arc<Self>, need: Need) -> Landing {
+        if !self.may_be_shown {
+            return Err(readable_by_others(&self.origin));
+        }
         loop {
             let (mut landed, serves, begun) = {
                 let mut state = self.lock();
@@ -365,6 +384,14 @@ fn sensitive(value: &str) -> Result<HeaderValue, AuthError> {
         .map_err(|_| AuthError::new(AuthErrorKind::Response, "a token fits into no header"))?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+fn readable_by_others(origin: &Origin) -> AuthError {
+    let message = format!(
+        "{} wants a token and is not encrypted (https): none is shown there, nor asked for",
+        origin.as_str()
+    );
+    AuthError::new(AuthErrorKind::Forbidden, message)
 }
 
 fn lost() -> AuthError {

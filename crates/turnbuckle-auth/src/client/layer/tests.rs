@@ -2,6 +2,7 @@
 
 mod ending;
 mod faults;
+mod places;
 mod processes;
 mod provided;
 mod provider;

@@ -12,12 +12,13 @@ mod memory;
 mod shelf;
 mod thread;
 
-use std::{any::Any, fmt, time::Duration};
+use std::{any::Any, fmt, path::Path, time::Duration};
 
 use ring::{
     digest,
     rand::{SecureRandom as _, SystemRandom},
 };
+use url::Url;
 
 use crate::{AuthError, AuthErrorKind, BoxFuture, Secret};
 
@@ -67,9 +68,39 @@ pub struct StoreKey {
 }
 
 impl StoreKey {
-    /// What was granted for the server at this address.
+    /// What was granted for the server at this address, however that is spelt.
+    ///
+    /// ```
+    /// use turnbuckle_auth::StoreKey;
+    /// let grant = StoreKey::grant("https://mcp.example.com");
+    /// assert_eq!(grant, StoreKey::grant("HTTPS://mcp.example.com:443/#top"));
+    /// assert_ne!(grant, StoreKey::grant("https://mcp.example.com/mcp"));
+    /// ```
     pub fn grant(server_url: &str) -> StoreKey {
-        StoreKey { kind: "grant", name: server_url.to_owned() }
+        let name = match Url::parse(server_url) {
+            Ok(mut url) => {
+                url.set_fragment(None);
+                url.into()
+            }
+            Err(_) => server_url.to_owned(),
+        };
+        StoreKey { kind: "grant", name }
+    }
+
+    /// What was granted for the server at this address that is reached through this Unix socket.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use turnbuckle_auth::StoreKey;
+    /// let url = "http://localhost/mcp";
+    /// let one = StoreKey::grant_over_socket(url, Path::new("/run/one.sock"));
+    /// assert_ne!(one, StoreKey::grant_over_socket(url, Path::new("/run/two.sock")));
+    /// assert_ne!(one, StoreKey::grant(url));
+    /// ```
+    pub fn grant_over_socket(server_url: &str, socket: &Path) -> StoreKey {
+        // No address has a space in it, so no other pair has this name.
+        let name = format!("{} over {socket:?}", StoreKey::grant(server_url).name);
+        StoreKey { kind: "grant", name }
     }
 
     /// Who this client is at the authorization server with this issuer, and at no other.
@@ -82,7 +113,7 @@ impl StoreKey {
         self.kind
     }
 
-    /// The address or the issuer. Its query may hold secrets.
+    /// The address, and the socket where there is one, or the issuer. Its query may hold secrets.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -42,12 +42,20 @@ pub(super) struct State {
     pub(super) refresh: Option<(String, Scopes)>,
     pub(super) needed: Option<&'static str>,
     pub(super) refuses_all: bool,
+    /// Whether a token that is refused is repeated.
+    pub(super) repeats: bool,
+    /// Nobody needs a token.
+    pub(super) open: bool,
+    /// What a busy token endpoint says.
+    pub(super) retry_after: Option<u32>,
     pub(super) dpop: bool,
     /// What was asked, as `kind` or `path`.
     pub(super) asked: Vec<String>,
     /// Clients shown at each issuer.
     pub(super) clients: Vec<(u8, String)>,
     pub(super) scopes: Vec<String>,
+    /// What clients proved themselves with, in a form.
+    pub(super) secrets: Vec<String>,
     /// What the protected server was shown.
     pub(super) shown: Vec<Option<String>>,
     pub(super) now: u64,
@@ -132,6 +140,7 @@ impl Provider {
         if let Some(client) = form.get("client_id") {
             state.clients.push((issuer, client.clone()));
         }
+        state.secrets.extend(form.get("client_secret").cloned());
         if let Mood::Refuses(error) = state.mood
             && (kind == "refresh_token" || error == "invalid_client")
         {
@@ -229,7 +238,10 @@ impl Fetch for Provider {
             } else {
                 self.describe(&url, request.body())
             };
-            let response = Response::builder().status(status);
+            let mut response = Response::builder().status(status);
+            if let Some(seconds) = self.state().retry_after.filter(|_| status == 503) {
+                response = response.header("retry-after", seconds);
+            }
             let response = response.header("content-type", "application/json");
             Ok(response.body(body.to_string().into()).unwrap())
         })
@@ -258,6 +270,8 @@ impl Service<Request<Bytes>> for Protected {
         let good = good.filter(|(_, issuer)| *issuer == state.issuer && !state.refuses_all);
         let proof = request.headers().get("dpop").map(|it| payload(it.to_str().unwrap()));
         let (dpop, needed) = (state.dpop, state.needed);
+        let repeated = token.filter(|_| state.repeats).map(str::to_owned);
+        let open = state.open;
         drop(state);
         let challenge = match (good, needed) {
             (Some(_), _) if dpop && proof.as_ref().is_none_or(|it| it["nonce"] != "n-1") => {
@@ -269,13 +283,17 @@ impl Service<Request<Bytes>> for Protected {
                 let response = response.header("www-authenticate", challenge);
                 return std::future::ready(Ok(response.body(Bytes::new()).unwrap()));
             }
-            (Some(_), _) => {
+            (good, _) if good.is_some() || open => {
                 return std::future::ready(Ok(Response::new(Bytes::from_static(b"done"))));
             }
-            (None, _) if dpop => "DPoP scope=\"basic\"",
-            (None, _) => "Bearer scope=\"basic\"",
+            _ if dpop => "DPoP scope=\"basic\"",
+            _ => "Bearer scope=\"basic\"",
         };
         self.0.refused.send_modify(|refused| *refused += 1);
+        let challenge = match repeated {
+            Some(token) => format!("{challenge}, error_description=\"what is {token}?\""),
+            None => challenge.to_owned(),
+        };
         let response = Response::builder().status(401).header("www-authenticate", challenge);
         let response = response.header("dpop-nonce", "n-1");
         std::future::ready(Ok(response.body(Bytes::new()).unwrap()))
