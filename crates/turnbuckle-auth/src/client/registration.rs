@@ -88,6 +88,15 @@ pub(crate) fn current(settings: &Settings, grant: &Grant) -> Registration {
         && registered.issuer.as_ref().is_none_or(|issuer| *issuer == grant.issuer)
     {
         registration.secret = registered.secret.clone();
+        registration.method = match (registered.method, registration.method) {
+            (Some(method), _) => method,
+            // RFC 8414 §2: who says nothing knows it, and what else is known is not known here.
+            (None, TokenAuth::None) if registered.secret.is_some() => TokenAuth::Basic,
+            (None, TokenAuth::Basic | TokenAuth::Post) if registered.secret.is_none() => {
+                settings.key.as_ref().map_or(TokenAuth::None, |_| TokenAuth::PrivateKeyJwt)
+            }
+            (None, method) => method,
+        };
     }
     registration
 }

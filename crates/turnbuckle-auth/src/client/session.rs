@@ -22,6 +22,7 @@ use super::{
     flights::{AtWork, Flights},
     grant::{Grant, Tokens},
     guarded::Guarded,
+    settings::DpopUse,
     store::{StoreKey, Stored, Version},
 };
 use crate::{
@@ -284,7 +285,10 @@ impl Session {
     }
 
     fn held(&self, grant: Grant) -> Option<Arc<Held>> {
-        Held::new(grant, self.auth.clock.now())
+        let held = Held::new(grant, self.auth.clock.now())?;
+        // A token that anyone could show is not what the user wants, though it was granted before.
+        let bound = held.tokens.scheme == Scheme::Dpop;
+        (bound || self.auth.settings.dpop != DpopUse::Always).then_some(held)
     }
 
     /// From now on this is what there is.

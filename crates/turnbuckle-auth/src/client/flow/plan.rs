@@ -71,7 +71,9 @@ impl Flow {
         let same = previous.issuer == plan.server.issuer && previous.resource == plan.resource;
         let enough = previous.scopes.contains_all(&without_offline(&plan.scopes));
         let wanted = self.asked.renewal == Renewal::Refresh;
-        (wanted && has_token && same && enough).then(|| Grant {
+        // What is not bound to a key is renewed as something that is not.
+        let bound = plan.proof.is_none() || previous.proof_key.is_some();
+        (wanted && has_token && same && enough && bound).then(|| Grant {
             // They may have moved.
             endpoints: plan.server.endpoints.clone(),
             ..previous.clone()
@@ -99,7 +101,9 @@ impl Flow {
     fn scopes(&self, resource: Option<&ResourceMetadata>, server: &ServerMetadata) -> Scopes {
         let challenge = self.asked.challenge.as_ref();
         let challenged = challenge.and_then(|challenge| challenge.scope.clone());
-        let earlier = self.asked.previous.as_ref().map(|grant| without_offline(&grant.scopes));
+        // What one authorization server calls its scopes is nothing to another.
+        let earlier = self.asked.previous.as_ref().filter(|grant| grant.issuer == server.issuer);
+        let earlier = earlier.map(|grant| without_offline(&grant.scopes));
         let earlier = earlier.filter(|scopes| !scopes.is_empty());
         let known = server.scopes.as_ref().is_some_and(|scopes| scopes.contains(OFFLINE));
         let wanted = match (&self.settings().scopes, challenged) {
