@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::Request;
+use http::{Request, Response, StatusCode, header};
 
 use super::{
     auth::{within, write},
@@ -74,6 +74,8 @@ pub(super) struct Driven {
     pub(super) silent: bool,
     /// At which issuer the last question was asked, and as whom, if it was asked as someone.
     pub(super) asked_as: Option<(String, Registration)>,
+    /// When the authorization server wants to be asked again, if it is busy and says so.
+    pub(super) retry_after: Option<Duration>,
 }
 
 impl Driver<'_> {
@@ -81,8 +83,13 @@ impl Driver<'_> {
     pub(super) async fn drive(mut self, (mut flow, mut step): (Flow, Step)) -> Driven {
         let message = "authorization did not come to an end";
         let endless = AuthError::new(AuthErrorKind::Unreachable, message);
-        let mut driven =
-            Driven { result: Err(endless), spent: false, silent: false, asked_as: None };
+        let mut driven = Driven {
+            result: Err(endless),
+            spent: false,
+            silent: false,
+            asked_as: None,
+            retry_after: None,
+        };
         for _ in 0..MOST {
             let client = flow.registration();
             let client = client.map(|(issuer, it)| (issuer.to_owned(), it.clone()));
@@ -96,6 +103,10 @@ impl Driver<'_> {
                 Step::Send(request) => {
                     let grant_type = grant_type(&request);
                     let answer = self.send(request).await;
+                    driven.retry_after = match &answer {
+                        Answer::Response(response) => retry_after(response),
+                        _ => None,
+                    };
                     if let Some(grant_type) = grant_type {
                         driven.silent = grant_type == "refresh_token";
                         driven.spent |= driven.silent
@@ -180,6 +191,16 @@ fn grant_type(request: &Request<Bytes>) -> Option<String> {
     url::form_urlencoded::parse(request.body())
         .find(|(name, _)| name == "grant_type")
         .map(|(_, value)| value.into_owned())
+}
+
+/// In seconds; a date is not understood.
+fn retry_after(response: &Response<Bytes>) -> Option<Duration> {
+    let busy = matches!(
+        response.status(),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    );
+    let value = response.headers().get(header::RETRY_AFTER).filter(|_| busy)?;
+    value.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
 fn late() -> AuthError {

@@ -77,6 +77,8 @@ impl AuthLayer {
     /// login that has begun.
     pub async fn log_in_for(&self, challenge: Option<Challenge>) -> Result<(), AuthError> {
         let used = self.session.shown().await?;
+        // Whoever says so wants it, whatever came of the last one.
+        self.session.let_in();
         self.session.better(Need { how: How::Anew, used, challenge }).await.map(|_| ())
     }
 
@@ -196,7 +198,12 @@ where
         }
         let scheme = held.as_ref().map(|held| held.tokens.scheme);
         let (how, challenge) = match attempts.judge(response.status(), response.headers(), scheme) {
-            Verdict::PassOn => return Ok(response),
+            Verdict::PassOn => {
+                if held.is_some() && response.status().is_success() {
+                    session.let_in();
+                }
+                return Ok(response);
+            }
             Verdict::Again => continue,
             Verdict::Fail(error) => return Err(error.into()),
             Verdict::Better(..) if unattended => return Ok(response),

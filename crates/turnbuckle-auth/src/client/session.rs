@@ -3,6 +3,7 @@
 
 mod log_out;
 mod renewal;
+mod restraint;
 
 pub use log_out::LoggedOut;
 
@@ -16,6 +17,7 @@ use std::{
 use http::{HeaderMap, HeaderValue, Method, header};
 use tokio::sync::watch;
 
+use self::restraint::{Restraint, SaidBy};
 use super::{
     attempts::{By, How, required, scope},
     auth::{Auth, within},
@@ -71,6 +73,7 @@ struct State {
     asked: Vec<Scopes>,
     /// What the server wants to find in the next proof.
     nonce: Option<String>,
+    restraint: Restraint,
 }
 
 /// A grant that can be shown.
@@ -147,19 +150,32 @@ impl Session {
         if held.renewed_from.is_none_or(|from| now < from) || held.tokens.refresh.is_none() {
             return Ok(Some(held));
         }
-        let used = Some(held.tokens.access.clone());
-        let renewing = self.better(Need { how: How::Refresh, used, challenge: None });
+        let renewing = self.renewed(&held);
         if !held.tokens.expired(now) {
             let renewed = tokio::time::timeout(PATIENCE, renewing).await;
-            return Ok(Some(renewed.ok().and_then(Result::ok).map_or(held, |(held, _)| held)));
+            return Ok(Some(renewed.ok().and_then(Result::ok).unwrap_or(held)));
         }
         match renewing.await {
-            Ok((held, _)) => Ok(Some(held)),
+            Ok(held) => Ok(Some(held)),
             // It is gone for good, or can't be renewed this way: the server will say what it wants.
             Err(error) if error.kind() == AuthErrorKind::Expired => Ok(None),
             Err(error) if error.kind() == AuthErrorKind::Refused => Ok(Some(held)),
             Err(error) => Err(error),
         }
+    }
+
+    /// The same, renewed; not if that failed a moment ago. Where nothing else is left, only the
+    /// authorization server can say so.
+    async fn renewed(self: &Arc<Self>, held: &Held) -> Result<Arc<Held>, AuthError> {
+        let used = held.tokens.access.clone();
+        let needed = held.tokens.expired(self.auth.clock.now());
+        if let Some(failed) = self.lock().restraint.failure(&used)
+            && (!needed || failed.said_by == SaidBy::TheAuthorizationServer)
+        {
+            return Err(failed.error.clone());
+        }
+        let need = Need { how: How::Refresh, used: Some(used), challenge: None };
+        self.better(need).await.map(|(held, _)| held)
     }
 
     /// The token that would be shown, whatever it is worth.
@@ -235,6 +251,11 @@ impl Session {
         }
     }
 
+    /// The server took what it was shown.
+    pub(super) fn let_in(&self) {
+        self.lock().restraint.forget_login();
+    }
+
     async fn known(&self) -> Result<Option<Arc<Held>>, AuthError> {
         if let Some(known) = &self.lock().known {
             return Ok(known.clone());
@@ -301,6 +322,7 @@ impl Session {
         let mut state = self.lock();
         state.known = Some(None);
         state.unsaved = None;
+        state.asked.clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -352,7 +374,9 @@ impl State {
         let needed = need.scope().cloned().unwrap_or_default();
         let granted = held.and_then(|held| held.tokens.granted.as_ref()).unwrap_or(&asked);
         let nothing_new = asked.contains_all(&needed) && granted.contains_all(&needed);
-        let again = self.asked.contains(&asked.union(&needed)) || self.asked.len() >= SETS;
+        // What was asked for in vain before a login that is over may be had by now.
+        let sets = self.asked.iter().filter(|set| asked.contains_all(set));
+        let again = sets.clone().any(|set| *set == asked.union(&needed)) || sets.count() >= SETS;
         if nothing_new || again {
             let message = "the server wants scopes that were asked for already";
             return Err(scope(message, need.challenge.clone().unwrap_or_default()));

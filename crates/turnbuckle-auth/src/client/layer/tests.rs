@@ -7,6 +7,7 @@ mod places;
 mod processes;
 mod provided;
 mod provider;
+mod restraint;
 
 use bytes::Bytes;
 use http::StatusCode;

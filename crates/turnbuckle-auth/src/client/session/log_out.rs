@@ -44,6 +44,7 @@ impl Session {
         // First: whatever happens then, it is not used any more.
         within(self.auth.deadline, forget(&*self.auth.store, &self.key)).await?;
         self.unlearn();
+        self.let_in();
         drop(lease);
         let Some((grant, tokens)) = grant.and_then(|grant| Some((grant.clone(), grant.tokens?)))
         else {

@@ -20,6 +20,10 @@ use crate::{
 /// How much longer than a login everything else may take.
 const MARGIN: Duration = Duration::from_secs(5 * 60);
 
+/// Why nobody logs in: there is nobody; or someone just did, and it was of no use.
+const NOBODY: &str = "someone must log in";
+const REFUSED: &str = "the server refuses what the last login brought";
+
 /// How often a record is written again when someone else wrote meanwhile.
 const SWAPS: usize = 4;
 
@@ -106,6 +110,10 @@ impl Session {
                 self.keep(need, &kept, *grant, by).await
             }
             Err(error) => {
+                if need.how == How::Refresh {
+                    let (used, retry_after) = (need.used.clone(), driven.retry_after);
+                    self.lock().restraint.failed(used, error.clone(), retry_after);
+                }
                 if driven.spent {
                     self.forget_tokens(&kept).await;
                 }
@@ -132,10 +140,14 @@ impl Session {
             (how, previous) => {
                 let person = matches!(self.auth.settings.way, Way::Person);
                 let silent = how == How::Renew && previous.as_ref().is_some_and(can_refresh);
-                if person && self.auth.login.is_none() && !silent {
-                    return Err(required("someone must log in", need.challenge.clone()));
+                let challenge = need.challenge.as_ref();
+                let again = how == How::StepUp || self.lock().restraint.may_log_in(challenge);
+                if person && !silent && (self.auth.login.is_none() || !again) {
+                    let message = if again { NOBODY } else { REFUSED };
+                    return Err(required(message, need.challenge.clone()));
                 }
-                if let (Way::Person, Some(login)) = (&self.auth.settings.way, &self.auth.login) {
+                let login = self.auth.login.as_ref().filter(|_| person && again);
+                if let Some(login) = login {
                     let earlier = previous.as_ref().map(|grant| &grant.registration);
                     let preferred = earlier.and_then(|it| it.redirect_uri.as_deref());
                     waiting = match login.redirect_uri(preferred).await {
@@ -177,8 +189,12 @@ impl Session {
             let mut state = self.lock();
             state.known = Some(Some(held.clone()));
             state.unsaved = Some((kept.version.clone(), grant.clone()));
+            state.restraint.renewed();
             if need.how == How::StepUp {
+                state.asked.retain(|set| grant.scopes.contains_all(set));
                 state.asked.push(grant.scopes.clone());
+            } else if by == By::Login {
+                state.restraint.logged_in(need.challenge.as_ref());
             }
         }
         if by == By::Login {
