@@ -1,18 +1,26 @@
 //! Owns who logs in for a command, and where what was granted is kept.
 //! Does not own when that is needed: the client finds out.
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
-use hyper::Uri;
 use turnbuckle::auth::{
     Auth, AuthError, AuthErrorKind, BoxFuture, GrantStore, Login, LoginRequest, LoopbackLogin,
     Settings, StoreKey, Waiting, open_in_browser,
 };
 
-use crate::{exit::Failure, progress::Line};
+use crate::{exit::Failure, interrupt::Interrupt, output::complain, progress::Line};
 
 /// Where answers go that are pasted. Nobody listens there.
 const PASTED: &str = "http://127.0.0.1:33418/callback";
+
+/// How long a token that is being renewed is waited for at the end, and after how much of it that is
+/// told: as long as one request to an authorization server may take.
+const SETTLING: Duration = Duration::from_secs(30);
+const SILENT: Duration = Duration::from_secs(1);
+
+/// What every connection of this process is authorized by.
+static COMMON: LazyLock<Auth> =
+    LazyLock::new(|| Auth::with(Settings::default()).client_name("turnbuckle"));
 
 /// Who logs in when a server wants that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +36,8 @@ pub(crate) enum Who {
 /// How this command authorizes itself.
 pub(crate) fn auth(who: Who, line: &Line) -> Result<Auth, Failure> {
     let line = line.clone();
-    let auth = Auth::with(Settings::default()).client_name("turnbuckle");
-    let auth = auth.store(grants().map_err(|error| Failure::failed(error.to_string()))?);
+    let store = grants().map_err(|error| Failure::failed(error.to_string()))?;
+    let auth = COMMON.clone().store(store);
     Ok(match who {
         Who::Nobody => auth,
         Who::Browser => auth.login(LoopbackLogin::new().opener(move |url| {
@@ -38,6 +46,25 @@ pub(crate) fn auth(who: Who, line: &Line) -> Result<Auth, Failure> {
         })),
         Who::Pasted => auth.login(PastedLogin(line)),
     })
+}
+
+/// Waits until what is being renewed is kept: a refresh token is good once, and the process that has
+/// the next one is about to end. Another Ctrl-C ends that too.
+pub(crate) async fn settle() {
+    let settled = async {
+        if !COMMON.settle(SILENT).await {
+            complain("note: a token is being renewed, and kept before this ends");
+            COMMON.settle(SETTLING).await;
+        }
+    };
+    match Interrupt::listen() {
+        Ok(mut interrupt) => tokio::select! {
+            biased;
+            () = settled => {}
+            () = interrupt.happened() => {}
+        },
+        Err(_) => settled.await,
+    }
 }
 
 /// With the deadline that was typed.
@@ -50,9 +77,8 @@ pub(crate) fn within(auth: Auth, limit: Option<Duration>) -> Auth {
 
 /// Whether a login at this address is kept.
 pub(crate) async fn is_kept(url: &str) -> bool {
-    let (Ok(store), Ok(address)) = (grants(), url.parse::<Uri>()) else { return false };
-    let stored = store.load(&StoreKey::grant(&address.to_string())).await;
-    matches!(stored, Ok(Some(_)))
+    let Ok(store) = grants() else { return false };
+    matches!(store.load(&StoreKey::grant(url)).await, Ok(Some(_)))
 }
 
 #[cfg(feature = "keyring")]

@@ -44,7 +44,11 @@ fn main() -> ExitCode {
             return failure.exit_code();
         }
     };
-    let outcome = runtime.block_on(run(cli.command));
+    let outcome = runtime.block_on(async {
+        let outcome = run(cli.command).await;
+        login::settle().await;
+        outcome
+    });
     // Whatever still waits for something is not waited for.
     runtime.shutdown_background();
     // With the runtime went the last that held a server. It is ended by another thread, which the

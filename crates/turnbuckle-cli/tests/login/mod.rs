@@ -12,7 +12,7 @@ use std::{
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use turnbuckle_auth::testing::Endpoint;
+use turnbuckle_auth::testing::{Endpoint, Fault};
 
 use self::world::{World, visited};
 use crate::support::http::Served;
@@ -103,6 +103,31 @@ fn two_processes_renew_a_token_once() {
         let output = said(process.wait_with_output().unwrap());
         assert_eq!(output, (0, text.to_owned(), String::new()));
     }
+    assert_eq!(world.provider.requests(Endpoint::Token), before + 1);
+}
+
+// req: client-auth:refresh:rotation-handling
+#[test]
+fn a_token_that_is_being_renewed_is_kept_before_the_command_ends() {
+    let world = World::new("settled");
+    log_in(&world);
+    let before = world.provider.requests(Endpoint::Token);
+    world.clock.forward(2 * 3600);
+    world.provider.fail(Endpoint::Token, Fault::Held);
+    let mut command = world.command(&["tools", &world.url, "--timeout", "1s"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+    // Its time is over, and it says what it still waits for.
+    for says in ["--timeout", "a token is being renewed"] {
+        let line = lines.next().unwrap().unwrap();
+        assert!(line.contains(says), "{line}");
+    }
+    assert_eq!(world.provider.requests(Endpoint::Token), before + 1);
+    world.provider.heal();
+    assert_eq!(process.wait().unwrap().code(), Some(3));
+    let called = run(&world, &["call", &world.url, "echo", "text=hi"]);
+    assert_eq!(called, (0, "hi\n".to_owned(), String::new()));
     assert_eq!(world.provider.requests(Endpoint::Token), before + 1);
 }
 

@@ -38,6 +38,9 @@ pub(super) struct HttpSettings {
     /// Taken when the layer is made of it.
     #[cfg(feature = "auth")]
     pub(super) auth: Option<turnbuckle_auth::Auth>,
+    /// What was made of it.
+    #[cfg(feature = "auth")]
+    pub(super) layer: Option<turnbuckle_auth::AuthLayer>,
     /// What was wrong with a setting; told when a connection is made.
     problem: Option<Error>,
     pub(super) prior: Option<Prior>,
@@ -80,6 +83,8 @@ impl Default for HttpSettings {
             service: None,
             #[cfg(feature = "auth")]
             auth: None,
+            #[cfg(feature = "auth")]
+            layer: None,
             problem: None,
             prior: None,
             memory: Memory::Used,
@@ -95,6 +100,14 @@ impl HttpSettings {
         return self.auth.is_some();
         #[cfg(not(feature = "auth"))]
         false
+    }
+
+    /// The socket that the server is reached through: whose file that is does not depend on where this
+    /// program was started.
+    #[cfg(feature = "auth")]
+    pub(super) fn socket(&self) -> Option<PathBuf> {
+        let path = self.unix_socket.as_ref().filter(|_| self.service.is_none())?;
+        Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
     }
 
     /// Requests say who asks in a way that can't be seen here.

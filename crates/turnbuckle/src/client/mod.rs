@@ -110,7 +110,19 @@ impl Inner {
     fn settings(&self) -> &ClientBuilder {
         &self.supervisor.settings
     }
+
+    /// Waits until nothing is left to do that would be lost with the process.
+    async fn settle(&self, limit: Duration) {
+        #[cfg(all(feature = "auth", feature = "http"))]
+        self.settings().settle(limit).await;
+        #[cfg(not(all(feature = "auth", feature = "http")))]
+        let _ = limit;
+    }
 }
+
+/// How long a token that is being renewed is waited for at the end: as long as one request to an
+/// authorization server may take.
+const SETTLING: Duration = Duration::from_secs(30);
 
 /// How long calls may take unless they say otherwise.
 #[derive(Clone, Copy, Debug)]
@@ -174,11 +186,14 @@ impl Client {
     }
 
     /// Closes the connection for every clone: calls in flight fail, what waits is flushed
-    /// within a second, a spawned server is shut down in stages. Returns how that server
-    /// ended. Dropping the future does not stop the closing.
+    /// within a second, a spawned server is shut down in stages, a token that is being renewed is
+    /// kept first if that takes less than 30 seconds. Returns how that server ended. Dropping the
+    /// future does not stop the closing.
     pub async fn close(self) -> Option<ExitReport> {
         self.0.supervisor.stop();
-        self.0.link().close().await
+        let exit = self.0.link().close().await;
+        self.0.settle(SETTLING).await;
+        exit
     }
 }
 

@@ -5,13 +5,14 @@
 
 mod world;
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use serde_json::json;
 use turnbuckle::{
     Client, ErrorKind, HttpConfig, Revision, ServerConfig, Serves,
     auth::{
-        Auth, AuthError, LoggedOut, MemoryStore, Scopes, Settings,
+        Auth, AuthError, GrantStore as _, LoggedOut, MemoryStore, Scopes, Secret, Settings,
+        StoreKey,
         testing::{Endpoint, Fault},
     },
 };
@@ -294,4 +295,68 @@ async fn why_authorization_failed_is_told_with_its_source() {
         world.provider.heal();
     }
     assert_eq!(world.arrived().iter().filter(|it| it.status == 200).count(), 0);
+}
+
+// req: client-auth:refresh:rotation-handling
+#[tokio::test]
+async fn a_token_that_is_being_renewed_is_kept_before_a_client_is_closed() {
+    for deadline in [None, Some(LONG)] {
+        let world = World::new().await;
+        let store = MemoryStore::new();
+        let auth = world.auth().store(store.clone()).clock(world.clock.clone());
+        let (provider, clock, url) =
+            (world.provider.clone(), world.clock.clone(), world.url.clone());
+        let before = world.provider.requests(Endpoint::Token) + 1;
+        // As a program does it: what is not done when the runtime ends is not done at all.
+        let program = tokio::task::spawn_blocking(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                let client = Client::builder().no_proxy().auth(auth).connect(url).await.unwrap();
+                assert_eq!(said(&client, "echo").await.unwrap(), "hello");
+                clock.forward(2 * 3600);
+                provider.fail(Endpoint::Token, Fault::Held);
+                tokio::select! {
+                    answer = said(&client, "echo") => panic!("{answer:?}"),
+                    () = provider.requested(Endpoint::Token, before + 1) => {}
+                }
+                let closing = async {
+                    match deadline {
+                        Some(deadline) => drop(client.shutdown(deadline).await),
+                        None => drop(client.close().await),
+                    }
+                };
+                tokio::join!(closing, async { provider.heal() });
+            });
+        });
+        program.await.unwrap();
+
+        // The next one needs neither the token that is spent nor a login.
+        let auth = Auth::with(Settings::default()).store(store).clock(world.clock.clone());
+        let next = Client::builder().no_proxy().auth(auth).connect(&world.url).await.unwrap();
+        assert_eq!(said(&next, "echo").await.unwrap(), "hello");
+        assert_eq!(world.provider.requests(Endpoint::Token), before + 1, "{deadline:?}");
+    }
+}
+
+// req: client-auth:token-provenance
+#[tokio::test]
+async fn what_is_granted_over_a_socket_is_for_that_socket() {
+    let url = "http://localhost/mcp";
+    let (store, at) = (MemoryStore::new(), Path::new("/run/nobody/one.sock"));
+    let keys = [
+        StoreKey::grant(url),
+        StoreKey::grant_over_socket(url, at),
+        StoreKey::grant_over_socket(url, Path::new("/run/nobody/two.sock")),
+    ];
+    for key in &keys {
+        store.swap(key, None, Some(Secret::new("granted"))).await.unwrap();
+    }
+    let auth = Auth::with(Settings::default()).store(store.clone());
+    let builder = Client::builder().no_proxy().auth(auth).unix_socket(at);
+    builder.log_out(url).await.unwrap();
+    let mut kept = Vec::new();
+    for key in &keys {
+        kept.push(store.load(key).await.unwrap().is_some());
+    }
+    assert_eq!(kept, [true, false, true]);
 }

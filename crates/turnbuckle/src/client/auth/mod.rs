@@ -102,9 +102,21 @@ impl ClientBuilder {
         let cache = self.cache.clone();
         // Answers that one person got are not for the next.
         let auth = auth.on_change(move || cache.forget_all());
-        let fetch = Fetcher::new(address, stack, via);
-        let layer = AuthLayer::new(auth, &address.to_string(), Arc::new(fetch));
-        layer.map(Some).map_err(Error::authorization)
+        let (url, fetch) = (address.to_string(), Arc::new(Fetcher::new(address, stack, via)));
+        let layer = match self.http.socket() {
+            Some(path) => AuthLayer::over_socket(auth, &url, &path, fetch),
+            None => AuthLayer::new(auth, &url, fetch),
+        };
+        self.http.layer = Some(layer.map_err(Error::authorization)?);
+        Ok(self.http.layer.clone())
+    }
+
+    /// Waits until what is being renewed is kept: who ends the process then loses nothing.
+    pub(super) async fn settle(&self, limit: Duration) {
+        if let Some(layer) = &self.http.layer {
+            // Who is in a hurry has said so by the limit.
+            let _ = layer.settle(limit).await;
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::time::Instant;
+
 use super::super::{Client, Inner};
 use crate::transport::child::ExitReport;
 
@@ -33,8 +35,9 @@ pub struct ShutdownReport {
 impl Client {
     /// Closes the connection for every clone once the calls in flight are over, or when `deadline`
     /// has passed. No call can be made from now on; streams of notifications are ended, not waited
-    /// for. A spawned server is then shut down in stages, as by [`close`](Client::close), which may
-    /// take a while longer. Dropping the future closes at once.
+    /// for. A token that is being renewed is kept first, if there is time left for that. A spawned
+    /// server is then shut down in stages, as by [`close`](Client::close), which may take a while
+    /// longer. Dropping the future closes at once.
     ///
     /// ```no_run
     /// # async fn example(client: turnbuckle::Client) {
@@ -46,6 +49,7 @@ impl Client {
     /// ```
     pub async fn shutdown(self, deadline: Duration) -> ShutdownReport {
         let calls = &self.0.supervisor.calls;
+        let begun = Instant::now();
         let close = CloseNow(&self.0);
         let in_flight = calls.leave();
         // Who runs out of time is counted after.
@@ -54,6 +58,7 @@ impl Client {
         let finished = in_flight - abandoned;
         drop(close);
         let exit = self.0.link().close().await;
+        self.0.settle(deadline.saturating_sub(begun.elapsed())).await;
         ShutdownReport { finished, abandoned, exit }
     }
 }
