@@ -354,6 +354,12 @@ pub(crate) struct Login {
     #[arg(long, value_name = "ID")]
     pub(crate) client_id: Option<String>,
 
+    /// Reach the server through this Unix socket: what is granted is for that alone.
+    ///
+    /// Example: turnbuckle login http://localhost/mcp --unix-socket /run/mcp.sock
+    #[arg(long, value_name = "PATH")]
+    pub(crate) unix_socket: Option<PathBuf>,
+
     /// Give up after this long: five minutes unless told.
     ///
     /// Example: --timeout 1m
@@ -379,6 +385,12 @@ pub(crate) struct Logout {
     /// Example: --output json
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: Format,
+
+    /// The Unix socket that the server is reached through.
+    ///
+    /// Example: turnbuckle logout http://localhost/mcp --unix-socket /run/mcp.sock
+    #[arg(long, value_name = "PATH")]
+    pub(crate) unix_socket: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -149,9 +149,9 @@ impl Way {
 
     /// The server's address, if requests to it carry what was granted to a person.
     pub(crate) async fn asks_in_the_name_of_a_person(&self) -> Option<&str> {
-        let Way::Url { url, headers, .. } = self else { return None };
+        let Way::Url { url, headers, unix_socket, .. } = self else { return None };
         let typed = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-        (!typed && login::is_kept(url).await).then_some(&**url)
+        (!typed && login::is_kept(url, unix_socket.as_deref()).await).then_some(&**url)
     }
 
     /// Connects. Dropping the future gives that up.

@@ -1,7 +1,7 @@
 //! Owns who logs in for a command, and where what was granted is kept.
 //! Does not own when that is needed: the client finds out.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{path::Path, sync::LazyLock, time::Duration};
 
 use turnbuckle::auth::{
     Auth, AuthError, AuthErrorKind, BoxFuture, GrantStore, Login, LoginRequest, LoopbackLogin,
@@ -75,10 +75,14 @@ pub(crate) fn within(auth: Auth, limit: Option<Duration>) -> Auth {
     }
 }
 
-/// Whether a login at this address is kept.
-pub(crate) async fn is_kept(url: &str) -> bool {
+/// Whether a login at this address is kept, of the server behind this Unix socket if there is one.
+pub(crate) async fn is_kept(url: &str, unix_socket: Option<&Path>) -> bool {
     let Ok(store) = grants() else { return false };
-    matches!(store.load(&StoreKey::grant(url)).await, Ok(Some(_)))
+    let key = match unix_socket {
+        Some(path) => StoreKey::grant_over_socket(url, path),
+        None => StoreKey::grant(url),
+    };
+    matches!(store.load(&key).await, Ok(Some(_)))
 }
 
 #[cfg(feature = "keyring")]

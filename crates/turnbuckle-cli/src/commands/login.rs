@@ -1,5 +1,7 @@
 //! Owns `turnbuckle login` and `turnbuckle logout`. Does not own what is kept, nor where.
 
+use std::path::Path;
+
 use serde_json::json;
 use turnbuckle::{
     Client, ClientBuilder, ErrorKind,
@@ -26,8 +28,9 @@ pub(crate) async fn log_in(arguments: Login) -> Result<(), Failure> {
     if let Some(client_id) = &arguments.client_id {
         auth = auth.registered(Registered::new(client_id));
     }
-    let Some(()) = or_interrupted(builder().auth(auth).log_in(url)).await? else {
-        let kept = match login::is_kept(url).await {
+    let socket = arguments.unix_socket.as_deref();
+    let Some(()) = or_interrupted(builder(socket).auth(auth).log_in(url)).await? else {
+        let kept = match login::is_kept(url, socket).await {
             true => "a login is kept, as it was or just finished",
             false => "nobody is logged in",
         };
@@ -42,8 +45,9 @@ pub(crate) async fn log_in(arguments: Login) -> Result<(), Failure> {
 pub(crate) async fn log_out(arguments: Logout) -> Result<(), Failure> {
     let url = url(&arguments.url)?;
     let auth = login::auth(Who::Nobody, &Line::on_stderr())?;
-    let Some(out) = or_interrupted(builder().auth(auth).log_out(url)).await? else {
-        return Err(interrupted(match login::is_kept(url).await {
+    let socket = arguments.unix_socket.as_deref();
+    let Some(out) = or_interrupted(builder(socket).auth(auth).log_out(url)).await? else {
+        return Err(interrupted(match login::is_kept(url, socket).await {
             true => "the login is still kept",
             false => "nothing is kept here any more; whether tokens were taken back is not known",
         }));
@@ -64,8 +68,12 @@ pub(crate) async fn log_out(arguments: Logout) -> Result<(), Failure> {
     }
 }
 
-fn builder() -> ClientBuilder {
-    Client::builder().info("turnbuckle-cli", env!("CARGO_PKG_VERSION"))
+fn builder(unix_socket: Option<&Path>) -> ClientBuilder {
+    let builder = Client::builder().info("turnbuckle-cli", env!("CARGO_PKG_VERSION"));
+    match unix_socket {
+        Some(path) => builder.unix_socket(path),
+        None => builder,
+    }
 }
 
 fn url(target: &Target) -> Result<&str, Failure> {

@@ -106,6 +106,22 @@ fn two_processes_renew_a_token_once() {
     assert_eq!(world.provider.requests(Endpoint::Token), before + 1);
 }
 
+// req: client-auth:token-provenance
+#[test]
+fn a_socket_is_logged_in_at_by_itself() {
+    let world = World::new("socket");
+    log_in(&world);
+    let elsewhere = ["--unix-socket", "/nobody/listens.sock"];
+    let logout = run(&world, &[&["logout", &world.url], &elsewhere[..]].concat());
+    assert_eq!(logout, (0, format!("nobody was logged in at {}\n", world.url), String::new()));
+    // Nobody is there, though somebody is at the address.
+    let (status, _, stderr) =
+        run(&world, &[&["login", &world.url, "--no-browser"], &elsewhere[..]].concat());
+    assert_ne!(status, 0, "{stderr}");
+    assert!(!stderr.contains("log in with any browser"), "{stderr}");
+    assert_eq!(run(&world, &["call", &world.url, "echo", "text=hi"]).0, 0);
+}
+
 // req: client-auth:refresh:rotation-handling
 #[test]
 fn a_token_that_is_being_renewed_is_kept_before_the_command_ends() {

@@ -45,6 +45,9 @@ impl ClientBuilder {
     /// [`ErrorKind::AuthorizationRequired`](crate::ErrorKind::AuthorizationRequired) or
     /// [`ErrorKind::Authorization`](crate::ErrorKind::Authorization).
     ///
+    /// A token is shown, and a login begun, only at `https`, on this machine, or through a Unix socket,
+    /// which is then a server of its own: elsewhere whoever is on the way could use the token.
+    ///
     /// Authorization servers are reached as the server is: through the same proxy and with the same
     /// certificates, but only at addresses that a server like this one may name. With
     /// [`http_service`](ClientBuilder::http_service) that is the service's business.
