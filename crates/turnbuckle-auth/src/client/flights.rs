@@ -26,7 +26,8 @@ impl Flights {
         AtWork([&self.own, &self.all].map(Counter::more))
     }
 
-    /// One less, until what this returns is dropped: a person is waited for, and would be for long.
+    /// One less, until what this returns is dropped: a person is waited for, here or in another process,
+    /// and would be for long.
     pub(super) fn aside(&self) -> Aside {
         Aside([&self.own, &self.all].map(Counter::less))
     }

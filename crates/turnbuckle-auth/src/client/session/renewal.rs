@@ -44,7 +44,11 @@ impl Session {
     pub(super) async fn renew(&self, need: &Need) -> Landing {
         let longest = self.longest();
         let lease = self.auth.store.lease(&self.key, longest);
-        let lease = tokio::time::timeout(longest, lease).await;
+        let lease = {
+            // Nothing can be lost yet, and someone may log in elsewhere meanwhile.
+            let _aside = self.flights.aside();
+            tokio::time::timeout(longest, lease).await
+        };
         let _lease =
             lease.map_err(|_| failed("another process renews the grant for too long"))??;
         let kept = self.kept().await?;

@@ -69,6 +69,34 @@ async fn nobody_s_login_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nor_is_another_process_that_renews() {
+    let client = Client::new();
+    client.call().await.unwrap();
+    client.provider.end_tokens();
+    let lease = client.store.lease(&StoreKey::grant(SERVER), LONG).await.unwrap();
+    let call = tokio::spawn({
+        let client = client.clone();
+        async move { client.call().await }
+    });
+    client.provider.refused(2).await;
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    let begun = tokio::time::Instant::now();
+    assert!(client.layer.settle(LONG).await);
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    // From then on it is.
+    client.provider.tokens.forget_permits(usize::MAX);
+    drop(lease);
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!client.layer.settle(Duration::from_secs(7)).await);
+    client.provider.tokens.add_permits(1);
+    assert_eq!(call.await.unwrap(), Ok(StatusCode::OK));
+}
+
+#[tokio::test(start_paused = true)]
 async fn clones_of_one_auth_are_settled_together() {
     let provider = Provider::new();
     let auth = Auth::person(provider.login());
