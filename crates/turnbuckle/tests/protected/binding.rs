@@ -1,7 +1,9 @@
 //! What is given to one caller is of no use to another.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use turnbuckle::{Ctx, Server, ToolError, elicit, tool};
+use turnbuckle::{Cache, Ctx, Server, ToolError, elicit, template, tool, types::Resource};
 
 use crate::support::{Ask, Issuers, Plan, World, call, until};
 
@@ -18,11 +20,7 @@ async fn question(ctx: Ctx) -> Result<String, ToolError> {
 
 fn server() -> Server {
     let tools = (0..3).map(|number| tool(format!("tool{number}"), async || "done"));
-    Server::new("test", "1.0")
-        .tools(tools)
-        .tool(tool("question", question))
-        .visible(|_, _| true)
-        .page_size(2)
+    Server::new("test", "1.0").tools(tools).tool(tool("question", question)).page_size(2)
 }
 
 async fn world() -> World {
@@ -92,18 +90,38 @@ async fn events_are_told_again_only_to_whom_they_were_told() {
     assert!(!until(&mut foreign, "\r\n\r\n").await.contains("data: {"));
 }
 
+/// Of a list that is the same for everyone as much as of one that is not, or that is asked for.
 #[tokio::test]
 async fn a_cursor_leads_on_only_whoever_it_was_given_to() {
-    let world = world().await;
-    let (ann, bob) = (world.token("ann", "a"), world.token("bob", "a"));
-    let list = |params: Value| Ask::modern("tools/list", params);
-    let first = world.ask(&list(json!({})).bearer(&ann)).await.json();
-    let cursor = first["result"]["nextCursor"].clone();
-    assert!(cursor.is_string(), "{first}");
-    let next = list(json!({"cursor": cursor}));
-    let refused = world.ask(&next.clone().bearer(&bob)).await;
-    assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(-32602)));
-    assert_eq!(world.ask(&next.bearer(&ann)).await.status, 200);
+    let members =
+        || async { ["x://1", "x://2", "x://3"].map(|uri| Resource::new(uri, uri)).to_vec() };
+    let listed = || server().template(template("x://{id}", async || "").list(members));
+    let servers = [
+        ("tools/list", "tools", server()),
+        ("tools/list", "tools", server().visible(|_, _| true)),
+        ("resources/list", "resources", listed()),
+        ("resources/list", "resources", listed().visible(|_, _| true)),
+    ];
+    for (method, items, server) in servers {
+        // Whatever an author says: a cursor of someone's is for nobody else to keep.
+        let cache = Cache::new(Duration::from_secs(60)).public();
+        let world = Plan::of(server.cache(cache)).start().await;
+        let (ann, bob) = (world.token("ann", "a"), world.token("bob", "a"));
+        let list = |params: Value| Ask::modern(method, params);
+        let first = world.ask(&list(json!({})).bearer(&ann)).await.json();
+        let cursor = &first["result"]["nextCursor"];
+        assert!(cursor.is_string(), "{first}");
+        assert_eq!(first["result"]["cacheScope"], "private", "{first}");
+        let next = list(json!({"cursor": cursor}));
+        let refused = world.ask(&next.clone().bearer(&bob)).await;
+        assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(-32602)));
+        let same = world.ask(&next.bearer(&world.token("ann", "b"))).await.json();
+        assert_ne!(same["result"][items], json!([]), "{same}");
+        assert_eq!(same["result"]["cacheScope"], "private", "{same}");
+        // What they list is the same.
+        let others = world.ask(&list(json!({})).bearer(&bob)).await.json();
+        assert_eq!(others["result"][items], first["result"][items]);
+    }
 }
 
 #[tokio::test]

@@ -3,8 +3,9 @@
 use turnbuckle_types::RpcError;
 
 use crate::{
+    principal::Principal,
     seal::KeyRing,
-    server::{context::Ctx, visibility::OfferKind},
+    server::{cache::Audience, context::Ctx, visibility::OfferKind},
 };
 
 /// The longest text that can be a cursor.
@@ -30,13 +31,31 @@ pub(super) type Mark = [u8; 8];
 /// Whose cursor it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// The list is the same for everyone, so that a page with its cursor may be shared.
+    /// The list is the same for everyone and nobody knows who asked for it, so that a page with its
+    /// cursor may be shared.
     Anyone,
-    /// The list is theirs; `None` if nobody knows who they are.
+    /// The list is theirs, or it is known who they are; `None` if it is not.
     Caller(Option<String>),
 }
 
 impl Owner {
+    /// Of a list that is the same for everyone.
+    pub(super) fn sharing(ctx: &Ctx) -> Owner {
+        // Whoever is at the other end of a wire of their own needs no name there.
+        match ctx.extension::<Principal>() {
+            Some(principal) => Owner::Caller(Some(principal.name().to_owned())),
+            None => Owner::Anyone,
+        }
+    }
+
+    /// Who may keep a page with such a cursor.
+    pub(super) fn audience(&self) -> Audience {
+        match self {
+            Owner::Anyone => Audience::Everyone,
+            Owner::Caller(_) => Audience::Caller,
+        }
+    }
+
     pub(super) fn of(ctx: &Ctx) -> Owner {
         Owner::Caller(ctx.principal::<()>().map(|principal| principal.name().to_owned()))
     }
@@ -61,13 +80,13 @@ pub(super) fn open(
     keys: &KeyRing,
     kind: OfferKind,
     cursor: Option<&str>,
-    caller: impl FnOnce() -> Result<Owner, RpcError>,
+    caller: impl FnOnce() -> Owner,
 ) -> Result<Place, RpcError> {
     let Some(cursor) = cursor else { return Ok(Place::After(0)) };
     if let Some(place) = open_as(keys, kind, &Owner::Anyone, cursor) {
         return Ok(place);
     }
-    open_as(keys, kind, &caller()?, cursor).ok_or_else(|| {
+    open_as(keys, kind, &caller(), cursor).ok_or_else(|| {
         RpcError::invalid_params("`cursor` is not one that this server gave out for this list")
     })
 }
@@ -121,14 +140,14 @@ mod tests {
                 let cursor = seal(&keys, kind, owner, place);
                 for other_kind in kinds {
                     for other in &owners {
-                        let caller = || Ok(other.clone());
+                        let caller = || other.clone();
                         let opened = open(&keys, other_kind, Some(&cursor), caller).ok();
                         let same =
                             kind == other_kind && (owner == other || *owner == Owner::Anyone);
                         assert_eq!(opened, same.then_some(place), "{other_kind:?} {other:?}");
                     }
                 }
-                let caller = || Ok(owner.clone());
+                let caller = || owner.clone();
                 assert!(open(&KeyRing::random(), kind, Some(&cursor), caller).is_err());
             }
         }
@@ -138,7 +157,7 @@ mod tests {
     fn what_is_no_cursor_is_a_wrong_parameter() {
         let keys = KeyRing::random();
         let kind = OfferKind::Tool;
-        let open = |cursor| open(&keys, kind, cursor, || Ok(Owner::Caller(None)));
+        let open = |cursor| open(&keys, kind, cursor, || Owner::Caller(None));
         assert_eq!(open(None), Ok(Place::After(0)));
         let purpose = purpose(kind, &Owner::Anyone);
         let short = keys.seal(&purpose, &[0; 24]).1;

@@ -41,41 +41,45 @@ pub(super) fn list<T: Item>(
     let catalogue = app.catalogue();
     let audience = audience::<T>(app, &catalogue);
     if audience == Audience::Everyone && !has_members::<T>(&catalogue) {
-        let caller = || visit().map(|visit| Owner::of(&visit.ctx));
-        return plain::<T>(app, &catalogue, &asked, caller).map(|page| Reply::Now(Ok(page)));
+        return plain::<T>(app, &catalogue, &asked, visit).map(|page| Reply::Now(Ok(page)));
     }
     let visit = visit()?;
     Ok(Reply::Later(Box::pin(assembled::<T>(visit, catalogue, asked, audience))))
 }
 
-/// A page that is the same for everyone.
+/// A page whose items are the same for everyone. So is its text, unless it has a cursor and it is
+/// known who asks: then the page is put together for them, from items that were written before.
 fn plain<T: Item>(
     app: &App,
     catalogue: &Catalogue,
     asked: &Asked,
-    caller: impl FnOnce() -> Result<Owner, RpcError>,
+    visit: impl FnOnce() -> Result<Visit, RpcError>,
 ) -> Result<Raw, RpcError> {
     let Asked { cursor, revision } = asked;
-    let owner = Owner::Anyone;
-    let after = match cursor::open(&app.keys, T::KIND, cursor.as_deref(), caller)? {
+    let (shelf, size) = (catalogue.shelf::<T>(), catalogue.page_size);
+    let is_one_page = cursor.is_none() && shelf.listed().len() <= size;
+    let ctx = if is_one_page { None } else { Some(visit()?.ctx) };
+    let caller = || ctx.as_ref().map_or(Owner::Anyone, Owner::of);
+    let place = cursor::open(&app.keys, T::KIND, cursor.as_deref(), caller)?;
+    let start = shelf.after(match place {
         Place::After(number) => number,
         // It was given out while there were members to list.
         Place::Member { .. } => u64::MAX,
-    };
-    let (shelf, size) = (catalogue.shelf::<T>(), catalogue.page_size);
-    let start = shelf.after(after);
+    });
+    let owner = ctx.as_ref().map_or(Owner::Anyone, Owner::sharing);
     let make = || {
         let rest = &shelf.listed()[start..];
         let items = &rest[..rest.len().min(size)];
         let next = (rest.len() > size).then(|| items.last()).flatten();
         let next =
             next.map(|last| cursor::seal(&app.keys, T::KIND, &owner, Place::After(last.number)));
-        let hint = app.caching.of_list(T::KIND, app.nature(), Audience::Everyone);
+        let hint = app.caching.of_list(T::KIND, app.nature(), owner.audience());
         let texts: Vec<&Raw> = items.iter().map(|entry| entry.text(*revision)).collect();
         page(&frame(app, T::KIND, next, hint, *revision), &texts)
     };
     // A page that starts anywhere else was begun before something was removed.
-    if start.is_multiple_of(size) && (start == 0 || start < shelf.listed().len()) {
+    let is_regular = start.is_multiple_of(size) && (start == 0 || start < shelf.listed().len());
+    if is_regular && owner == Owner::Anyone {
         return Ok(shelf.page(start / size, *revision, make));
     }
     Ok(make())
@@ -90,11 +94,10 @@ async fn assembled<T: Item>(
 ) -> Outcome {
     let (app, ctx, revision) = (visit.app.clone(), visit.ctx.clone(), asked.revision);
     let owner = match audience {
-        Audience::Everyone => Owner::Anyone,
+        Audience::Everyone => Owner::sharing(&ctx),
         Audience::Caller => Owner::of(&ctx),
     };
-    let caller = || Ok(Owner::of(&ctx));
-    let place = cursor::open(&app.keys, T::KIND, asked.cursor.as_deref(), caller)?;
+    let place = cursor::open(&app.keys, T::KIND, asked.cursor.as_deref(), || Owner::of(&ctx))?;
     let armed = FireOnDrop::new(&ctx);
     let mut filling = Filling { texts: Vec::new(), size: catalogue.page_size, next: None };
     if let Place::After(number) = place {
@@ -107,6 +110,8 @@ async fn assembled<T: Item>(
     }
     armed.disarm();
     let next = filling.next.map(|place| cursor::seal(&app.keys, T::KIND, &owner, place));
+    let is_one_page = next.is_none() && asked.cursor.is_none();
+    let audience = if is_one_page { audience } else { owner.audience() };
     let hint = app.caching.of_list(T::KIND, nature, audience);
     let texts: Vec<&Raw> = filling.texts.iter().collect();
     Ok(page(&frame(&app, T::KIND, next, hint, revision), &texts))
@@ -200,5 +205,5 @@ fn page(frame: &Raw, items: &[&Raw]) -> Raw {
     Raw::from_encoded(text).unwrap_or_else(|| frame.clone())
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "http", feature = "client"))]
 mod tests;
