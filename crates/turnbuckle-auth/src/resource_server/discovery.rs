@@ -1,21 +1,39 @@
 //! Owns where an issuer's description of itself is, and asking for it. Does not own what is done with
 //! what it says.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderValue, Request, header::ACCEPT};
 use serde_json::{Map, Value};
 use url::Url;
 
 use super::place::is_safe;
-use crate::{Addresses, AuthError, AuthErrorKind, Fetch, Rules, jose::strict_object};
+use crate::{
+    Addresses, AuthError, AuthErrorKind, Fetch, Origin, Rules, jose::strict_object, may_ask,
+};
 
-/// An issuer is chosen by whoever runs this server, so that it may be in a private network.
-pub(super) fn rules() -> Rules {
-    Rules {
-        limit: 1 << 20,
-        timeout: std::time::Duration::from_secs(5),
-        addresses: Addresses::AlsoPrivate,
+/// For an address that the configuration names: whoever runs this server chose it, and it may be in a
+/// private network. It is no metadata service of a cloud even so.
+pub(super) fn rules_for_chosen(address: &str) -> Result<Rules, AuthError> {
+    let chosen = Origin::of(address)?.with_private_addresses();
+    may_ask(address, &chosen)?;
+    Ok(rules(chosen.addresses()))
+}
+
+/// For an address that an issuer's description names: no more private than the issuer itself, by its text
+/// and by the number that a name turns out to be. The issuer's own origin is as chosen as the issuer.
+pub(super) fn rules_for_named(address: &str, issuer: &str) -> Result<Rules, AuthError> {
+    let from = Origin::of(issuer)?;
+    if Origin::of(address)?.as_str() == from.as_str() {
+        return rules_for_chosen(address);
     }
+    may_ask(address, &from)?;
+    Ok(rules(from.addresses()))
+}
+
+fn rules(addresses: Addresses) -> Rules {
+    Rules { limit: 1 << 20, timeout: Duration::from_secs(5), addresses }
 }
 
 /// What the issuer says of itself: RFC 8414 §3.1 first, then OpenID Connect, as the specification
@@ -25,7 +43,7 @@ pub(super) async fn metadata(
     issuer: &str,
 ) -> Result<Map<String, Value>, AuthError> {
     for address in addresses(issuer)? {
-        if let Some(document) = ask(fetch, &address).await? {
+        if let Some(document) = ask(fetch, &address, &rules_for_chosen(&address)?).await? {
             return read(issuer, &document);
         }
     }
@@ -44,7 +62,11 @@ pub(super) fn address<'a>(
 }
 
 /// A document of the issuer's; nothing if there is none there. Dropping the future gives it up.
-pub(super) async fn ask(fetch: &dyn Fetch, address: &str) -> Result<Option<Bytes>, AuthError> {
+pub(super) async fn ask(
+    fetch: &dyn Fetch,
+    address: &str,
+    rules: &Rules,
+) -> Result<Option<Bytes>, AuthError> {
     if !Url::parse(address).is_ok_and(|url| is_safe(&url)) {
         let text = "the issuer's metadata or keys are not at https";
         return Err(AuthError::new(AuthErrorKind::Forbidden, text));
@@ -52,7 +74,7 @@ pub(super) async fn ask(fetch: &dyn Fetch, address: &str) -> Result<Option<Bytes
     let mut request = Request::new(Bytes::new());
     *request.uri_mut() = address.parse().map_err(|_| unreachable("an address can't be asked"))?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
-    let response = fetch.fetch(request, &rules()).await?;
+    let response = fetch.fetch(request, rules).await?;
     match response.status().as_u16() {
         200 => Ok(Some(response.into_body())),
         400..500 => Ok(None),

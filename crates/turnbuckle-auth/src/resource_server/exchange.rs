@@ -16,7 +16,7 @@ use super::{
     keys::Outside,
 };
 use crate::{
-    AuthError, AuthErrorKind, Origin, Rules, Scheme, Scopes, Secret, SigningKey, may_ask,
+    AuthError, AuthErrorKind, Rules, Scheme, Scopes, Secret, SigningKey,
     token::{
         registration::{RegisteredBy, Registration, TokenAuth},
         request::{Keys, TokenRequest},
@@ -287,34 +287,36 @@ impl TokenExchange {
     /// One exchange, whatever is remembered. Dropping the future gives it up.
     async fn ask(&self, caller: &Caller) -> Result<ExchangedToken, AuthError> {
         let Caller { token, outside, .. } = caller;
-        let endpoint = self.endpoint(outside).await?;
+        let (endpoint, rules) = self.endpoint(outside).await?;
         let request = self.wanted.request(&endpoint, token);
         // Before it is sent: a token does not grow older than it is said to.
         let now = outside.clock.now();
         let keys = Keys { client: self.wanted.key.as_ref(), proof: None, nonce: None, now };
         let sent = request.build(keys)?;
-        let rules = Rules { limit: LONGEST_ANSWER, ..discovery::rules() };
+        let rules = Rules { limit: LONGEST_ANSWER, ..rules };
         let response = outside.fetch.fetch(sent, &rules).await?;
         read(&request, &response, token, now)
     }
 
-    async fn endpoint(&self, outside: &Outside) -> Result<String, AuthError> {
+    /// Where to ask, and what holds for it: what a public issuer says must not lead a caller's token into
+    /// a private network.
+    async fn endpoint(&self, outside: &Outside) -> Result<(String, Rules), AuthError> {
         let Wanted { issuer, endpoint, .. } = &*self.wanted;
         if let Some(given) = endpoint {
             check_address(given)?;
-            return Ok(given.clone());
+            return Ok((given.clone(), discovery::rules_for_chosen(given)?));
         }
         let now = outside.clock.now();
         if let Some(known) = self.kept.endpoint(now) {
-            return Ok(known);
+            let rules = discovery::rules_for_named(&known, issuer)?;
+            return Ok((known, rules));
         }
         let metadata = discovery::metadata(&*outside.fetch, issuer).await?;
         let found = discovery::address(&metadata, "token_endpoint")?;
         check_address(found)?;
-        // What a public issuer says must not lead a caller's token into a private network.
-        may_ask(found, &Origin::of(issuer)?)?;
+        let rules = discovery::rules_for_named(found, issuer)?;
         self.kept.keep_endpoint(found, now);
-        Ok(found.to_owned())
+        Ok((found.to_owned(), rules))
     }
 }
 

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use tokio::{sync::Semaphore, time::timeout};
 use url::form_urlencoded;
 
-use super::{discovery::rules, keys::Outside, verifier::Unverified};
+use super::{discovery::rules_for_chosen, keys::Outside, verifier::Unverified};
 use crate::{
     AuthError, AuthErrorKind, Secret, SigningKey,
     jose::{self, jwt},
@@ -240,8 +240,9 @@ impl Introspector {
         token: &Secret,
         outside: &Outside,
     ) -> Result<Option<Map<String, Value>>, AuthError> {
+        let rules = rules_for_chosen(&self.introspection.endpoint)?;
         let request = self.introspection.request(issuer, token, outside.clock.now())?;
-        let response = outside.fetch.fetch(request, &rules()).await?;
+        let response = outside.fetch.fetch(request, &rules).await?;
         let wrong = |text: String| AuthError::new(AuthErrorKind::Unreachable, text);
         if response.status() == 400 && error_code(response.body()) == Some(UNSUPPORTED.into()) {
             return Ok(None);

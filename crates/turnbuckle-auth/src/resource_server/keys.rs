@@ -153,14 +153,15 @@ impl Keys {
     }
 
     async fn ask(&self, fetch: &dyn Fetch) -> Result<KeySet, AuthError> {
-        let address = match &self.given {
-            Some(address) => address.clone(),
+        let (address, rules) = match &self.given {
+            Some(address) => (address.clone(), discovery::rules_for_chosen(address)?),
             None => {
                 let metadata = discovery::metadata(fetch, &self.issuer).await?;
-                discovery::address(&metadata, "jwks_uri")?.to_owned()
+                let address = discovery::address(&metadata, "jwks_uri")?;
+                (address.to_owned(), discovery::rules_for_named(address, &self.issuer)?)
             }
         };
-        match discovery::ask(fetch, &address).await? {
+        match discovery::ask(fetch, &address, &rules).await? {
             Some(document) => KeySet::read(&document),
             None => Err(unreachable("the issuer has no key set where it says")),
         }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::{BoxFuture, Clock, Fetch};
+use crate::{Addresses, BoxFuture, Clock, Fetch};
 
 const ISSUER: &str = "https://auth.example.com";
 const ENDPOINT: &str = "https://auth.example.com/token";
@@ -30,6 +30,8 @@ struct Provider {
     says: Mutex<(u16, Value)>,
     metadata: Mutex<Value>,
     asked: Mutex<Vec<Request<Bytes>>>,
+    /// Where the last connection might have gone.
+    addresses: Mutex<Option<Addresses>>,
     /// One permit an answer.
     gate: Semaphore,
 }
@@ -38,8 +40,9 @@ impl Fetch for Provider {
     fn fetch<'a>(
         &'a self,
         request: Request<Bytes>,
-        _: &'a Rules,
+        rules: &'a Rules,
     ) -> BoxFuture<'a, Result<Response<Bytes>, AuthError>> {
+        *self.addresses.lock().unwrap() = Some(rules.addresses);
         let is_metadata = request.method() == "GET";
         if !is_metadata {
             self.asked.lock().unwrap().push(request);
@@ -66,6 +69,7 @@ fn world() -> World {
         says: Mutex::new((200, good("theirs"))),
         metadata: Mutex::new(json!({ "issuer": ISSUER, "token_endpoint": ENDPOINT })),
         asked: Mutex::default(),
+        addresses: Mutex::default(),
         gate: Semaphore::new(Semaphore::MAX_PERMITS),
     };
     World { clock: Arc::new(Hand(AtomicU64::new(1_000))), provider: Arc::new(provider) }
@@ -296,4 +300,47 @@ async fn what_is_remembered_is_bounded() {
     assert_eq!(world.asked(), 1030);
     world.caller("token-0").exchange(&exchange).await.unwrap();
     assert_eq!(world.asked(), 1031, "what ends first went first");
+}
+
+/// A name is known to be a private one only once it is resolved, which is where the rules count.
+#[tokio::test]
+async fn a_callers_token_goes_no_more_into_private_than_the_issuer_is() {
+    use Addresses::{AlsoPrivate, Public};
+    let local = "http://127.0.0.1:9";
+    for (issuer, endpoint, allowed) in [
+        (ISSUER, "https://auth.example.com/token", Some(AlsoPrivate)),
+        (ISSUER, "https://auth.example.com:8443/token", Some(Public)),
+        (ISSUER, "https://tokens.example.com/token", Some(Public)),
+        (ISSUER, "https://10.0.0.1/token", None),
+        (ISSUER, "http://127.0.0.1/token", None),
+        (ISSUER, "https://169.254.169.254/token", None),
+        (local, "https://10.0.0.1/token", Some(AlsoPrivate)),
+        (local, "https://169.254.169.254/token", None),
+    ] {
+        let world = world();
+        *world.provider.metadata.lock().unwrap() =
+            json!({ "issuer": issuer, "token_endpoint": endpoint });
+        let named = TokenExchange::basic(issuer, "mcp", Secret::new("s"));
+        let mut caller = world.caller("mine");
+        issuer.clone_into(&mut caller.issuer);
+        // The second asks where the first was told to.
+        for token in ["mine", "another"] {
+            caller.token = Secret::new(token);
+            let answer = caller.exchange(&named).await;
+            assert_eq!(answer.is_ok(), allowed.is_some(), "{issuer} {endpoint}");
+            if allowed.is_some() {
+                assert_eq!(*world.provider.addresses.lock().unwrap(), allowed, "{endpoint}");
+            }
+        }
+        let asked = if allowed.is_some() { 2 } else { 0 };
+        assert_eq!(world.asked(), asked, "{endpoint}");
+    }
+    // What is configured may be anywhere, but there.
+    for (endpoint, is_asked) in [("https://10.0.0.1/t", true), ("https://169.254.169.254/t", false)]
+    {
+        let world = world();
+        let given = exchange().token_endpoint(endpoint);
+        assert_eq!(world.caller("mine").exchange(&given).await.is_ok(), is_asked, "{endpoint}");
+        assert_eq!(world.asked(), usize::from(is_asked), "{endpoint}");
+    }
 }

@@ -1,12 +1,16 @@
 //! Owns when and how often issuers are asked. Does not own what their answers are worth.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::*;
 use crate::{
+    Addresses,
     resource_server::{Introspection, Issuer},
     testing::{Endpoint, Fault, InsecureClient},
 };
@@ -391,5 +395,81 @@ async fn only_an_active_token_of_this_issuer_for_this_server_is_taken() {
             .fetch(Arc::new(Says(answer.clone())));
         let checked = server.check(&bearer(&Secret::new("opaque"))).await;
         assert_eq!(checked.err().map(|denied| denied.status().as_u16()), status, "{answer}");
+    }
+}
+
+/// An issuer that says where its keys are, and hears where connections may go.
+struct Pointing {
+    issuer: &'static str,
+    to: &'static str,
+    asked: Mutex<Vec<(String, Addresses)>>,
+}
+
+impl Fetch for Pointing {
+    fn fetch<'a>(
+        &'a self,
+        request: Request<Bytes>,
+        rules: &'a Rules,
+    ) -> BoxFuture<'a, Result<Response<Bytes>, AuthError>> {
+        let address = request.uri().to_string();
+        let document = if address.contains("/.well-known/") {
+            json!({ "issuer": self.issuer, "jwks_uri": self.to })
+        } else {
+            json!({ "active": false, "keys": [] })
+        };
+        self.asked.lock().unwrap().push((address, rules.addresses));
+        Box::pin(async move { Ok(Response::new(Bytes::from(document.to_string()))) })
+    }
+}
+
+#[tokio::test]
+async fn an_issuer_leads_to_nothing_more_private_than_itself() {
+    use Addresses::{AlsoPrivate, Public};
+    const LOCAL: &str = "http://127.0.0.1:9";
+    for (issuer, to, allowed) in [
+        (ISSUER, "https://auth.example.com/keys", Some(AlsoPrivate)),
+        (ISSUER, "https://keys.example.com/keys", Some(Public)),
+        (ISSUER, "http://127.0.0.1/keys", None),
+        (ISSUER, "https://localhost/keys", None),
+        (ISSUER, "https://10.0.0.1/keys", None),
+        (ISSUER, "https://[::ffff:10.0.0.1]/keys", None),
+        (ISSUER, "https://169.254.169.254/keys", None),
+        (ISSUER, "https://user:word@keys.example.com/keys", None),
+        (LOCAL, "https://10.0.0.1/keys", Some(AlsoPrivate)),
+        (LOCAL, "http://127.0.0.1:9/keys", Some(AlsoPrivate)),
+        (LOCAL, "https://169.254.169.254/keys", None),
+    ] {
+        let pointing = Arc::new(Pointing { issuer, to, asked: Mutex::default() });
+        let server = ResourceServer::new(RESOURCE).issuer(issuer).fetch(pointing.clone());
+        let token = InsecureAuthorizationServer::new(issuer).issue(for_us(json!({})));
+        assert!(server.check(&bearer(&token)).await.is_err());
+        let asked = pointing.asked.lock().unwrap();
+        assert_eq!(asked[0].1, AlsoPrivate, "the issuer itself was chosen");
+        let keys = asked.get(1).map(|(address, addresses)| (address.as_str(), *addresses));
+        assert_eq!(keys, allowed.map(|addresses| (to, addresses)), "{issuer}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_configuration_names_may_be_anywhere_but_at_a_metadata_service() {
+    for (place, is_asked) in [
+        ("https://10.0.0.1/x", true),
+        ("http://127.0.0.1:9/x", true),
+        ("https://169.254.169.254/x", false),
+        ("https://[fd00:ec2::254]/x", false),
+    ] {
+        let introspection = Introspection::post(place, "me", Secret::new("s"));
+        for issuer in
+            [Issuer::new(ISSUER).keys_at(place), Issuer::new(ISSUER).introspected(introspection)]
+        {
+            let pointing = Pointing { issuer: ISSUER, to: place, asked: Mutex::default() };
+            let pointing = Arc::new(pointing);
+            let server = ResourceServer::new(RESOURCE).issuer(issuer).fetch(pointing.clone());
+            let token = InsecureAuthorizationServer::new(ISSUER).issue(for_us(json!({})));
+            assert!(server.check(&bearer(&token)).await.is_err());
+            let asked = pointing.asked.lock().unwrap().clone();
+            let expected = (place.to_owned(), Addresses::AlsoPrivate);
+            assert_eq!(asked, if is_asked { vec![expected] } else { Vec::new() });
+        }
     }
 }

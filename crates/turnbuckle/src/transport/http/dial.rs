@@ -98,7 +98,7 @@ pub(crate) type Allows = fn(IpAddr) -> bool;
 #[derive(Clone)]
 pub(crate) struct Connector {
     inner: HttpsConnector<Dial>,
-    #[cfg(all(feature = "auth", feature = "client"))]
+    #[cfg(feature = "auth")]
     tls: Arc<ClientConfig>,
     timeout: Duration,
 }
@@ -114,7 +114,7 @@ impl Connector {
     }
 
     /// As patient and as trusting, by another way and only to addresses that `allows` allows.
-    #[cfg(all(feature = "auth", feature = "client"))]
+    #[cfg(feature = "auth")]
     pub(super) fn guarded(&self, via: Via, allows: Allows) -> Connector {
         Connector::over(Dial::new(via, Some(allows)), self.tls.clone(), self.timeout)
     }
@@ -127,7 +127,7 @@ impl Connector {
             .wrap_connector(dial);
         Connector {
             inner,
-            #[cfg(all(feature = "auth", feature = "client"))]
+            #[cfg(feature = "auth")]
             tls,
             timeout,
         }
