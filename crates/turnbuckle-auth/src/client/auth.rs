@@ -23,7 +23,8 @@ const DEADLINE: Duration = Duration::from_secs(5 * 60);
 /// // A person, in the browser; what was granted is kept for the next time.
 /// let auth = Auth::person(LoopbackLogin::new()).store(FileStore::at("/home/me/.grants"));
 /// // A program, by its secret.
-/// let auth = Auth::client_credentials("my-client", Secret::new("s3cr3t"));
+/// let auth = Auth::client_credentials("my-client", Secret::new("s3cr3t"))
+///     .issuer("https://auth.example.com");
 /// assert!(!format!("{auth:?}").contains("s3cr3t"));
 /// ```
 #[derive(Clone)]
@@ -49,7 +50,8 @@ impl Auth {
         Auth { login: Some(Arc::new(login)), ..Auth::with(Settings::default()) }
     }
 
-    /// The client itself, by a secret that someone got for it beforehand.
+    /// The client itself, by a secret that someone got for it beforehand; say where, with
+    /// [`Auth::issuer`].
     pub fn client_credentials(client_id: impl Into<String>, secret: Secret) -> Auth {
         let mut registered = Registered::new(client_id);
         registered.secret = Some(secret);
@@ -106,6 +108,24 @@ impl Auth {
     #[must_use]
     pub fn registered(mut self, registered: Registered) -> Auth {
         self.settings.registered = Some(registered);
+        self
+    }
+
+    /// At which authorization server the client was registered beforehand: its secret is shown to no other.
+    /// If it isn't said, the first one that a server names is it, for as long as the store remembers, which
+    /// trusts that server. Without [`Auth::client_credentials`] or [`Auth::registered`] it says nothing.
+    ///
+    /// ```
+    /// use turnbuckle_auth::{Auth, Secret};
+    /// let auth = Auth::client_credentials("my-service", Secret::new("s3cr3t"))
+    ///     .issuer("https://auth.example.com");
+    /// # let _ = auth;
+    /// ```
+    #[must_use]
+    pub fn issuer(mut self, issuer: impl Into<String>) -> Auth {
+        if let Some(registered) = &mut self.settings.registered {
+            registered.issuer = Some(issuer.into());
+        }
         self
     }
 
@@ -213,9 +233,14 @@ impl Auth {
         self.flights.settled(limit).await
     }
 
-    pub(super) fn tools(&self) -> Tools {
+    /// For one flow, of a client that is known to belong to this issuer, if its settings name none.
+    pub(super) fn tools(&self, issuer: Option<String>) -> Tools {
+        let mut settings = self.settings.clone();
+        if let (Some(registered), Some(issuer)) = (&mut settings.registered, issuer) {
+            registered.issuer.get_or_insert(issuer);
+        }
         Tools {
-            settings: Arc::new(self.settings.clone()),
+            settings: Arc::new(settings),
             clock: self.clock.clone(),
             random: self.random.clone(),
         }

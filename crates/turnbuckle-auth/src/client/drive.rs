@@ -7,6 +7,7 @@ use http::{Request, Response, StatusCode, header};
 
 use super::{
     auth::{within, write},
+    bound,
     flights::Flights,
     flow::{Answer, Flow, IdentityRequest, LoginRequest, Step},
     grant::{Grant, RegisteredBy, Registration},
@@ -57,6 +58,8 @@ pub(super) struct Driver<'a> {
     pub(super) rules: &'a Rules,
     pub(super) store: &'a dyn GrantStore,
     pub(super) identity: Option<&'a Identity>,
+    /// Of a client that does not know yet at which issuer it belongs.
+    pub(super) unbound: Option<&'a StoreKey>,
     /// Ready for someone to come back.
     pub(super) waiting: Option<Box<dyn Waiting>>,
     /// How long a person may take, or the store.
@@ -101,6 +104,9 @@ impl Driver<'_> {
                 Step::Done(grant) => return Driven { result: Ok(grant), ..driven },
                 Step::Failed(error) => return Driven { result: Err(error), ..driven },
                 Step::Send(request) => {
+                    if let Err(error) = self.bind(&flow).await {
+                        return Driven { result: Err(error), ..driven };
+                    }
                     let grant_type = grant_type(&request);
                     let answer = self.send(request).await;
                     driven.retry_after = match &answer {
@@ -154,6 +160,16 @@ impl Driver<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Before what only one issuer may see is shown to one.
+    async fn bind(&mut self, flow: &Flow) -> Result<(), AuthError> {
+        match (self.unbound, flow.proves()) {
+            (Some(key), Some((issuer, client))) if client.origin == RegisteredBy::Beforehand => {
+                within(self.deadline, bound::bind(self.store, key, issuer)).await
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn log_in(&mut self, request: LoginRequest) -> Answer {

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod auth;
+mod bound;
 mod code;
 mod drive;
 mod flights;

@@ -56,6 +56,17 @@ pub(crate) fn choose(
     Err(AuthError::new(AuthErrorKind::Registration, no_way(settings, server)))
 }
 
+/// What is registered at one issuer is shown to no other.
+pub(crate) fn belongs_elsewhere(known: &str, named: &str) -> AuthError {
+    let message = format!(
+        "the client was registered beforehand at `{}`, and the server now relies on `{}`: register it \
+         there and configure what comes of it, with its issuer",
+        quote(known, &[]),
+        quote(named, &[])
+    );
+    AuthError::new(AuthErrorKind::Registration, message)
+}
+
 /// Whether what a client registered before can be used again: clients are held to where they said
 /// that answers go.
 pub(crate) fn reusable(registration: &Registration, redirect_uri: &str, now: u64) -> bool {
@@ -212,13 +223,7 @@ fn beforehand(
     if let Some(issuer) = registered.issuer.as_ref().or(first_used)
         && *issuer != server.issuer
     {
-        let message = format!(
-            "the client was registered beforehand at `{}`, and the server now relies on `{}`: \
-             register it there and configure what comes of it",
-            quote(issuer, &[]),
-            quote(&server.issuer, &[])
-        );
-        return Err(AuthError::new(AuthErrorKind::Registration, message));
+        return Err(belongs_elsewhere(issuer, &server.issuer));
     }
     let mut registration = Registration::public(&*registered.client_id, RegisteredBy::Beforehand);
     registration.secret = registered.secret.clone();

@@ -93,7 +93,8 @@ pub struct IdentityProvider {
 #[non_exhaustive]
 pub struct Registered {
     /// Where: used at no other. If it isn't said, the first one that a server names is it, which
-    /// trusts that server.
+    /// trusts that server; what proves who the client is is then shown to no other, for as long as
+    /// the store remembers.
     pub issuer: Option<String>,
     /// The client's name there.
     pub client_id: String,

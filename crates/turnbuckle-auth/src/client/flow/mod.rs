@@ -282,6 +282,14 @@ impl Flow {
         }
     }
 
+    /// Whom the client proves itself to with the next request, and as whom.
+    pub(crate) fn proves(&self) -> Option<(&str, &Registration)> {
+        match &self.state {
+            State::Token(..) | State::Refresh(..) => self.registration(),
+            _ => None,
+        }
+    }
+
     /// Where a token will be asked for, once someone has logged in.
     pub(crate) fn token_endpoint(&self) -> Option<&str> {
         match &self.state {

@@ -1,5 +1,6 @@
 //! The layer around a protected server, with authorization servers that the tests play.
 
+mod bound;
 mod changes;
 mod ending;
 mod faults;

@@ -9,6 +9,7 @@ use crate::{
     client::{
         attempts::{By, How, required},
         auth::{forget, within, write},
+        bound,
         drive::{Driven, Driver},
         flow::{Asked, Flow, Renewal},
         grant::{Grant, RegisteredBy},
@@ -132,7 +133,15 @@ impl Session {
         need: &Need,
         previous: Option<Grant>,
     ) -> Result<Driven, AuthError> {
-        let tools = self.auth.tools();
+        let mut unbound = bound::key(&self.auth.settings);
+        let mut issuer = None;
+        if let Some(key) = &unbound {
+            issuer = within(self.auth.deadline, bound::issuer(&*self.auth.store, key)).await?;
+        }
+        if issuer.is_some() {
+            unbound = None;
+        }
+        let tools = self.auth.tools(issuer);
         let mut waiting = None;
         let flow = match (how, previous) {
             (How::Refresh, Some(grant)) if can_refresh(&grant) => Flow::refresh(tools, grant),
@@ -177,6 +186,7 @@ impl Session {
             rules: &self.auth.rules,
             store: &*self.auth.store,
             identity: self.auth.identity.as_ref(),
+            unbound: unbound.as_ref(),
             waiting,
             deadline: self.auth.deadline,
             flights: &self.flights,

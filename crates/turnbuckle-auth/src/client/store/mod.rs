@@ -108,12 +108,17 @@ impl StoreKey {
         StoreKey { kind: "registration", name: issuer.to_owned() }
     }
 
-    /// `grant` or `registration`.
+    /// At which issuer this client belongs, which was registered beforehand without saying where.
+    pub fn client(client_id: &str) -> StoreKey {
+        StoreKey { kind: "client", name: client_id.to_owned() }
+    }
+
+    /// `grant`, `registration` or `client`.
     pub fn kind(&self) -> &str {
         self.kind
     }
 
-    /// The address, and the socket where there is one, or the issuer. Its query may hold secrets.
+    /// The address, and the socket where there is one, the issuer or the client. Its query may hold secrets.
     pub fn name(&self) -> &str {
         &self.name
     }

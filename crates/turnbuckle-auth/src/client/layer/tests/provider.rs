@@ -53,6 +53,8 @@ pub(super) struct State {
     pub(super) asked: Vec<String>,
     /// Clients shown at each issuer.
     pub(super) clients: Vec<(u8, String)>,
+    /// At which issuers a secret was shown.
+    pub(super) secrets: Vec<u8>,
     pub(super) scopes: Vec<String>,
     /// What clients proved themselves with, in a form.
     pub(super) secrets: Vec<String>,
@@ -152,6 +154,7 @@ impl Provider {
                 Some((token, scopes)) if token == form["refresh_token"] => scopes,
                 _ => return (400, json!({"error": "invalid_grant"})),
             },
+            "client_credentials" => Scopes::from_iter(["basic"]),
             _ => form["code"].trim_start_matches("code-").parse().unwrap(),
         };
         state.minted += 1;
@@ -216,8 +219,11 @@ impl Fetch for Provider {
         Box::pin(async move {
             let url: Url = request.uri().to_string().parse().unwrap();
             let (status, body) = if url.path() == "/token" {
-                self.tokens.acquire().await.unwrap().forget();
                 let issuer = if url.host_str() == Some("auth1.example.com") { 1 } else { 2 };
+                if request.headers().contains_key("authorization") {
+                    self.state().secrets.push(issuer);
+                }
+                self.tokens.acquire().await.unwrap().forget();
                 let form: HashMap<_, _> =
                     url::form_urlencoded::parse(request.body()).into_owned().collect();
                 let mood = self.state().mood;
