@@ -179,7 +179,16 @@ impl Trusted {
                 let answer = introspector.verify(&self.name, token, outside).await;
                 answer.map_err(unverified)?
             }
-            Verifier::Own(own) => own.verify(token).await.map_err(unverified)?,
+            Verifier::Own(own) => {
+                let mut claims = own.verify(token).await.map_err(unverified)?;
+                // What was forgotten is not to let anyone in for ever.
+                match claims.get("exp") {
+                    None => return Err(invalid(Rejected::NoExpiry)),
+                    Some(Value::Null) => claims.remove("exp"),
+                    Some(_) => None,
+                };
+                claims
+            }
         };
         if claims.get("iss").is_some_and(|issuer| *issuer != self.name) {
             return Err(invalid(Rejected::Issuer));

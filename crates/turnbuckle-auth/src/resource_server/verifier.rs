@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use crate::{AuthError, BoxFuture, Secret};
 
 /// Tells what a token says, for issuers whose tokens are neither JSON web tokens nor to be
-/// introspected. Whatever it says, the audience, the times and the key are checked after it.
+/// introspected. Whatever it says, the audience, the issuer if it is named, the times and the key are
+/// checked after it.
 ///
 /// ```
 /// use serde_json::{Map, Value, json};
@@ -25,7 +26,9 @@ use crate::{AuthError, BoxFuture, Secret};
 ///             if *token != Secret::new("let-me-in") {
 ///                 return Err(Unverified::Invalid);
 ///             }
-///             let claims = json!({"sub": "ann", "aud": "https://mcp.example.com/mcp"});
+///             let claims = json!({
+///                 "sub": "ann", "aud": "https://mcp.example.com/mcp", "exp": 1_900_000_000,
+///             });
 ///             Ok(claims.as_object().cloned().unwrap_or_default())
 ///         })
 ///     }
@@ -36,7 +39,8 @@ use crate::{AuthError, BoxFuture, Secret};
 /// ```
 pub trait TokenVerifier: Send + Sync {
     /// What the token says, as an introspection answer would (RFC 7662 §2.2): `sub`, `client_id`,
-    /// `scope`, `aud`, `exp`, `cnf`. Dropping the future gives the check up.
+    /// `scope`, `aud`, `exp`, `cnf`. `exp` has to be there: `null` says that the token does not expire.
+    /// Dropping the future gives the check up.
     fn verify<'a>(
         &'a self,
         token: &'a Secret,

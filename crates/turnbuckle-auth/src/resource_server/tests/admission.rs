@@ -153,14 +153,27 @@ impl TokenVerifier for Fixed {
 async fn ones_own_verifier_does_not_replace_the_checks_after_it() {
     let unavailable =
         Unverified::Unavailable(AuthError::new(AuthErrorKind::Unreachable, "no database"));
+    let with = |more: Value| {
+        let mut claims = json!({"sub": "ann", "aud": RESOURCE, "exp": u32::MAX});
+        for (name, value) in more.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        claims
+    };
     for (answer, status) in [
-        (Ok(json!({"sub": "ann", "aud": RESOURCE})), None),
-        (Ok(json!({"sub": "ann", "aud": RESOURCE, "exp": 5})), Some(401)),
-        (Ok(json!({"sub": "ann", "aud": "other"})), Some(401)),
-        (Ok(json!({"sub": "ann"})), Some(401)),
-        (Ok(json!({"aud": RESOURCE})), Some(401)),
-        (Ok(json!({"sub": "ann", "aud": RESOURCE, "cnf": {"jkt": "x"}})), Some(401)),
-        (Ok(json!({"sub": "ann", "aud": RESOURCE, "cnf": {"x5t#S256": "x"}})), Some(401)),
+        (Ok(with(json!({}))), None),
+        (Ok(with(json!({"iss": "own"}))), None),
+        (Ok(with(json!({"iss": "another"}))), Some(401)),
+        (Ok(with(json!({"exp": 5}))), Some(401)),
+        (Ok(with(json!({"exp": "never"}))), Some(401)),
+        // It has to be said that it does not expire.
+        (Ok(with(json!({"exp": null}))), None),
+        (Ok(json!({"sub": "ann", "aud": RESOURCE})), Some(401)),
+        (Ok(with(json!({"aud": "other"}))), Some(401)),
+        (Ok(with(json!({"aud": null}))), Some(401)),
+        (Ok(with(json!({"sub": null}))), Some(401)),
+        (Ok(with(json!({"cnf": {"jkt": "x"}}))), Some(401)),
+        (Ok(with(json!({"cnf": {"x5t#S256": "x"}}))), Some(401)),
         (Err(Unverified::Invalid), Some(401)),
         (Err(unavailable), Some(503)),
     ] {

@@ -385,6 +385,9 @@ async fn only_an_active_token_of_this_issuer_for_this_server_is_taken() {
         (with("aud", json!("https://other.example.com")), Some(401)),
         (with("aud", Value::Null), Some(401)),
         (with("exp", json!(START - 30)), Some(401)),
+        // RFC 7662 §2.2: it may be left out, and counts if it is there.
+        (claims.to_string().replace(&format!(",\"exp\":{}", START + 60), ""), None),
+        (with("exp", Value::Null), Some(401)),
         (with("nbf", json!(START + 31)), Some(401)),
         (claims.to_string().replacen('{', r#"{"active":false,"#, 1), Some(503)),
     ] {
