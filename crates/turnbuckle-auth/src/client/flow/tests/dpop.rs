@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     Scheme,
-    client::settings::{DpopUse, Registered, Way},
+    client::settings::{DpopUse, IdentityProvider, Registered, Way},
 };
 
 fn provider(algorithms: Value) -> Provider {
@@ -138,19 +138,40 @@ fn a_token_that_is_not_bound_is_not_taken_for_one_that_is() {
     assert_eq!(error.kind(), AuthErrorKind::Response);
 }
 
+/// By its own secret, by what an organization says of a person, by what a platform says of a program.
 #[test]
-fn without_a_person_tokens_are_bound_too() {
-    let mut registered = Registered::new("service");
-    registered.secret = Some(Secret::new("hide-secret"));
-    let settings = Settings {
-        way: Way::ClientCredentials,
-        registered: Some(registered),
-        ..Settings::default()
-    };
-    let mut provider = provider(json!(["ES256"]));
-    provider.tokens.extend([wants_nonce("n-1"), bound("hide-bound")]);
-    let asked = Asked { redirect_uri: None, ..demanding() };
-    let grant = provider.authorize(&settings, asked).unwrap();
-    assert_eq!(grant.tokens.unwrap().scheme, Scheme::Dpop);
-    assert_eq!(proofs(&provider).len(), 2);
+fn without_a_person_tokens_are_bound_too_with_the_nonce_that_is_wanted() {
+    let organization = IdentityProvider::new("https://idp.example/token", "client-at-idp");
+    for way in [Way::ClientCredentials, Way::Enterprise(organization), Way::Workload] {
+        let mut registered = Registered::new("service");
+        registered.secret = Some(Secret::new("hide-secret"));
+        let is_enterprise = matches!(way, Way::Enterprise(_));
+        let settings = Settings { way, registered: Some(registered), ..Settings::default() };
+        let mut provider = provider(json!(["ES256"]));
+        provider.identity = Some("hide-identity");
+        if is_enterprise {
+            let kind = "urn:ietf:params:oauth:token-type:id-jag";
+            let body = json!({ "access_token": "hide-jag", "token_type": "N_A", "issued_token_type": kind });
+            provider.tokens.push_back((200, None, body));
+        }
+        provider.tokens.extend([wants_nonce("n-1"), bound("hide-bound")]);
+        let asked = Asked { redirect_uri: None, ..demanding() };
+        let grant = provider.authorize(&settings, asked).unwrap();
+        assert_eq!(grant.tokens.as_ref().unwrap().scheme, Scheme::Dpop);
+        if is_enterprise {
+            // What it gives is no access token, so that nothing is bound there.
+            let at = provider.sent.iter().position(|sent| sent.form.contains_key("subject_token"));
+            assert!(!provider.sent.remove(at.unwrap()).headers.contains_key("dpop"));
+        }
+        let [first, second] = &proofs(&provider)[..] else { panic!() };
+        assert!(part(first, 1).get("nonce").is_none());
+        assert_eq!(part(second, 1)["nonce"], "n-1");
+        assert_ne!(part(first, 1)["jti"], part(second, 1)["jti"]);
+        let key = SigningKey::from_pkcs8(&grant.proof_key.unwrap()).unwrap();
+        for proof in [first, second] {
+            assert_eq!(part(proof, 0)["jwk"]["x"], key.public_jwk()["x"]);
+            assert_eq!(part(proof, 1)["htu"], "https://auth.example/token");
+        }
+        assert_eq!(provider.token_requests()[0].form, provider.token_requests()[1].form);
+    }
 }

@@ -1,12 +1,17 @@
-//! Two real processes that share a file store, and a provider that both can reach: its state is
+//! Two real processes that share a store, and a provider that both can reach: its state is
 //! files too.
+
+#[cfg(feature = "keyring")]
+#[path = "../../store/keyring/tests/bus.rs"]
+mod bus;
 
 use std::{
     env,
     fs::{self, File},
-    io::{BufRead as _, BufReader, Write as _},
+    io::{BufRead as _, BufReader, Lines, Write as _},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStderr, Command, Stdio},
+    time::Duration,
 };
 
 use http::Response;
@@ -14,7 +19,8 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    Endpoints, FileStore, RegisteredBy, Rules, Scheme, Secret, Tokens, client::store::Swap,
+    Endpoints, FileStore, Lease, RegisteredBy, Rules, Scheme, Secret, StoreFuture, Stored, Swap,
+    Tokens, Version,
 };
 
 const PLACE: &str = "TURNBUCKLE_TEST_TWO_PROCESSES";
@@ -98,12 +104,40 @@ fn grant() -> Grant {
     }
 }
 
-/// Knows the old token, waits for the start, and then calls eight times at once.
-async fn eight_calls(place: &Path, start: impl FnOnce()) {
-    let auth = Auth::with(Settings::default()).store(FileStore::at(place.join("grants")));
+/// Says when a lease is asked for: whoever does so has found out that the old token is no good.
+struct Telling<S>(S);
+
+impl<S: crate::GrantStore> crate::GrantStore for Telling<S> {
+    fn load(&self, key: &StoreKey) -> StoreFuture<'_, Option<Stored>> {
+        self.0.load(key)
+    }
+
+    fn swap(
+        &self,
+        key: &StoreKey,
+        expected: Option<Version>,
+        record: Option<Secret>,
+    ) -> StoreFuture<'_, Swap> {
+        self.0.swap(key, expected, record)
+    }
+
+    fn lease(&self, key: &StoreKey, longest: Duration) -> StoreFuture<'_, Lease> {
+        eprintln!("leases");
+        self.0.lease(key, longest)
+    }
+}
+
+/// One of two processes: knows the old token, waits for the start, and then calls eight times at once.
+async fn eight_calls(place: &Path, store: impl crate::GrantStore + 'static) {
+    if store.load(&StoreKey::grant(SERVER)).await.unwrap().is_none() {
+        let swap = store.swap(&StoreKey::grant(SERVER), None, Some(grant().to_record())).await;
+        assert!(matches!(swap.unwrap(), Swap::Done(_)));
+    }
+    let auth = Auth::with(Settings::default()).store(Telling(store));
     let layer = AuthLayer::new(auth, SERVER, Arc::new(Rotating(place.to_owned()))).unwrap();
     assert!(layer.session.shown().await.unwrap() == Some(Secret::new("access-0")));
-    start();
+    eprintln!("ready");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
     let calls: Vec<_> = (0..8)
         .map(|_| {
             let request = Request::post(SERVER).body(Bytes::new()).unwrap();
@@ -115,40 +149,86 @@ async fn eight_calls(place: &Path, start: impl FnOnce()) {
     }
 }
 
-fn second_process(place: &Path) -> Child {
-    let test = "client::layer::tests::processes::eight_tasks_in_each_of_two_processes_renew_once";
-    Command::new(env::current_exe().unwrap())
-        .args(["--exact", "--nocapture", test])
-        .env(PLACE, place)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+/// This test in another process.
+struct Process {
+    child: Child,
+    said: Lines<BufReader<ChildStderr>>,
+}
+
+impl Process {
+    fn start(test: &str, place: &Path, change: impl FnOnce(&mut Command)) -> Process {
+        let mut command = Command::new(env::current_exe().unwrap());
+        let name = format!("client::layer::tests::processes::{test}");
+        command.args(["--exact", "--nocapture", &name]).env(PLACE, place);
+        change(&mut command);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap()).lines();
+        Process { child, said }
+    }
+
+    fn hear(&mut self, word: &str) {
+        let mut before = Vec::new();
+        for line in self.said.by_ref().map_while(Result::ok) {
+            if line.contains(word) {
+                return;
+            }
+            before.push(line);
+        }
+        panic!("it never said `{word}`, but {before:?}");
+    }
+
+    fn go(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    }
+
+    fn succeeds(mut self) {
+        let rest: Vec<_> = self.said.by_ref().map_while(Result::ok).collect();
+        assert!(self.child.wait().unwrap().success(), "{rest:?}");
+    }
+}
+
+/// Runs a test in two processes at once. No token is given before both want one.
+fn twice(test: &str, place: &Path, change: impl Fn(&mut Command)) {
+    let mut processes = Vec::new();
+    for _ in 0..2 {
+        processes.push(Process::start(test, place, &change));
+        processes.last_mut().unwrap().hear("ready");
+    }
+    let held = File::create(place.join("provider.lock")).unwrap();
+    held.lock().unwrap();
+    processes.iter_mut().for_each(Process::go);
+    processes.iter_mut().for_each(|process| process.hear("leases"));
+    drop(held);
+    processes.into_iter().for_each(Process::succeeds);
+    assert_eq!(fs::read_to_string(place.join("log")).unwrap(), "refresh-0\n");
 }
 
 #[tokio::test]
 async fn eight_tasks_in_each_of_two_processes_renew_once() {
-    if let Some(place) = env::var_os(PLACE) {
-        let start = || {
-            eprintln!("ready");
-            std::io::stdin().read_line(&mut String::new()).unwrap();
-        };
-        return eight_calls(Path::new(&place), start).await;
+    let here = env::var_os(PLACE).map(PathBuf::from);
+    if let Some(place) = here {
+        return eight_calls(&place, FileStore::at(place.join("grants"))).await;
     }
     let place = env::temp_dir().join(format!("turnbuckle-two-{}", std::process::id()));
     fs::create_dir_all(&place).unwrap();
-    let store = FileStore::at(place.join("grants"));
-    let swap = store.swap(&StoreKey::grant(SERVER), None, Some(grant().to_record())).await;
-    assert!(matches!(swap.unwrap(), Swap::Done(_)));
-
-    let mut child = second_process(&place);
-    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(said.by_ref().map_while(Result::ok).any(|line| line.contains("ready")));
-    let mut stdin = child.stdin.take().unwrap();
-    eight_calls(&place, move || stdin.write_all(b"\n").unwrap()).await;
-    let rest: Vec<_> = said.map_while(Result::ok).collect();
-    assert!(child.wait().unwrap().success(), "{rest:?}");
-    assert_eq!(fs::read_to_string(place.join("log")).unwrap(), "refresh-0\n");
+    twice("eight_tasks_in_each_of_two_processes_renew_once", &place, |_| {});
     fs::remove_dir_all(&place).unwrap();
+}
+
+/// In a real secret service, on a bus of its own.
+#[cfg(feature = "keyring")]
+#[tokio::test]
+async fn two_processes_renew_once_what_a_keyring_keeps() {
+    let here = env::var_os(PLACE).map(PathBuf::from);
+    if let Some(place) = here {
+        let store =
+            crate::KeyringStore::named("turnbuckle-two", FileStore::at(place.join("locks")));
+        return eight_calls(&place, store).await;
+    }
+    let service = bus::Service::start();
+    let (place, address) = (&service.place, &service.address);
+    twice("two_processes_renew_once_what_a_keyring_keeps", place, |command| {
+        bus::private(command, place, address);
+    });
 }
