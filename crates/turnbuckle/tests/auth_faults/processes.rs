@@ -5,10 +5,12 @@ use std::{
     io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, Stdio},
+    time::Duration,
 };
 
 use turnbuckle::auth::{
-    Auth, FileStore, Grant, GrantStore as _, Secret, Settings, StoreKey,
+    Auth, FileStore, Grant, GrantStore, Lease, Secret, Settings, StoreFuture, StoreKey, Stored,
+    Swap, Version,
     testing::{Endpoint, Fault},
 };
 
@@ -85,6 +87,29 @@ trait CollectUntil: Iterator<Item = String> + Sized {
 
 impl<I: Iterator<Item = String>> CollectUntil for I {}
 
+/// Says when a lease is asked for: whoever does so has found out that the old token is no good.
+struct Telling(FileStore);
+
+impl GrantStore for Telling {
+    fn load(&self, key: &StoreKey) -> StoreFuture<'_, Option<Stored>> {
+        self.0.load(key)
+    }
+
+    fn swap(
+        &self,
+        key: &StoreKey,
+        expected: Option<Version>,
+        record: Option<Secret>,
+    ) -> StoreFuture<'_, Swap> {
+        self.0.swap(key, expected, record)
+    }
+
+    fn lease(&self, key: &StoreKey, longest: Duration) -> StoreFuture<'_, Lease> {
+        eprintln!("leases");
+        self.0.lease(key, longest)
+    }
+}
+
 fn wait_for_a_line() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
@@ -93,7 +118,8 @@ fn wait_for_a_line() {
 async fn eight_calls(place: &Path) {
     let (url, knows) = (env::var(SERVER).unwrap(), env::var(KNOWS).unwrap());
     let clock = Watch::default();
-    let auth = Auth::with(Settings::default()).store(FileStore::at(place)).clock(clock.clone());
+    let store = Telling(FileStore::at(place));
+    let auth = Auth::with(Settings::default()).store(store).clock(clock.clone());
     let client = connect(&url, auth, MODERN).await.unwrap();
     assert_eq!(said(&client).await.unwrap(), "hello");
     eprintln!("ready");
@@ -105,7 +131,6 @@ async fn eight_calls(place: &Path) {
         .map(|_| client.clone())
         .map(|client| tokio::spawn(async move { said(&client).await }))
         .collect();
-    eprintln!("begun");
     for call in calls {
         assert_eq!(call.await.unwrap().unwrap(), "hello");
     }
@@ -146,7 +171,7 @@ async fn eight_tasks_in_each_of_two_processes_refresh_once() {
         world.provider.fail(Endpoint::Token, Fault::Held);
         others.iter_mut().for_each(Other::tell);
         for other in std::mem::take(&mut others) {
-            others.push(apart(move || other.hears("begun")).await);
+            others.push(apart(move || other.hears("leases")).await);
         }
         world.provider.requested(Endpoint::Token, 2).await;
         if knows != "itself" {

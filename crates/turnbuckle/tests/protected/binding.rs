@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnbuckle::{Cache, Ctx, Server, ToolError, elicit, template, tool, types::Resource};
+use turnbuckle::{
+    Cache, Ctx, Server, ToolError, auth::Secret, elicit, template, tool, types::Resource,
+};
 
-use crate::support::{Ask, Issuers, Plan, World, call, until};
+use crate::support::{Ask, Issuers, Plan, World, call};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Name {
@@ -18,9 +20,19 @@ async fn question(ctx: Ctx) -> Result<String, ToolError> {
     Ok(format!("Hello, {name}!"))
 }
 
+/// Says something before it is done.
+async fn tell(ctx: Ctx) -> &'static str {
+    ctx.progress(1).message("for ann").await;
+    "done"
+}
+
 fn server() -> Server {
     let tools = (0..3).map(|number| tool(format!("tool{number}"), async || "done"));
-    Server::new("test", "1.0").tools(tools).tool(tool("question", question)).page_size(2)
+    Server::new("test", "1.0")
+        .tools(tools)
+        .tool(tool("question", question))
+        .tool(tool("tell", tell))
+        .page_size(2)
 }
 
 async fn world() -> World {
@@ -65,29 +77,36 @@ async fn nobody_is_taken_for_another_by_the_subject_alone() {
 async fn events_are_told_again_only_to_whom_they_were_told() {
     let world = world().await;
     let (ann, bob) = (world.token("ann", "a"), world.token("bob", "a"));
-    // In this revision a stream begins with an event to come back for.
-    let session = world.session_in("2025-11-25", &ann).await;
-    let get = Ask::new("GET", "/mcp")
-        .header("accept", "text/event-stream")
-        .header("mcp-session-id", &session);
-    let mut stream = world.send(&get.clone().bearer(&ann)).await;
-    let first = until(&mut stream, "\n\n").await;
-    let id = first.split("id: ").nth(1).unwrap().lines().next().unwrap();
-    let again = get.header("last-event-id", id);
-    let own = world.token("bob", "a");
-    let own_session = world.session_in("2025-11-25", &own).await;
-    let mut elsewhere = again.clone().bearer(&bob);
-    assert_eq!(world.ask(&elsewhere).await.status, 404);
-    let mut resumed = world.send(&again.bearer(&ann)).await;
-    assert!(until(&mut resumed, "\r\n\r\n").await.starts_with("HTTP/1.1 200"));
+    let (session, id) = told(&world, &ann).await;
+    let again = |session: &str| again(session, &id);
+    assert_eq!(world.ask(&again(&session).bearer(&bob)).await.status, 404);
+    let resumed = world.ask(&again(&session).bearer(&ann)).await;
+    assert!(resumed.status == 200 && resumed.body.contains("for ann"), "{resumed:?}");
     // Nor in a session of one's own: nothing of another's is told there.
-    elsewhere.headers.iter_mut().for_each(|(name, value)| {
-        if name == "mcp-session-id" {
-            value.clone_from(&own_session);
-        }
-    });
-    let mut foreign = world.send(&elsewhere).await;
-    assert!(!until(&mut foreign, "\r\n\r\n").await.contains("data: {"));
+    let own = world.session_in("2025-11-25", &bob).await;
+    let foreign = world.ask(&again(&own).bearer(&bob)).await;
+    assert!(!foreign.body.contains("data: {"), "{foreign:?}");
+}
+
+/// A session in which something was told, and the event that it was told after.
+async fn told(world: &World, ann: &Secret) -> (String, String) {
+    // In this revision a stream begins with an event to come back for.
+    let session = world.session_in("2025-11-25", ann).await;
+    let (method, mut params) = call("tell");
+    params["_meta"] = json!({"progressToken": 1});
+    let ask = Ask::legacy(method, params).header("mcp-session-id", &session).bearer(ann);
+    let answer = world.ask(&ask).await;
+    assert!(answer.body.contains("for ann"), "{answer:?}");
+    let id = answer.body.split("id: ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    (session, id.to_owned())
+}
+
+/// Asks for what came after an event.
+fn again(session: &str, id: &str) -> Ask {
+    Ask::new("GET", "/mcp")
+        .header("accept", "text/event-stream")
+        .header("mcp-session-id", session)
+        .header("last-event-id", id)
 }
 
 /// Of a list that is the same for everyone as much as of one that is not, or that is asked for.
@@ -176,9 +195,10 @@ async fn the_same_subject_of_another_issuer_is_another_principal() {
     assert_eq!(world.ask(&retry.bearer(&ann)).await.said(), "Hello, Ada!");
 
     // Events that were told in a session are told again to nobody else either.
-    let session = world.session_in("2025-11-25", &ann).await;
-    let get = Ask::new("GET", "/mcp")
-        .header("accept", "text/event-stream")
-        .header("mcp-session-id", &session);
-    assert_eq!(world.ask(&get.bearer(&other)).await.status, 404);
+    let (session, id) = told(&world, &ann).await;
+    assert_eq!(world.ask(&again(&session, &id).bearer(&other)).await.status, 404);
+    let own = world.session_in("2025-11-25", &other).await;
+    let foreign = world.ask(&again(&own, &id).bearer(&other)).await;
+    assert!(!foreign.body.contains("data: {"), "{foreign:?}");
+    assert!(world.ask(&again(&session, &id).bearer(&ann)).await.body.contains("for ann"));
 }

@@ -27,12 +27,33 @@ async fn wipe(State(runs): State<Runs>) -> &'static str {
     run(State(runs)).await
 }
 
+/// Write everything down.
+#[prompt(scopes = ["files:write", "files:admin"])]
+async fn write_down(State(runs): State<Runs>) -> &'static str {
+    run(State(runs)).await
+}
+
+/// Everything.
+#[resource("x://everything", scopes = ["files:write", "files:admin"])]
+async fn everything(State(runs): State<Runs>) -> &'static str {
+    run(State(runs)).await
+}
+
+/// One of everything.
+#[resource("x://everything/{id}", scopes = ["files:write", "files:admin"])]
+async fn one(State(runs): State<Runs>, id: String) -> String {
+    format!("{id} {}", run(State(runs)).await)
+}
+
 fn server(runs: &Runs) -> Server {
     Server::new("test", "1.0")
         .state(runs.clone())
         .tool(tool("read", run))
         .tool(tool("write", run).scopes(["files:write"]))
         .tool(wipe)
+        .prompt(write_down)
+        .resource(everything)
+        .template(one)
         .prompt(prompt("read", run))
         .prompt(prompt("write", run).scopes(["files:write"]))
         .resource(resource("x://read", run))
@@ -87,14 +108,39 @@ async fn whoever_lacks_a_scope_is_told_all_that_is_needed_before_anything_runs()
             assert!(answer.json()["result"].is_object(), "{method} {answer:?}");
         }
     }
-    let (method, params) = call("wipe");
-    for ask in world.both_eras(method, params, &enough).await {
-        is_insufficient(&world.ask(&ask).await, &["files:admin", "files:write", "mcp"]);
-    }
-    let everything = world.token("ann", "mcp files:write files:admin");
-    let (method, params) = call("wipe");
-    for ask in world.both_eras(method, params, &everything).await {
-        assert_eq!(world.ask(&ask).await.said(), "ran");
+}
+
+#[tokio::test]
+async fn what_is_written_above_a_function_is_needed_for_it() {
+    let (world, runs) = world().await;
+    let enough = world.token("ann", "mcp files:write");
+    let all = world.token("ann", "mcp files:write files:admin");
+    for (method, params, list, name) in [
+        ("tools/call", json!({"name": "wipe", "arguments": {}}), "tools/list", "wipe"),
+        ("prompts/get", json!({"name": "write_down"}), "prompts/list", "write_down"),
+        ("resources/read", json!({"uri": "x://everything"}), "resources/list", "x://everything"),
+        (
+            "resources/read",
+            json!({"uri": "x://everything/1"}),
+            "resources/templates/list",
+            "x://everything/{id}",
+        ),
+    ] {
+        runs.store(0, SeqCst);
+        for ask in world.both_eras(method, params.clone(), &enough).await {
+            is_insufficient(&world.ask(&ask).await, &["files:admin", "files:write", "mcp"]);
+        }
+        assert_eq!(runs.load(SeqCst), 0, "{name}");
+        for ask in world.both_eras(method, params, &all).await {
+            let answer = world.ask(&ask).await;
+            assert!(answer.status == 200 && answer.body.contains("ran"), "{name} {answer:?}");
+        }
+        assert_eq!(runs.load(SeqCst), 2, "{name}");
+        for (token, is_listed) in [(&enough, false), (&all, true)] {
+            for names in listed(&world, list, token).await {
+                assert_eq!(names.iter().any(|it| it == name), is_listed, "{names:?}");
+            }
+        }
     }
 }
 
