@@ -7,44 +7,48 @@ use turnbuckle::{
 
 use crate::{
     ears::{Ears, told},
-    world::{Neighbour, World, said},
+    world::{Neighbour, Wire, World, said},
 };
 
 #[tokio::test]
 async fn keys_that_change_in_flight_cost_a_renewal_and_no_login() {
-    let world = World::new().await;
-    let client = world.logged_in().await;
-    let before = world.provider.requests(Endpoint::Keys);
-    world.provider.rotate_keys();
-    // The server asks no more often than this.
-    world.clock.forward(30);
-    // Somebody's new token makes the server look: the old ones are no good from then on.
-    let other = world.client(world.auth().store(turnbuckle::auth::MemoryStore::new())).await;
-    assert_eq!(said(&other).await.unwrap(), "hello");
-    let calls: Vec<_> = (0..8)
-        .map(|_| client.clone())
-        .map(|client| tokio::spawn(async move { said(&client).await }))
-        .collect();
-    for call in calls {
-        assert_eq!(call.await.unwrap().unwrap(), "hello");
+    for wire in [Wire::Clear, Wire::Tls] {
+        let world = World::over(wire).await;
+        let client = world.logged_in().await;
+        let before = world.provider.requests(Endpoint::Keys);
+        world.provider.rotate_keys();
+        // The server asks no more often than this.
+        world.clock.forward(30);
+        // Somebody's new token makes the server look: the old ones are no good from then on.
+        let other = world.client(world.auth().store(turnbuckle::auth::MemoryStore::new())).await;
+        assert_eq!(said(&other).await.unwrap(), "hello");
+        let calls: Vec<_> = (0..8)
+            .map(|_| client.clone())
+            .map(|client| tokio::spawn(async move { said(&client).await }))
+            .collect();
+        for call in calls {
+            assert_eq!(call.await.unwrap().unwrap(), "hello");
+        }
+        // A code each, and one refresh for all eight.
+        assert_eq!((world.asked()[2], world.person.logins()), (3, 2));
+        assert_eq!(world.provider.requests(Endpoint::Keys), before + 1);
     }
-    // A code each, and one refresh for all eight.
-    assert_eq!((world.asked()[2], world.person.logins()), (3, 2));
-    assert_eq!(world.provider.requests(Endpoint::Keys), before + 1);
 }
 
 #[tokio::test]
 async fn tokens_are_kept_while_a_server_can_not_verify_them() {
     let (neighbour, other) = (Neighbour::new().await, World::new().await);
     let elsewhere = format!("{}/jwks", other.provider.issuer());
-    for fault in [
+    let faults = [
         Fault::Html,
         Fault::Status(500),
         Fault::Status(404),
         Fault::Oversized(2 << 20),
         Fault::Redirect(elsewhere),
-    ] {
-        let (ears, world) = (Ears::new(), World::new().await);
+    ];
+    let wires = [Wire::Clear, Wire::Tls];
+    for (wire, fault) in wires.into_iter().flat_map(|wire| faults.clone().map(|it| (wire, it))) {
+        let (ears, world) = (Ears::new(), World::over(wire).await);
         world.provider.fail(Endpoint::Keys, fault.clone());
         let client = world.client(world.auth()).await;
         for _ in 0..3 {

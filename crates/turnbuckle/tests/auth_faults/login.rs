@@ -11,7 +11,7 @@ use turnbuckle::{
 
 use crate::{
     ears::{Ears, told},
-    world::{ERAS, KNOWN, Neighbour, World, assert_why, connect_and_say},
+    world::{ERAS, KNOWN, Neighbour, WAYS, World, assert_why, connect_and_say},
 };
 
 /// Larger than any document that is read.
@@ -117,17 +117,17 @@ fn of_endpoints(other: &str) -> Vec<Case> {
 #[tokio::test]
 async fn each_fault_of_a_provider_is_told_costs_little_and_is_over_when_it_is() {
     let neighbour = Neighbour::new().await;
-    for era in ERAS {
-        let (count, other) = (World::new().await, World::new().await);
+    for (wire, era) in WAYS {
+        let (count, other) = (World::over(wire).await, World::over(wire).await);
         let count = of_metadata(count.provider.issuer(), "").len() + of_endpoints("").len();
         for at in 0..count {
-            let (ears, world) = (Ears::new(), World::new().await);
+            let (ears, world) = (Ears::new(), World::over(wire).await);
             let elsewhere = other.provider.issuer();
             let seen_elsewhere = other.asked();
             let mut cases = of_metadata(world.provider.issuer(), elsewhere);
             cases.extend(of_endpoints(elsewhere));
             let case = cases.swap_remove(at);
-            let what = format!("{:?} at {:?} in {era}", case.fault, case.at);
+            let what = format!("{:?} at {:?} in {era} over {wire:?}", case.fault, case.at);
             world.provider.fail(case.at, case.fault.clone());
 
             let failing = connect_and_say(&world.url, world.auth(), era);
@@ -153,8 +153,8 @@ async fn each_fault_of_a_provider_is_told_costs_little_and_is_over_when_it_is() 
 #[tokio::test]
 async fn a_provider_that_is_down_is_told_and_found_again() {
     let neighbour = Neighbour::new().await;
-    for era in ERAS {
-        let mut world = World::new().await;
+    for (wire, era) in WAYS {
+        let mut world = World::over(wire).await;
         world.stop_provider().await;
         for _ in 0..3 {
             let failing = connect_and_say(&world.url, world.auth(), era);

@@ -9,10 +9,11 @@ use std::{
     },
 };
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use tokio::{
-    io::copy_bidirectional,
+    io::{AsyncReadExt as _, copy_bidirectional},
     net::{TcpListener, TcpStream},
+    sync::watch,
 };
 use tokio_rustls::{
     TlsAcceptor,
@@ -47,6 +48,11 @@ pub(crate) struct Visits {
 impl Authority {
     /// One that vouches for these names.
     pub(crate) fn of(names: &[&str]) -> Authority {
+        Authority::until(names, 4096)
+    }
+
+    /// The same until this year.
+    pub(crate) fn until(names: &[&str], year: i32) -> Authority {
         let mut root = CertificateParams::default();
         root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         root.distinguished_name.push(DnType::CommonName, "the test's own authority");
@@ -55,7 +61,9 @@ impl Authority {
         let issuer = Issuer::new(root, root_key);
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+        let mut certificate = CertificateParams::new(names).unwrap();
+        certificate.not_after = date_time_ymd(year, 1, 1);
+        let certificate = certificate.signed_by(&key, &issuer).unwrap();
         Authority { pem, certificate: certificate.der().clone(), key: key.serialize_der() }
     }
 
@@ -82,6 +90,25 @@ impl Place {
         format!("https://{}", self.address())
     }
 
+    /// From now on whoever comes is heard and never answered; says when they have spoken.
+    pub(crate) fn stall(self) -> watch::Receiver<usize> {
+        let (send, spoken) = watch::channel(0);
+        tokio::spawn(async move {
+            let mut open = Vec::new();
+            while let Ok((mut stream, _)) = self.listener.accept().await {
+                assert!(stream.read(&mut [0; 1024]).await.unwrap() > 0);
+                open.push(stream);
+                send.send_modify(|spoken| *spoken += 1);
+            }
+        });
+        spoken
+    }
+
+    /// Without TLS.
+    pub(crate) fn into_plain(self) -> TcpListener {
+        self.listener
+    }
+
     /// From now on whoever comes is led there.
     pub(crate) fn lead_to(self, to: SocketAddr) -> Visits {
         let visits = Visits::default();
@@ -95,7 +122,8 @@ impl Place {
                 tokio::spawn(async move {
                     let Ok(mut outside) = acceptor.accept(stream).await else { return };
                     counted.stayed.fetch_add(1, Ordering::SeqCst);
-                    let mut inside = TcpStream::connect(to).await.unwrap();
+                    // Nobody may be there just now.
+                    let Ok(mut inside) = TcpStream::connect(to).await else { return };
                     inside.set_nodelay(true).unwrap();
                     // Either side may leave without a word.
                     let _ = copy_bidirectional(&mut outside, &mut inside).await;

@@ -21,7 +21,7 @@ use turnbuckle::{
 
 use crate::{
     ears::{Ears, told},
-    world::{Neighbour, World, assert_why, said},
+    world::{Neighbour, Wire, World, assert_why, said},
 };
 
 type Call = JoinHandle<Result<String, Error>>;
@@ -53,8 +53,11 @@ async fn others_are_unharmed(neighbour: &Neighbour, friend: &Client) {
 #[tokio::test]
 async fn a_slow_provider_is_given_up_after_a_while_by_all_who_wait_for_it() {
     let neighbour = Neighbour::new().await;
-    for at in [Endpoint::Metadata, Endpoint::Register, Endpoint::Token] {
-        let (ears, world) = (Ears::new(), World::new().await);
+    let endpoints = [Endpoint::Metadata, Endpoint::Register, Endpoint::Token];
+    for (wire, at) in
+        [Wire::Clear, Wire::Tls].into_iter().flat_map(|wire| endpoints.map(|at| (wire, at)))
+    {
+        let (ears, world) = (Ears::new(), World::over(wire).await);
         let friend = world.logged_in().await;
         let before = world.provider.requests(at);
         world.provider.fail(at, Fault::Held);
@@ -222,21 +225,24 @@ async fn a_person_who_does_not_come_back_is_not_waited_for_for_ever() {
 
 #[tokio::test]
 async fn a_server_whose_issuer_is_slow_says_that_it_can_not_tell() {
-    let (neighbour, world) = (Neighbour::new().await, World::new().await);
-    world.provider.fail(Endpoint::Keys, Fault::Held);
-    let client = world.client(world.auth()).await;
-    let calls: Vec<Call> = (0..8).map(|_| launch(&client)).collect();
-    world.provider.requested(Endpoint::Keys, 1).await;
-    neighbour.is_unharmed().await;
-    let (ended, waited) = waited_for(calls).await;
-    assert!(waited <= Duration::from_secs(5), "{waited:?}");
-    for failed in ended {
-        let error = failed.unwrap_err();
-        assert_eq!((error.kind(), error.status()), (ErrorKind::Http, Some(503)), "{error}");
+    let neighbour = Neighbour::new().await;
+    for wire in [Wire::Clear, Wire::Tls] {
+        let world = World::over(wire).await;
+        world.provider.fail(Endpoint::Keys, Fault::Held);
+        let client = world.client(world.auth()).await;
+        let calls: Vec<Call> = (0..8).map(|_| launch(&client)).collect();
+        world.provider.requested(Endpoint::Keys, 1).await;
+        neighbour.is_unharmed().await;
+        let (ended, waited) = waited_for(calls).await;
+        assert!(waited <= Duration::from_secs(5), "{waited:?}");
+        for failed in ended {
+            let error = failed.unwrap_err();
+            assert_eq!((error.kind(), error.status()), (ErrorKind::Http, Some(503)), "{error}");
+        }
+        assert_eq!(world.provider.requests(Endpoint::Keys), 1);
+        world.provider.heal();
+        world.clock.forward(3);
+        assert_eq!(said(&client).await.unwrap(), "hello");
+        assert_eq!((world.asked()[2], world.person.logins()), (1, 1));
     }
-    assert_eq!(world.provider.requests(Endpoint::Keys), 1);
-    world.provider.heal();
-    world.clock.forward(3);
-    assert_eq!(said(&client).await.unwrap(), "hello");
-    assert_eq!((world.asked()[2], world.person.logins()), (1, 1));
 }

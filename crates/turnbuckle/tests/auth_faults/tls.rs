@@ -2,11 +2,12 @@
 
 use std::{env, fs, path::PathBuf, process::Command, sync::Arc};
 
-use tokio::net::TcpListener;
+use serde_json::json;
+use tokio::{net::TcpListener, time::Instant};
 use turnbuckle::{
-    Client, ErrorKind,
+    Client, Error, ErrorKind,
     auth::{
-        Auth, AuthErrorKind, MemoryStore,
+        Auth, AuthErrorKind, HandledLogin, MemoryStore, Rules,
         testing::{Endpoint, InsecureAuthorizationServer, InsecureListener, InsecureServing},
     },
 };
@@ -15,7 +16,8 @@ use crate::{
     ears::{Ears, told},
     secure::{Authority, Visits},
     world::{
-        ERAS, Neighbour, Person, Watch, assert_why, builder, protection, provider, said, server,
+        BACK, ERAS, Neighbour, Person, Watch, assert_why, authority, builder, protection, provider,
+        said, server,
     },
 };
 
@@ -95,10 +97,13 @@ async fn a_provider_that_nobody_vouches_for_is_not_believed() {
     let neighbour = Neighbour::new().await;
     let (trusted, other) = (Authority::of(&["127.0.0.1"]), Authority::of(&["127.0.0.1"]));
     let another_name = Authority::of(&["auth.example.com"]);
+    let expired = Authority::until(&["127.0.0.1"], 2020);
     for (untrusted, roots) in [
         (&other, vec![&trusted]),
         // Vouched for, but for another one.
         (&another_name, vec![&trusted, &another_name]),
+        // Vouched for, but no longer.
+        (&expired, vec![&trusted, &expired]),
     ] {
         for era in ERAS {
             let (ears, world) = (Ears::new(), secured(&trusted, untrusted).await);
@@ -127,4 +132,68 @@ async fn a_provider_that_nobody_vouches_for_is_not_believed() {
     let client: Client = client.connect(&world.url).await.unwrap();
     assert!(said(&client).await.unwrap_err().to_string().contains("certificate"));
     assert_eq!(world.visits.came(), 0);
+}
+
+/// Does what a client does to log in, and what a server does to verify a token, at a provider that can't be
+/// spoken to; how both end, and after how long at most.
+async fn fails(issuer: &str, came: impl Future<Output = ()>) -> (Error, Error) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let protection = protection(&url, issuer).tls_root(authority().pem.as_bytes());
+    let bound = server().protect(protection).serve_http(listener).bind().await.unwrap();
+    tokio::spawn(async move { drop(bound.await) });
+    let unseen = provider(issuer, &Watch::default());
+    let root = authority().pem.as_bytes();
+    let nobody = HandledLogin::new(BACK, |_| async { panic!("nobody is to log in") });
+    let client = builder(Auth::person(nobody), ERAS[0]).tls_root(root).connect(&url).await.unwrap();
+    let login = tokio::spawn(async move { said(&client).await });
+    let token = unseen.issue(json!({"aud": url, "scope": "read"}).as_object().unwrap().clone());
+    let client = Client::builder().no_proxy().revision(ERAS[0]);
+    let client = client.header("authorization", &format!("Bearer {}", token.expose()));
+    let client = client.connect(&url).await.unwrap();
+    let shown = tokio::spawn(async move { said(&client).await });
+    came.await;
+    // From here on there is nothing to do but to wait.
+    tokio::time::pause();
+    let begun = Instant::now();
+    let ended = (login.await.unwrap().unwrap_err(), shown.await.unwrap().unwrap_err());
+    assert!(begun.elapsed() <= Rules::default().timeout, "{:?}", begun.elapsed());
+    tokio::time::resume();
+    ended
+}
+
+fn assert_not_spoken_to(issuer: &str, (login, shown): &(Error, Error)) {
+    assert_why(login, AuthErrorKind::Unreachable, issuer, "login");
+    // It is the server that can't tell: another token would not help.
+    assert_eq!((shown.kind(), shown.status()), (ErrorKind::Http, Some(503)), "{shown}");
+}
+
+#[tokio::test]
+async fn a_handshake_that_stalls_is_given_up() {
+    let neighbour = Neighbour::new().await;
+    let place = authority().place().await;
+    let issuer = place.origin();
+    let mut spoken = place.stall();
+    let mut hears = spoken.clone();
+    let both = async {
+        hears.wait_for(|spoken| *spoken == 2).await.unwrap();
+        neighbour.is_unharmed().await;
+    };
+    let ended = fails(&issuer, both).await;
+    assert_not_spoken_to(&issuer, &ended);
+    assert_eq!(*spoken.borrow_and_update(), 2, "neither tried again");
+}
+
+#[tokio::test]
+async fn a_provider_that_speaks_no_tls_is_not_spoken_to_in_the_clear() {
+    let neighbour = Neighbour::new().await;
+    let place = authority().place().await;
+    let issuer = place.origin();
+    let provider = Arc::new(provider(&issuer, &Watch::default()));
+    let listener = InsecureListener::on(place.into_plain()).unwrap();
+    let _serving = listener.serve(provider.clone());
+    let ended = fails(&issuer, neighbour.is_unharmed()).await;
+    assert_not_spoken_to(&issuer, &ended);
+    let asked = [Endpoint::Metadata, Endpoint::Register, Endpoint::Token, Endpoint::Keys];
+    assert_eq!(asked.map(|endpoint| provider.requests(endpoint)), [0; 4]);
 }

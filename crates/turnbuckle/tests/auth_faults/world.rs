@@ -4,7 +4,7 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
@@ -36,6 +36,8 @@ use turnbuckle::{
     tool,
 };
 
+use crate::secure::Authority;
+
 pub(crate) const ERAS: [Revision; 2] = [Revision::V2026_07_28, Revision::V2025_11_25];
 pub(crate) const MODERN: Revision = Revision::V2026_07_28;
 
@@ -62,6 +64,38 @@ pub(crate) struct World {
     task: JoinHandle<()>,
 }
 
+/// How servers are spoken to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Wire {
+    Clear,
+    Tls,
+}
+
+impl Wire {
+    /// What leads to this place like that.
+    async fn origin(self, to: SocketAddr) -> String {
+        match self {
+            Wire::Clear => format!("http://{to}"),
+            Wire::Tls => {
+                let outside = authority().place().await;
+                let origin = outside.origin();
+                outside.lead_to(to);
+                origin
+            }
+        }
+    }
+}
+
+/// Each wire with the eras that it is worth while to speak on it: TLS knows nothing of them.
+pub(crate) const WAYS: [(Wire, Revision); 3] =
+    [(Wire::Clear, ERAS[0]), (Wire::Clear, ERAS[1]), (Wire::Tls, ERAS[0])];
+
+/// Who vouches for every place that speaks TLS, and is trusted by everyone.
+pub(crate) fn authority() -> &'static Authority {
+    static AUTHORITY: OnceLock<Authority> = OnceLock::new();
+    AUTHORITY.get_or_init(|| Authority::of(&["127.0.0.1"]))
+}
+
 impl Drop for World {
     fn drop(&mut self) {
         self.task.abort();
@@ -70,14 +104,20 @@ impl Drop for World {
 
 impl World {
     pub(crate) async fn new() -> World {
+        World::over(Wire::Clear).await
+    }
+
+    /// Server and provider are spoken to like this.
+    pub(crate) async fn over(wire: Wire) -> World {
         let (listener, clock) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), Watch::default());
         let at = listener.local_addr().unwrap();
         let place = InsecureListener::on(listener).unwrap();
-        let provider = Arc::new(provider(place.origin(), &clock));
+        let provider = Arc::new(provider(&wire.origin(at).await, &clock));
         let serving = Some(place.serve(provider.clone()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let url = format!("{}/mcp", wire.origin(listener.local_addr().unwrap()).await);
         let protection = protection(&url, provider.issuer()).clock(Arc::new(clock.clone()));
+        let protection = protection.tls_root(authority().pem.as_bytes());
         let server = server().protect(protection);
         let metadata = server.metadata_service();
         let path = metadata.path().to_owned();
@@ -202,7 +242,11 @@ pub(crate) fn builder(auth: Auth, era: Revision) -> ClientBuilder {
 }
 
 pub(crate) async fn connect(url: &str, auth: Auth, era: Revision) -> Result<Client, Error> {
-    builder(auth, era).connect(url).await
+    let builder = builder(auth, era);
+    match url.starts_with("https:") {
+        true => builder.tls_root(authority().pem.as_bytes()).connect(url).await,
+        false => builder.connect(url).await,
+    }
 }
 
 /// What a call says; that of a client that is not connected says why not.
