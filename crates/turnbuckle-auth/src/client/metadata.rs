@@ -8,7 +8,7 @@ use url::Url;
 
 use super::{
     grant::{Endpoints, TokenAuth},
-    text::{check_address, object, quote, text, without_secrets},
+    text::{Object, check_address, object, quote, text, without_secrets},
 };
 use crate::{AuthError, AuthErrorKind, Scopes};
 
@@ -60,10 +60,7 @@ pub(crate) enum DpopKnown {
 ///
 /// # Errors
 /// If a later try could find one: then it must not be looked for elsewhere.
-pub(crate) fn document(
-    response: &Response<Bytes>,
-    url: &str,
-) -> Result<Option<Map<String, Value>>, AuthError> {
+pub(crate) fn document(response: &Response<Bytes>, url: &str) -> Result<Option<Object>, AuthError> {
     let status = response.status();
     if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
         let message = format!("`{}` answers {}", without_secrets(url), status.as_u16());

@@ -9,6 +9,7 @@ use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderValue, Response};
+use zeroize::Zeroizing;
 
 use self::kept::{Found, Kept};
 use super::{
@@ -232,7 +233,8 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// A token that was got in exchange. It can't be printed, and is zeroed in memory.
+/// A token that was got in exchange. It can't be printed, and is zeroed when it is dropped; a header that
+/// was made of it is not, nor is what the network has of it.
 ///
 /// ```
 /// use turnbuckle_auth::resource_server::ExchangedToken;
@@ -248,7 +250,6 @@ pub struct ExchangedToken {
     /// Until when it is given to others who ask for the same.
     fresh_until: u64,
     scopes: Option<Scopes>,
-    header: HeaderValue,
 }
 
 impl ExchangedToken {
@@ -259,7 +260,7 @@ impl ExchangedToken {
 
     /// What `Authorization` has to say: `Bearer` and the token. It is marked as sensitive.
     pub fn header(&self) -> HeaderValue {
-        self.header.clone()
+        header(&self.secret).expect("a token that fits into no header is not taken")
     }
 
     /// When it stops being good, in seconds since 1970; nothing if that was not said.
@@ -356,9 +357,9 @@ fn read(
     if tokens.access == *shown {
         return Err(wrong("a token was exchanged for itself"));
     }
-    let mut header = HeaderValue::try_from(format!("Bearer {}", tokens.access.expose()))
-        .map_err(|_| wrong("the token does not fit into a header"))?;
-    header.set_sensitive(true);
+    if header(&tokens.access).is_none() {
+        return Err(wrong("the token does not fit into a header"));
+    }
     let lifetime = tokens.expires_at.map_or(0, |end| end.saturating_sub(now));
     Ok(ExchangedToken {
         secret: tokens.access,
@@ -366,6 +367,12 @@ fn read(
         // One that ends soon is used for most of its time; one that ends nobody knows when, once.
         fresh_until: now.saturating_add(lifetime - BEFORE_END.min(lifetime / 4)),
         scopes: tokens.granted,
-        header,
     })
+}
+
+fn header(token: &Secret) -> Option<HeaderValue> {
+    let text = Zeroizing::new(format!("Bearer {}", token.expose()));
+    let mut header = HeaderValue::from_str(&text).ok()?;
+    header.set_sensitive(true);
+    Some(header)
 }

@@ -8,20 +8,19 @@ use std::{
     time::Duration,
 };
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http::{
-    HeaderValue, Method, Request,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
-};
+use http::{Request, header::AUTHORIZATION};
 use serde_json::{Map, Value};
 use tokio::{sync::Semaphore, time::timeout};
-use url::form_urlencoded;
 
 use super::{discovery::rules_for_chosen, keys::Outside, verifier::Unverified};
 use crate::{
-    AuthError, AuthErrorKind, Secret, SigningKey,
-    jose::{self, jwt},
+    AuthError, AuthErrorKind, Secret, SigningKey, jose,
+    token::{
+        authenticate::authenticate,
+        registration::{RegisteredBy, Registration, TokenAuth},
+        text::post_form,
+    },
 };
 
 /// For how many seconds an answer is used again.
@@ -36,8 +35,6 @@ const TURN: Duration = Duration::from_secs(5);
 
 /// What some servers say of a token that they do not introspect, because it says everything itself.
 const UNSUPPORTED: &str = "unsupported_token_type";
-
-const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// Where tokens are introspected, and as whom (RFC 7662 §2.1).
 ///
@@ -54,15 +51,9 @@ const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 #[derive(Clone)]
 pub struct Introspection {
     pub(super) endpoint: String,
-    client_id: String,
-    credential: Credential,
-}
-
-#[derive(Clone)]
-enum Credential {
-    Basic(Secret),
-    Post(Secret),
-    Signed(SigningKey),
+    /// Who this server is there.
+    client: Registration,
+    key: Option<SigningKey>,
 }
 
 impl Introspection {
@@ -72,7 +63,7 @@ impl Introspection {
         client_id: impl Into<String>,
         secret: Secret,
     ) -> Introspection {
-        Introspection::new(endpoint, client_id, Credential::Basic(secret))
+        Introspection::by(endpoint, client_id, TokenAuth::Basic).with_secret(secret)
     }
 
     /// With a secret in the body.
@@ -81,7 +72,7 @@ impl Introspection {
         client_id: impl Into<String>,
         secret: Secret,
     ) -> Introspection {
-        Introspection::new(endpoint, client_id, Credential::Post(secret))
+        Introspection::by(endpoint, client_id, TokenAuth::Post).with_secret(secret)
     }
 
     /// With a signed assertion (RFC 7523).
@@ -90,54 +81,32 @@ impl Introspection {
         client_id: impl Into<String>,
         key: SigningKey,
     ) -> Introspection {
-        Introspection::new(endpoint, client_id, Credential::Signed(key))
+        let signed = Introspection::by(endpoint, client_id, TokenAuth::PrivateKeyJwt);
+        Introspection { key: Some(key), ..signed }
     }
 
-    fn new(
+    fn by(
         endpoint: impl Into<String>,
         client_id: impl Into<String>,
-        credential: Credential,
+        method: TokenAuth,
     ) -> Introspection {
-        Introspection { endpoint: endpoint.into(), client_id: client_id.into(), credential }
+        let mut client = Registration::public(client_id, RegisteredBy::Beforehand);
+        client.method = method;
+        Introspection { endpoint: endpoint.into(), client, key: None }
+    }
+
+    fn with_secret(mut self, secret: Secret) -> Introspection {
+        self.client.secret = Some(secret);
+        self
     }
 
     fn request(&self, issuer: &str, token: &Secret, now: u64) -> Result<Request<Bytes>, AuthError> {
-        let mut form = form_urlencoded::Serializer::new(String::new());
-        form.append_pair("token", token.expose()).append_pair("token_type_hint", "access_token");
-        let mut authorization = None;
-        match &self.credential {
-            Credential::Basic(secret) => {
-                // RFC 6749 §2.3.1: both are form-encoded first.
-                let [id, secret] = [self.client_id.as_str(), secret.expose()].map(|text| {
-                    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>()
-                });
-                let pair = STANDARD.encode(format!("{id}:{secret}"));
-                let mut header = HeaderValue::try_from(format!("Basic {pair}"))
-                    .map_err(|_| AuthError::new(AuthErrorKind::Settings, "no header of that"))?;
-                header.set_sensitive(true);
-                authorization = Some(header);
-            }
-            Credential::Post(secret) => {
-                form.append_pair("client_id", &self.client_id)
-                    .append_pair("client_secret", secret.expose());
-            }
-            Credential::Signed(key) => {
-                let assertion = assertion(key, &self.client_id, issuer, now)?;
-                form.append_pair("client_id", &self.client_id)
-                    .append_pair("client_assertion_type", ASSERTION)
-                    .append_pair("client_assertion", assertion.expose());
-            }
-        }
-        let mut request = Request::new(Bytes::from(form.finish()));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.endpoint.parse().map_err(|_| {
-            AuthError::new(AuthErrorKind::Settings, "the introspection endpoint is no address")
-        })?;
-        let headers = request.headers_mut();
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
-        headers.insert(CONTENT_TYPE, form);
-        headers.extend(authorization.map(|header| (AUTHORIZATION, header)));
+        let hint = Secret::new("access_token");
+        let mut form = vec![("token", token.clone()), ("token_type_hint", hint)];
+        let Introspection { endpoint, client, key } = self;
+        let shown = authenticate(client, issuer, key.as_ref(), now, &mut form)?;
+        let mut request = post_form(endpoint, &form)?;
+        request.headers_mut().extend(shown.map(|shown| (AUTHORIZATION, shown)));
         Ok(request)
     }
 }
@@ -147,7 +116,7 @@ impl fmt::Debug for Introspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Introspection")
             .field("endpoint", &self.endpoint)
-            .field("client_id", &self.client_id)
+            .field("client_id", &self.client.client_id)
             .finish_non_exhaustive()
     }
 }
@@ -262,23 +231,6 @@ impl Introspector {
 
 fn error_code(body: &[u8]) -> Option<Value> {
     jose::strict_object(body)?.remove("error")
-}
-
-/// RFC 7523 §3.
-fn assertion(
-    key: &SigningKey,
-    client_id: &str,
-    audience: &str,
-    now: u64,
-) -> Result<Secret, AuthError> {
-    let mut claims = Map::new();
-    claims.insert("iss".into(), client_id.into());
-    claims.insert("sub".into(), client_id.into());
-    claims.insert("aud".into(), audience.into());
-    claims.insert("jti".into(), jose::random_id()?.into());
-    claims.insert("iat".into(), now.into());
-    claims.insert("exp".into(), now.saturating_add(60).into());
-    jwt::sign(key, Map::new(), &claims)
 }
 
 #[cfg(test)]

@@ -7,11 +7,10 @@ use serde_json::{Map, Value};
 use super::{
     authenticate::{Form, authenticate},
     registration::{Registration, Tokens},
-    text::{form, object, post, quote, text},
+    text::{object, post_form, quote, text},
 };
 use crate::{AuthError, AuthErrorKind, Scheme, Scopes, Secret, SigningKey, jose::dpop};
 
-const FORM: &str = "application/x-www-form-urlencoded";
 const DPOP: HeaderName = HeaderName::from_static("dpop");
 #[cfg(feature = "client")]
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
@@ -88,8 +87,7 @@ impl TokenRequest {
         let mut pairs = self.form.clone();
         let authorization =
             authenticate(&self.registration, &self.audience, keys.client, keys.now, &mut pairs)?;
-        let body = form(pairs.iter().map(|(name, value)| (*name, value.expose())));
-        let mut request = post(&self.endpoint, FORM, Bytes::from(body))?;
+        let mut request = post_form(&self.endpoint, &pairs)?;
         if let Some(authorization) = authorization {
             request.headers_mut().insert(AUTHORIZATION, authorization);
         }

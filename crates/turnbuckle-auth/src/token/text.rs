@@ -1,6 +1,8 @@
 //! Owns how texts are put into addresses and bodies, and how the texts of servers are put into
 //! errors. Does not own what they say.
 
+use std::ops::Deref;
+
 use bytes::Bytes;
 use http::{
     HeaderValue, Request,
@@ -8,7 +10,9 @@ use http::{
 };
 use serde_json::{Map, Value};
 use url::Url;
+use zeroize::{Zeroize as _, Zeroizing};
 
+use super::authenticate::Form;
 use crate::{AuthError, AuthErrorKind, Secret};
 
 /// The largest document that is read.
@@ -20,15 +24,41 @@ const LONGEST_QUOTE: usize = 200;
 /// expect `+` understand too.
 pub(crate) fn form<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut text = String::new();
+    push_form(&mut text, pairs);
+    text
+}
+
+/// A form with secrets in it, as a request. The body is zeroed when it is dropped.
+pub(crate) fn post_form(url: &str, pairs: &Form) -> Result<Request<Bytes>, AuthError> {
+    let body = Bytes::from_owner(Body(secret_form(pairs)));
+    post(url, "application/x-www-form-urlencoded", body)
+}
+
+struct Body(Zeroizing<String>);
+
+impl AsRef<[u8]> for Body {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+fn secret_form(pairs: &Form) -> Zeroizing<String> {
+    // A text that grows leaves copies behind. Nothing becomes longer than three times itself.
+    let longest = pairs.iter().map(|(name, value)| 3 * (name.len() + value.expose().len()) + 2);
+    let mut text = Zeroizing::new(String::with_capacity(longest.sum()));
+    push_form(&mut text, pairs.iter().map(|(name, value)| (*name, value.expose())));
+    text
+}
+
+fn push_form<'a>(text: &mut String, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) {
     for (name, value) in pairs {
         if !text.is_empty() {
             text.push('&');
         }
-        push_encoded(&mut text, name);
+        push_encoded(text, name);
         text.push('=');
-        push_encoded(&mut text, value);
+        push_encoded(text, value);
     }
-    text
 }
 
 /// With all but unreserved letters escaped.
@@ -57,12 +87,37 @@ pub(crate) fn quote(said: &str, hidden: &[Secret]) -> String {
     said.chars().filter(|char| !char.is_control()).take(LONGEST_QUOTE).collect()
 }
 
+/// What a server answered. Its texts are zeroed when it is dropped: there may be tokens among them.
+pub(crate) struct Object(Map<String, Value>);
+
+impl Deref for Object {
+    type Target = Map<String, Value>;
+
+    fn deref(&self) -> &Map<String, Value> {
+        &self.0
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
+    }
+}
+
+fn wipe(object: &mut Map<String, Value>) {
+    for value in object.values_mut() {
+        if let Value::String(text) = value {
+            text.zeroize();
+        }
+    }
+}
+
 /// A body that is a JSON object of bearable size.
-pub(crate) fn object(body: &[u8]) -> Option<Map<String, Value>> {
+pub(crate) fn object(body: &[u8]) -> Option<Object> {
     if body.len() > LONGEST_DOCUMENT {
         return None;
     }
-    serde_json::from_slice(body).ok()
+    serde_json::from_slice(body).ok().map(Object)
 }
 
 /// A member that is a text and not empty.
@@ -148,6 +203,21 @@ fn build(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_secret_is_written_once_and_wiped() {
+        let pairs = vec![("grant type", Secret::new("=".repeat(1000))), ("b", Secret::new(""))];
+        let text = secret_form(&pairs);
+        let reserved: usize = pairs.iter().map(|(a, b)| 3 * (a.len() + b.expose().len()) + 2).sum();
+        assert_eq!(text.capacity(), reserved, "it grew, and left a copy behind");
+        assert_eq!(*text, form(pairs.iter().map(|(name, value)| (*name, value.expose()))));
+        let request = post_form("https://auth.example/token", &pairs).unwrap();
+        assert_eq!(request.body(), text.as_bytes());
+
+        let mut answer = serde_json::json!({ "access_token": "hide", "expires_in": 3 });
+        wipe(answer.as_object_mut().unwrap());
+        assert_eq!(answer, serde_json::json!({ "access_token": "", "expires_in": 3 }));
+    }
 
     #[test]
     fn pairs_are_encoded() {

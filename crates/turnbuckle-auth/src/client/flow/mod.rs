@@ -17,6 +17,7 @@ use std::{collections::VecDeque, fmt, mem, sync::Arc};
 
 use bytes::Bytes;
 use http::{Request, Response};
+use zeroize::Zeroizing;
 
 use self::{discover::Place, plan::Plan, tokens::Asking};
 use super::{
@@ -246,7 +247,7 @@ impl Flow {
                 self.registered(plan, asked, &response)
             }
             (State::LogIn(draft, attempt), Answer::CalledBack(answer)) => {
-                self.called_back(draft, &attempt, &answer)
+                self.called_back(draft, &attempt, &Zeroizing::new(answer))
             }
             (State::Identity(draft), Answer::Identity(identity)) => {
                 self.identified(draft, &identity)

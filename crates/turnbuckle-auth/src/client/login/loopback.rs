@@ -17,10 +17,11 @@ use tokio::{
     time,
 };
 use url::Url;
+use zeroize::Zeroizing;
 
 use self::head::{Asked, Expected, read};
 use super::{Login, Waiting, not_logged_in, open_in_browser};
-use crate::{AuthError, BoxFuture, LoginRequest, guard::parse};
+use crate::{AuthError, BoxFuture, LoginRequest, Secret, guard::parse};
 
 /// Where the browser is sent back to.
 const PATH: &str = "/callback";
@@ -180,13 +181,13 @@ impl Waiting for Ready {
                     .map_err(|_| not_logged_in("nobody logged in before the deadline"))??,
                 None => wait.await?,
             };
-            Ok(format!("{}?{query}", self.redirect_uri))
+            Ok(format!("{}?{}", self.redirect_uri, query.expose()))
         })
     }
 }
 
 /// The query of the answer. Everything else that connects is turned away.
-async fn hear<A, F>(accept: A, expected: Arc<Expected>) -> String
+async fn hear<A, F>(accept: A, expected: Arc<Expected>) -> Secret
 where
     A: Fn() -> F,
     F: Future<Output = io::Result<(TcpStream, SocketAddr)>>,
@@ -214,8 +215,9 @@ where
 }
 
 /// Reads one request and answers it; the query if it was the answer to the login.
-async fn answer(mut stream: TcpStream, expected: Arc<Expected>) -> Option<String> {
-    let mut head = Vec::new();
+async fn answer(mut stream: TcpStream, expected: Arc<Expected>) -> Option<Secret> {
+    // All of it at once: what grows leaves copies behind.
+    let mut head = Zeroizing::new(Vec::with_capacity(HEAD));
     let asked = loop {
         match read(&head, &expected) {
             Asked::Unfinished if head.len() < HEAD => {}
@@ -223,7 +225,7 @@ async fn answer(mut stream: TcpStream, expected: Arc<Expected>) -> Option<String
             asked => break asked,
         }
         let room = HEAD - head.len();
-        match (&mut stream).take(room as u64).read_buf(&mut head).await {
+        match (&mut stream).take(room as u64).read_buf(&mut *head).await {
             Ok(0) | Err(_) => return None,
             Ok(_) => {}
         }

@@ -243,7 +243,7 @@ fn only_a_later_try_is_an_error() {
         assert!(answer(status, body).unwrap().is_none(), "{status} {body}");
     }
     for status in [429, 500, 502, 503, 504] {
-        let error = answer(status, "{}").unwrap_err();
+        let error = answer(status, "{}").err().unwrap();
         assert_eq!(error.kind(), AuthErrorKind::Unreachable, "{status}");
     }
     let long = format!("{{\"x\":\"{}\"}}", "y".repeat(1024 * 1024));

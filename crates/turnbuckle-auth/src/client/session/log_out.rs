@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header;
 
 use super::Session;
@@ -13,7 +12,7 @@ use crate::{
         authenticate::authenticate,
         grant::{Grant, Tokens},
         metadata::{document, server_metadata_urls},
-        text::{check_address, form, get, post, text},
+        text::{check_address, get, post_form, text},
     },
 };
 
@@ -71,9 +70,7 @@ impl Session {
         let key = self.auth.settings.key.as_ref();
         let now = self.auth.clock.now();
         let shown = authenticate(&grant.registration, &grant.issuer, key, now, &mut pairs)?;
-        let body = form(pairs.iter().map(|(name, value)| (*name, value.expose())));
-        let kind = "application/x-www-form-urlencoded";
-        let mut request = post(&endpoint, kind, Bytes::from(body))?;
+        let mut request = post_form(&endpoint, &pairs)?;
         if let Some(shown) = shown {
             request.headers_mut().insert(header::AUTHORIZATION, shown);
         }

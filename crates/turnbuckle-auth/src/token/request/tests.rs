@@ -31,7 +31,7 @@ fn a_request_has_its_secrets_in_body_and_headers_only() {
     assert_eq!(sent.method(), "POST");
     assert_eq!(sent.uri(), "https://a/token?t=1");
     assert_eq!(sent.headers()["accept"], "application/json");
-    assert_eq!(sent.headers()["content-type"], FORM);
+    assert_eq!(sent.headers()["content-type"], "application/x-www-form-urlencoded");
     assert!(sent.headers()["authorization"].is_sensitive());
     assert!(!sent.headers().contains_key("dpop"));
     let form: BTreeMap<String, String> =
