@@ -104,9 +104,48 @@ pub(crate) fn unmentioned_examples(sources: &[Source], pages: &[(String, String)
         .collect()
 }
 
+/// The page that says which test shows what.
+pub(crate) const SHOWN: &str = "docs/auth.md";
+
+/// Where its tests are named from.
+const TESTS: [&str; 2] = ["crates/turnbuckle-auth/src/", "crates/turnbuckle/tests/"];
+
+/// Finds tests that the page names, as `path/to/file.rs::name`, and that are not there.
+pub(crate) fn missing_tests(page: &str, sources: &[Source]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, line) in page.lines().enumerate() {
+        for named in line.split('`').skip(1).step_by(2) {
+            let Some((file, test)) = named.split_once(".rs::") else { continue };
+            let is_there = |source: &Source| {
+                TESTS.iter().any(|place| source.path == format!("{place}{file}.rs"))
+                    && source.find(&["fn", test]).next().is_some()
+            };
+            if !sources.iter().any(is_there) {
+                let sentence = format!("there is no test `{named}`");
+                findings.push(Finding { path: SHOWN.to_owned(), line: index + 1, sentence });
+            }
+        }
+    }
+    findings
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_test_that_is_named_is_there() {
+        let sources = [
+            source("crates/turnbuckle-auth/src/a/tests.rs", "#[test]\nfn it_is() {}"),
+            source("crates/turnbuckle/tests/b/main.rs", "#[test]\nasync fn it_is() {}"),
+            source("crates/other/src/c.rs", "#[test]\nfn it_is() {}"),
+        ];
+        let good = "| x | `a/tests.rs::it_is`, `b/main.rs::it_is` | `it.rs` |";
+        assert_eq!(missing_tests(good, &sources).len(), 0);
+        let bad = "`a/tests.rs::it_was`\n`c.rs::it_is`, `a.rs::it_is`";
+        let lines: Vec<_> = missing_tests(bad, &sources).iter().map(|it| it.line).collect();
+        assert_eq!(lines, [1, 2, 2]);
+    }
 
     fn source(path: &str, text: &str) -> Source {
         Source::parse(path, text).unwrap()

@@ -56,6 +56,8 @@ pub(crate) fn run() -> Result<(), String> {
     let pages = pages(&root)?;
     findings.extend(pages.iter().flat_map(|(path, text)| docs::ignored_fences_of_page(path, text)));
     findings.extend(docs::unmentioned_examples(&sources, &pages));
+    let shown = pages.iter().filter(|(path, _)| path == docs::SHOWN);
+    findings.extend(shown.flat_map(|(_, text)| docs::missing_tests(text, &sources)));
     let page = pages.iter().find(|(path, _)| path == docs::DEPENDENCIES);
     let dependencies = page.map(|(_, text)| text.as_str()).unwrap_or_default();
     let packages = workspace::packages()?;

@@ -11,7 +11,7 @@ use serde_json::json;
 use turnbuckle::{
     Client, ErrorKind, HttpConfig, Revision, ServerConfig, Serves,
     auth::{
-        Auth, AuthError, GrantStore as _, LoggedOut, MemoryStore, Scopes, Secret, Settings,
+        Auth, AuthError, Grant, GrantStore as _, LoggedOut, MemoryStore, Scopes, Secret, Settings,
         StoreKey,
         testing::{Endpoint, Fault},
     },
@@ -233,7 +233,21 @@ async fn logging_in_and_out_can_be_asked_for() {
     let client = builder().revision(ERAS[0]).connect(&world.url).await.unwrap();
     assert_eq!(said(&client, "echo").await.unwrap(), "hello");
     assert_eq!(world.person.logins(), 1);
+    let stored = store.load(&StoreKey::grant(&world.url)).await.unwrap().unwrap();
+    let grant = Grant::from_record(&stored.record).unwrap();
     assert_eq!(builder().log_out(&world.url).await.unwrap(), LoggedOut::Revoked);
+    // It was the refresh token that was given back: it is good for nothing any more.
+    let refresh = grant.tokens.unwrap().refresh.unwrap();
+    let client_id = &grant.registration.client_id;
+    let form = format!(
+        "grant_type=refresh_token&client_id={client_id}&refresh_token={}",
+        refresh.expose()
+    );
+    let asked = http::Request::post(format!("{}/token", world.provider.issuer()));
+    let asked = asked.header("content-type", "application/x-www-form-urlencoded");
+    let answer = world.provider.handle(asked.body(form.into()).unwrap());
+    let answer: serde_json::Value = serde_json::from_slice(answer.body()).unwrap();
+    assert_eq!(answer["error"], "invalid_grant", "{answer}");
     assert_eq!(builder().log_out(&world.url).await.unwrap(), LoggedOut::Already);
     assert_eq!(world.provider.requests(Endpoint::Revoke), 1);
     builder().log_in(&world.url).await.unwrap();

@@ -128,6 +128,24 @@ async fn a_token_in_the_address_is_not_looked_at() {
     assert_eq!(world.ask(&ask.bearer(&token)).await.said(), "ann None a");
 }
 
+/// RFC 6750 §2.2 lets servers look there, and the specification does not.
+#[tokio::test]
+async fn a_token_in_a_form_is_not_looked_at() {
+    let world = world().await;
+    let token = world.token("ann", "a");
+    let (method, params) = call("who");
+    for path in ["/mcp", "/sse?sessionId=none"] {
+        let mut ask = Ask::modern(method, params.clone()).at(path);
+        ask.body = format!("access_token={}", token.expose());
+        let answer = world.ask(&ask).await;
+        assert_eq!((answer.status, answer.challenge().error), (401, None), "{path}");
+        // What says that it is a form is refused before anyone is asked who they are.
+        let kind = ask.headers.iter_mut().find(|(name, _)| name == "content-type").unwrap();
+        kind.1 = "application/x-www-form-urlencoded".into();
+        assert_eq!(world.ask(&ask).await.status, 415, "{path}");
+    }
+}
+
 #[tokio::test]
 async fn two_credentials_are_a_mistake() {
     let world = world().await;
