@@ -113,7 +113,7 @@ impl Auth {
 
     /// At which authorization server the client was registered beforehand: its secret is shown to no other.
     /// If it isn't said, the first one that a server names is it, for as long as the store remembers, which
-    /// trusts that server. Without [`Auth::client_credentials`] or [`Auth::registered`] it says nothing.
+    /// trusts that server. To be said after [`Auth::client_credentials`] or [`Auth::registered`].
     ///
     /// ```
     /// use turnbuckle_auth::{Auth, Secret};

@@ -7,7 +7,7 @@
 
 mod file;
 #[cfg(feature = "keyring")]
-mod keyring;
+pub(in crate::client) mod keyring;
 mod memory;
 mod shelf;
 mod thread;

@@ -1,10 +1,6 @@
 //! Two real processes that share a store, and a provider that both can reach: its state is
 //! files too.
 
-#[cfg(feature = "keyring")]
-#[path = "../../store/keyring/tests/bus.rs"]
-mod bus;
-
 use std::{
     env,
     fs::{self, File},
@@ -217,7 +213,7 @@ async fn eight_tasks_in_each_of_two_processes_renew_once() {
 }
 
 /// In a real secret service, on a bus of its own.
-#[cfg(feature = "keyring")]
+#[cfg(all(feature = "keyring", target_os = "linux"))]
 #[tokio::test]
 async fn two_processes_renew_once_what_a_keyring_keeps() {
     let here = env::var_os(PLACE).map(PathBuf::from);
@@ -226,6 +222,7 @@ async fn two_processes_renew_once_what_a_keyring_keeps() {
             crate::KeyringStore::named("turnbuckle-two", FileStore::at(place.join("locks")));
         return eight_calls(&place, store).await;
     }
+    use crate::client::store::keyring::bus;
     let service = bus::Service::start();
     let (place, address) = (&service.place, &service.address);
     twice("two_processes_renew_once_what_a_keyring_keeps", place, |command| {

@@ -1,11 +1,11 @@
 //! Against a real secret service, on a bus of its own.
 
-mod bus;
-
 use std::{env, fs, path::Path, process::Command};
 
-use self::bus::{Service, private};
-use super::*;
+use super::{
+    bus::{Service, private},
+    *,
+};
 use crate::{AuthErrorKind, client::store::contract};
 
 /// Set in the process that has the bus in its environment.
