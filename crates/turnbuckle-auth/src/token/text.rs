@@ -22,6 +22,7 @@ const LONGEST_QUOTE: usize = 200;
 
 /// Names and values as `application/x-www-form-urlencoded`. Spaces become `%20`, which those who
 /// expect `+` understand too.
+#[cfg(any(test, feature = "client"))]
 pub(crate) fn form<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut text = String::new();
     push_form(&mut text, pairs);

@@ -149,7 +149,7 @@ async fn fails(issuer: &str, came: impl Future<Output = ()>) -> (Error, Error) {
     let login = tokio::spawn(async move { said(&client).await });
     let token = unseen.issue(json!({"aud": url, "scope": "read"}).as_object().unwrap().clone());
     let client = Client::builder().no_proxy().revision(ERAS[0]);
-    let client = client.header("authorization", &format!("Bearer {}", token.expose()));
+    let client = client.header("authorization", format!("Bearer {}", token.expose()));
     let client = client.connect(&url).await.unwrap();
     let shown = tokio::spawn(async move { said(&client).await });
     came.await;
