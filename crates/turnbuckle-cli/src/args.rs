@@ -6,7 +6,7 @@
 mod bridge;
 mod connection;
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 pub(crate) use bridge::Bridge;
 use clap::{Args, Parser, Subcommand};

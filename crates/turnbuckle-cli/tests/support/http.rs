@@ -40,16 +40,19 @@ impl Served {
 
     pub(crate) fn run(command: &mut Command) -> Served {
         let mut child = command.spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut before = String::new();
-        loop {
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (url, before) = (String::new(), String::new());
+        let mut served = Served { child, stderr, url, before };
+        while served.url.is_empty() {
             let mut line = String::new();
-            assert!(stderr.read_line(&mut line).unwrap() > 0, "no URL: {before:?}");
-            if let Some(url) = line.strip_prefix("serving ").and_then(|rest| rest.split_once(' ')) {
-                return Served { child, stderr, url: url.0.to_owned(), before };
+            let read = served.stderr.read_line(&mut line).unwrap();
+            assert!(read > 0, "no URL: {:?}", served.before);
+            match line.strip_prefix("serving ").and_then(|rest| rest.split_once(' ')) {
+                Some((url, _)) => url.clone_into(&mut served.url),
+                None => served.before.push_str(&line),
             }
-            before.push_str(&line);
         }
+        served
     }
 
     pub(crate) fn url(&self) -> &str {
