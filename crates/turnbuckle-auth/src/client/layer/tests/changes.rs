@@ -47,5 +47,5 @@ async fn a_client_that_proves_itself_in_another_way_by_now_renews_in_that_way() 
     let changed = Client::with(provider, client.store.clone(), auth);
     assert_eq!(changed.call().await, Ok(StatusCode::OK));
     assert_eq!(changed.counts(), [1, 1, 0]);
-    assert_eq!(changed.provider.state().secrets, ["s3cr3t"]);
+    assert_eq!(changed.provider.state().posted, ["s3cr3t"]);
 }

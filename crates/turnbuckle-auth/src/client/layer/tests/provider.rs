@@ -56,8 +56,8 @@ pub(super) struct State {
     /// At which issuers a secret was shown.
     pub(super) secrets: Vec<u8>,
     pub(super) scopes: Vec<String>,
-    /// What clients proved themselves with, in a form.
-    pub(super) secrets: Vec<String>,
+    /// The secrets that came in a form.
+    pub(super) posted: Vec<String>,
     /// What the protected server was shown.
     pub(super) shown: Vec<Option<String>>,
     pub(super) now: u64,
@@ -142,7 +142,7 @@ impl Provider {
         if let Some(client) = form.get("client_id") {
             state.clients.push((issuer, client.clone()));
         }
-        state.secrets.extend(form.get("client_secret").cloned());
+        state.posted.extend(form.get("client_secret").cloned());
         if let Mood::Refuses(error) = state.mood
             && (kind == "refresh_token" || error == "invalid_client")
         {
