@@ -46,8 +46,9 @@ pub(super) struct Kernel {
     /// What a legacy client is told of.
     subscriptions: Arc<Subscriptions>,
     connection: Arc<Connection>,
-    /// How it is with telling of its client's roots.
-    roots: Arc<Course>,
+    /// How it is with telling of its client's roots. Few speak of them, so that it is made when it is
+    /// needed.
+    roots: OnceLock<Arc<Course>>,
     /// Who answers instead of everything below.
     line: Option<Arc<dyn Line>>,
 }
@@ -107,7 +108,7 @@ impl Kernel {
             peer: OnceLock::new(),
             subscriptions: Arc::default(),
             connection: Arc::default(),
-            roots: Arc::default(),
+            roots: OnceLock::new(),
         }
     }
 
@@ -330,7 +331,8 @@ impl Kernel {
     /// Only a legacy client says so, and only once its connection is open.
     fn tell_of_roots(&self) {
         if let (Some(hook), Some(opened)) = (&self.app.roots, self.handshake.opened()) {
-            hook.tell(&self.roots, RootsChanged::new(opened, self.connection.clone()));
+            let course = self.roots.get_or_init(Arc::default);
+            hook.tell(course, RootsChanged::new(opened, self.connection.clone()));
         }
     }
 }
