@@ -41,12 +41,10 @@ impl Served {
     pub(crate) fn run(command: &mut Command) -> Served {
         let mut child = command.spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        let (url, before) = (String::new(), String::new());
-        let mut served = Served { child, stderr, url, before };
+        let mut served = Served { child, stderr, url: String::new(), before: String::new() };
         while served.url.is_empty() {
-            let mut line = String::new();
-            let read = served.stderr.read_line(&mut line).unwrap();
-            assert!(read > 0, "no URL: {:?}", served.before);
+            let line = served.line();
+            assert!(!line.is_empty(), "no URL: {:?}", served.before);
             match line.strip_prefix("serving ").and_then(|rest| rest.split_once(' ')) {
                 Some((url, _)) => url.clone_into(&mut served.url),
                 None => served.before.push_str(&line),

@@ -206,7 +206,6 @@ pub(crate) struct Mirror {
     /// What it is about, where the sender knows; else it is looked up in the params.
     pub(crate) name: Option<String>,
     /// Which member of the params that is, for a method that the protocol does not know.
-    #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only clients send requests"))]
     pub(crate) named_by: Option<&'static str>,
     /// A tool's arguments: header and encoded value.
     pub(crate) params: Vec<(String, String)>,

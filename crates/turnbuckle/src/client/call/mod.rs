@@ -336,11 +336,9 @@ impl<T> Call<T> {
     }
 
     /// Says which member of the params names what the call is about.
+    #[cfg(feature = "http")]
     pub(super) fn named_by(mut self, member: Option<&'static str>) -> Call<T> {
-        #[cfg(feature = "http")]
-        (self.about.named_by = member);
-        #[cfg(not(feature = "http"))]
-        let _ = (&mut self, member);
+        self.about.named_by = member;
         self
     }
 

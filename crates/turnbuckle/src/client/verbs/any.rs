@@ -56,7 +56,9 @@ impl Client {
         let call = Call::new(&self.0, M::NAME, Params::Text(params), |_, raw| {
             raw.decode::<M::Result>().map_err(|error| undecodable(M::NAME, &error))
         });
-        with_meta(call.named_by(M::NAMED_BY), meta)
+        #[cfg(feature = "http")]
+        let call = call.named_by(M::NAMED_BY);
+        with_meta(call, meta)
     }
 
     /// Sends any request and returns its result as it came. `params` is anything that
