@@ -190,6 +190,37 @@ async fn d30_the_body_is_closed_after_the_cancel_within_a_bound() {
     .await;
 }
 
+/// A server that begins to answer as soon as it has a request knows nothing of it before.
+#[tokio::test]
+async fn d30a_a_cancel_does_not_overtake_what_it_cancels() {
+    within(async {
+        let mut web = Web::new().await;
+        let client = open(&mut web, legacy()).await.client;
+        let streamed = launch(client.call_tool("t", ()));
+        let post = web.post().await;
+        post.stream().await;
+        post.event(json!({"jsonrpc": "2.0", "id": post.body["id"], "result": said("so")})).await;
+        post.end().await;
+        streamed.await.unwrap().unwrap();
+
+        let call = launch(client.call_tool("t", ()));
+        let post = web.post().await;
+        abandon(call).await;
+        settle().await;
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        tokio::time::resume();
+        settle().await;
+        assert!(!web.has_more(), "the server may not have the request yet");
+        post.stream().await;
+        let (cancel, _) = cancel(&mut web).await;
+        cancel.accept().await;
+        post.end().await;
+        close(&mut web, client).await;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn d30_what_arrives_after_the_drop_is_still_acted_on() {
     within(async {

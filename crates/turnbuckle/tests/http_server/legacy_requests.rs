@@ -118,6 +118,33 @@ async fn d30_a_cancel_drops_the_handler_and_ends_its_stream_without_an_answer() 
     assert_eq!(service.sessions_in_use(), 0);
 }
 
+/// Messages have connections of their own, and a cancel may be read before what it cancels.
+#[tokio::test]
+async fn d30_a_cancel_that_comes_first_is_for_the_request_that_follows() {
+    let (server, mut watch) = legacy_server();
+    let service = server.into_http();
+    let session = Session::open(&service, LATEST).await;
+    let other = Session::open(&service, LATEST).await;
+    session.tell(&cancel("7")).await;
+    Events::of(session.post(&wait(7, "a")).await).ends().await;
+    watch.nothing();
+    // It was for that one: neither for the next of that id, nor for another session's.
+    let next = session.start(7, "b", &mut watch).await;
+    let others = other.start(7, "c", &mut watch).await;
+    watch.release();
+    watch.release();
+    assert_eq!(next.rest().await.len(), 2);
+    assert_eq!(others.rest().await.len(), 2);
+    for _ in 0..2 {
+        assert!(watch.next().await.ends_with("dropped"));
+    }
+    // One that comes too late is for nothing, and the id can be used again.
+    session.tell(&cancel(7)).await;
+    let again = session.start(7, "d", &mut watch).await;
+    watch.release();
+    assert_eq!(again.rest().await.len(), 2);
+}
+
 // req: transport:streamable-http:cancelled-request-terminated
 #[tokio::test]
 async fn d30_in_json_mode_a_cancelled_call_is_a_stream_without_an_event() {

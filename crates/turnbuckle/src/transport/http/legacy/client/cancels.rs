@@ -4,7 +4,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
@@ -31,6 +31,9 @@ const WRITING: Duration = Duration::from_secs(5);
 /// cancels; and how old a request is that nothing overtakes any more.
 const HEAD: Duration = Duration::from_millis(20);
 const ARRIVED: Duration = Duration::from_millis(50);
+/// The same where the head comes as soon as the server has the request: until then a cancel would
+/// be of something unknown.
+const EARLY_HEAD: Duration = Duration::from_secs(5);
 /// How long a cancel waits for its turn. A server that takes none would else have all calls
 /// that were given up wait here; it learns from the end of their POSTs, if at all.
 const TURN: Duration = Duration::from_secs(10);
@@ -82,10 +85,12 @@ impl Cancels {
     /// Takes one on. Its request is sent to its end, its cancel is posted, and only then may its
     /// POST be closed.
     pub(super) fn take(&mut self, job: Abandoned) {
-        if job.rest.post.is_none() || job.call.was_sent_before(ARRIVED) {
+        let begins_early = self.wire.legacy.begins_early.load(Relaxed);
+        let (arrived, head) = if begins_early { (EARLY_HEAD, EARLY_HEAD) } else { (ARRIVED, HEAD) };
+        if job.rest.post.is_none() || job.call.was_sent_before(arrived) {
             self.post(job);
         } else {
-            self.early.spawn(sent(job));
+            self.early.spawn(sent(job, head));
         }
     }
 
@@ -117,9 +122,9 @@ impl Cancels {
     }
 }
 
-/// Waits until the request was sent, and for the head of its answer. `None` if there is nothing
-/// to cancel any more.
-async fn sent(mut job: Abandoned) -> Option<Abandoned> {
+/// Waits until the request was sent, and so long for the head of its answer. `None` if there is
+/// nothing to cancel any more.
+async fn sent(mut job: Abandoned, head: Duration) -> Option<Abandoned> {
     let Abandoned { call, rest, .. } = &mut job;
     let written = async {
         if let Some(progress) = call.progress() {
@@ -131,7 +136,7 @@ async fn sent(mut job: Abandoned) -> Option<Abandoned> {
     };
     let mut ended = rest.go_on(timeout(WRITING, written)).await;
     if ended.is_none() {
-        ended = rest.go_on(timeout(HEAD, answered(call))).await;
+        ended = rest.go_on(timeout(head, answered(call))).await;
     }
     ended.as_ref().is_none_or(is_running).then_some(job)
 }

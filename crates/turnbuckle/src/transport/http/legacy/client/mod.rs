@@ -20,7 +20,7 @@ mod source;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -60,6 +60,8 @@ pub(in crate::transport::http) struct Legacy {
     leaving: Mutex<HashMap<Key, watch::Receiver<()>>>,
     /// Calls that a close cut off and that nothing else ends.
     unfinished: Mutex<Vec<(RequestId, Arc<Call>)>>,
+    /// Whether the server begins to answer, with a stream, before it has the answer.
+    begins_early: AtomicBool,
     /// What the server asks.
     asked: Asked,
     /// What all streams together may spend to be taken up again, and how.
@@ -147,6 +149,7 @@ impl Legacy {
             control: OnceLock::new(),
             leaving: Mutex::default(),
             unfinished: Mutex::default(),
+            begins_early: AtomicBool::new(false),
             asked: Asked::default(),
             budget: Mutex::default(),
             resuming,

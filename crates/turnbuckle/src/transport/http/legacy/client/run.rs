@@ -2,7 +2,7 @@
 //! that broke off, and sent once more where the session was gone.
 //! Does not own who waits for it: a caller polls it, or the control task.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -108,6 +108,7 @@ impl Post<'_> {
         }
         let session = if self.kind == Kind::Opening { &opening } else { current };
         if whole::Kind::of(&head.headers) == whole::Kind::Events && head.status.is_success() {
+            wire.legacy.begins_early.store(true, Relaxed);
             return Came::Ended(self.stream(session, body).await);
         }
         match self.whole(session, head.status, &head.headers, body).await {

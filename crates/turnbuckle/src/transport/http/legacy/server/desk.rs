@@ -10,10 +10,12 @@ use tokio::{
 use turnbuckle_types::{Raw, RequestId, RpcError, jsonrpc::Response};
 
 use super::{
+    early::Early,
     request::Batched,
     stream::{Left, Stream},
 };
 use crate::{
+    SessionId,
     dispatch::{
         Note, outcome_to_result,
         table::{Serial, Table},
@@ -26,6 +28,9 @@ pub(super) struct Desk {
     state: Mutex<State>,
     /// How many there may be in each direction.
     limit: usize,
+    session: SessionId,
+    /// What was cancelled before it came.
+    early: Arc<Early>,
 }
 
 struct State {
@@ -58,13 +63,16 @@ pub(super) struct Flight {
 pub(super) enum Refused {
     /// The session has ended.
     Closed,
+    /// Its cancel came first.
+    Cancelled,
     /// Its id is in flight already, or there are too many.
     Error(RpcError),
 }
 
 impl Desk {
-    pub(super) fn new(limit: usize) -> Desk {
-        Desk { state: Mutex::new(State { table: Table::default(), closed: false }), limit }
+    pub(super) fn new(limit: usize, session: SessionId, early: Arc<Early>) -> Desk {
+        let state = State { table: Table::default(), closed: false };
+        Desk { state: Mutex::new(state), limit, session, early }
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
@@ -81,6 +89,10 @@ impl Desk {
         self.with(|state| {
             if state.closed {
                 return Err(Refused::Closed);
+            }
+            if self.early.was_cancelled(self.session, &id.key()) {
+                self.early.ended(self.session, id.key());
+                return Err(Refused::Cancelled);
             }
             if state.table.running_len() >= self.limit {
                 return Err(Refused::Error(RpcError::internal(format!(
@@ -122,7 +134,11 @@ impl Desk {
 
     /// Ends a request, if it has not ended.
     pub(super) fn take(&self, id: &RequestId, serial: Serial) -> Option<Flight> {
-        self.with(|state| state.table.finish(id, serial))
+        self.with(|state| {
+            let flight = state.table.finish(id, serial)?;
+            self.early.ended(self.session, id.key());
+            Some(flight)
+        })
     }
 
     /// Ends a request that has its answer. `false`: it was cancelled, and is not answered.
@@ -130,9 +146,17 @@ impl Desk {
         self.take(id, serial).is_some()
     }
 
-    /// Ends a request that the client gave up. `None`: it is unknown or has ended.
+    /// Ends a request that the client gave up. `None`: it has ended, or is still to come.
     pub(super) fn cancel(&self, id: &RequestId) -> Option<(Serial, Flight)> {
-        self.with(|state| state.table.cancel(id))
+        // Under the lock, or the request could come in between and miss it.
+        self.with(|state| {
+            let cancelled = state.table.cancel(id);
+            match &cancelled {
+                Some(_) => self.early.ended(self.session, id.key()),
+                None => self.early.cancelled(self.session, id.key()),
+            }
+            cancelled
+        })
     }
 
     /// Enters a question.

@@ -26,6 +26,7 @@ use super::{
     Refused,
     aside::Aside,
     desk::Desk,
+    early::Early,
     event::StreamNumber,
     stream::Stream,
 };
@@ -36,6 +37,7 @@ pub(in crate::transport::http) struct Live {
     /// Invariant: an entry removes itself when it is dropped, unless another took its place.
     entries: Mutex<HashMap<SessionId, Weak<Entry>>>,
     running: Arc<Running>,
+    early: Arc<Early>,
 }
 
 /// How many streams run.
@@ -92,7 +94,7 @@ impl Live {
             let error = RpcError::internal(message);
             return Err(Refused { status: StatusCode::SERVICE_UNAVAILABLE, error });
         }
-        let desk = Arc::new(Desk::new(in_flight));
+        let desk = Arc::new(Desk::new(in_flight, id, self.early.clone()));
         let entry = Arc::new(Entry {
             id,
             aside: Arc::new(Aside::new(desk.clone())),

@@ -9,6 +9,7 @@ mod batch;
 pub(in crate::transport::http) mod body;
 mod delete;
 mod desk;
+mod early;
 mod event;
 mod get;
 mod live;

@@ -36,7 +36,7 @@ use crate::dispatch::{
 pub(super) enum Started {
     Answered(Serial, Outcome),
     Running(Handler),
-    /// The client gave it up meanwhile.
+    /// The client gave it up, meanwhile or before it came.
     Cancelled,
 }
 
@@ -149,7 +149,10 @@ pub(super) async fn start(
     let Request { id, method, params } = request;
     let desk = &visit.entry.desk;
     let permit = take_permit(endpoint)?;
-    let serial = desk.accept(&id, stream, batched).map_err(refused)?;
+    let serial = match desk.accept(&id, stream, batched) {
+        Err(desk::Refused::Cancelled) => return Ok(Started::Cancelled),
+        accepted => accepted.map_err(refused)?,
+    };
     let mut incoming = Incoming::new(id.clone(), method, params, permit);
     incoming.came = Came::InSession(asked.head.clone());
     let replies = Replies::own(Arc::new(Line {
@@ -192,7 +195,7 @@ pub(super) fn take_permit(endpoint: &Endpoint) -> Result<Permit, Refused> {
 
 fn refused(refused: desk::Refused) -> Refused {
     match refused {
-        desk::Refused::Closed => unknown_session(),
+        desk::Refused::Closed | desk::Refused::Cancelled => unknown_session(),
         desk::Refused::Error(error) if error.code == code::INVALID_REQUEST => {
             Refused { status: StatusCode::BAD_REQUEST, error }
         }
