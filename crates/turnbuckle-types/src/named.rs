@@ -62,8 +62,13 @@ impl<T> Named<T> {
 
     /// Takes a value out.
     pub fn remove(&mut self, name: &str) -> Option<T> {
+        self.remove_entry(name).map(|(_, value)| value)
+    }
+
+    /// Takes a value out, with its name.
+    pub fn remove_entry(&mut self, name: &str) -> Option<(String, T)> {
         let index = self.0.iter().position(|(found, _)| found == name)?;
-        Some(self.0.remove(index).1)
+        Some(self.0.remove(index))
     }
 
     /// The values in order.

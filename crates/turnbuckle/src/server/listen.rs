@@ -50,11 +50,10 @@ pub(super) fn open(
         found.is_some()
     };
     let granted = granted(asked, visit.app.capabilities(), is_there)?;
-    if !guarded {
-        return start(visit, granted);
-    }
+    let resources = visit.app.ways().resources.filter(|_| guarded);
+    let Some(admit) = resources.and_then(|way| way.admit) else { return start(visit, granted) };
     Ok(Box::pin(async move {
-        let granted = admitted(&visit, &catalogue, granted).await;
+        let granted = admit(&visit, &catalogue, granted).await;
         drop(catalogue);
         let stream = start(visit, granted)?;
         stream.await
@@ -83,6 +82,13 @@ fn start(
 fn is_guarded(app: &App, found: &Found) -> bool {
     !app.around.layers.is_empty() || calls::is_guarded(app, found)
 }
+
+/// Asks rules and layers about the resources of a stream. Only a program that has resources links it.
+pub(super) type Admit =
+    for<'a> fn(&'a Visit, &'a Catalogue, SubscriptionFilter) -> BoxFuture<'a, SubscriptionFilter>;
+
+pub(super) const ADMIT: Admit =
+    |visit, catalogue, granted| Box::pin(admitted(visit, catalogue, granted));
 
 /// What is left once rules and layers were asked about each resource, in the order in which the
 /// client named them. What one of them refuses costs that resource only.

@@ -63,6 +63,8 @@ type Hear = dyn Fn(RootsChanged) -> BoxFuture<'static, ()> + Send + Sync;
 pub(super) struct RootsHook {
     hear: Arc<Hear>,
     places: Arc<Semaphore>,
+    /// [`told`], which a program that has no hook does not link.
+    tell: fn(&RootsHook, &Arc<Course>, RootsChanged),
 }
 
 impl RootsHook {
@@ -72,32 +74,36 @@ impl RootsHook {
         Fut: Future<Output = ()> + Send + 'static,
     {
         let hear = Arc::new(move |changed| -> BoxFuture<'static, ()> { Box::pin(hear(changed)) });
-        RootsHook { hear, places: Arc::new(Semaphore::new(AT_ONCE)) }
+        RootsHook { hear, places: Arc::new(Semaphore::new(AT_ONCE)), tell: told }
     }
 
     /// Tells of a change, from a task: whoever calls reads, and must not wait.
     pub(super) fn tell(&self, course: &Arc<Course>, changed: RootsChanged) {
-        if !course.begin() {
-            return;
-        }
-        // Made here, so that a connection can be told of anew if there is no place for this one.
-        let mut running = Running { course: course.clone(), is_over: false };
-        let Ok(place) = self.places.clone().try_acquire_owned() else {
-            tracing::warn!("nobody heard of changed roots: too many are heard of already");
-            return;
-        };
-        let hear = self.hear.clone();
-        tokio::spawn(async move {
-            let _place = place;
-            loop {
-                hear(changed.clone()).await;
-                running.is_over = !running.course.goes_on();
-                if running.is_over {
-                    break;
-                }
-            }
-        });
+        (self.tell)(self, course, changed);
     }
+}
+
+fn told(hook: &RootsHook, course: &Arc<Course>, changed: RootsChanged) {
+    if !course.begin() {
+        return;
+    }
+    // Made here, so that a connection can be told of anew if there is no place for this one.
+    let mut running = Running { course: course.clone(), is_over: false };
+    let Ok(place) = hook.places.clone().try_acquire_owned() else {
+        tracing::warn!("nobody heard of changed roots: too many are heard of already");
+        return;
+    };
+    let hear = hook.hear.clone();
+    tokio::spawn(async move {
+        let _place = place;
+        loop {
+            hear(changed.clone()).await;
+            running.is_over = !running.course.goes_on();
+            if running.is_over {
+                break;
+            }
+        }
+    });
 }
 
 /// Whether a hook runs for one connection, and whether it has to run again after that: changes in

@@ -11,6 +11,7 @@ use super::{
     catalogue::Catalogue,
     extract::States,
     kernel::{Arrived, Kernel},
+    listen::{self, Admit},
     offer::{Group, Prompt, Resource, Template},
 };
 use crate::dispatch::Reply;
@@ -30,6 +31,8 @@ pub(super) struct Way {
     pub(super) stock: fn(&mut Catalogue, &Group, &States, &mut Vec<String>),
     /// Answers a request about it.
     answer: fn(&Kernel, Method, Arrived) -> Result<Reply, RpcError>,
+    /// Asks what stands around it whether a stream may tell of it, where streams can name it.
+    pub(super) admit: Option<Admit>,
 }
 
 impl Ways {
@@ -85,6 +88,7 @@ pub(super) static PROMPTS: Way = Way {
         Method::Complete => calls::complete_argument(kernel.visit(arrived)?),
         _ => Err(RpcError::method_not_found(arrived.method())),
     },
+    admit: None,
 };
 
 pub(super) static RESOURCES: Way = Way {
@@ -102,6 +106,7 @@ pub(super) static RESOURCES: Way = Way {
         Method::Complete => calls::complete_argument(kernel.visit(arrived)?),
         _ => Err(RpcError::method_not_found(arrived.method())),
     },
+    admit: Some(listen::ADMIT),
 };
 
 #[cfg(test)]

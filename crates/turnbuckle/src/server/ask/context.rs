@@ -70,12 +70,12 @@ impl Ctx {
                 if kept.is_some() {
                     self.asking().forget(key);
                 }
-                match self.given(key, &question).await {
-                    Some(given) => given?,
-                    None => {
-                        let params = self.askable(key, &question)?;
-                        self.outgoing(key, question.method(), params, None).await?
-                    }
+                let is_modern = self.revision().questions() == Questions::InResults;
+                if is_modern && !self.has_question_layers() {
+                    self.given_or_open(key, &question)?
+                } else {
+                    // Rare, and its room would be in the future of every handler that asks.
+                    Box::pin(self.given_or_asked(key, &question)).await?
                 }
             }
         };
@@ -197,6 +197,28 @@ impl Ctx {
         let mut render = |out: &mut Vec<u8>| write_at(&note, revision, out);
         let replies = &self.0.replies;
         poll_fn(|context| replies.poll_note(context, method.as_str(), &mut render)).await;
+    }
+
+    /// The answer that came with this request, or a question for the result of it.
+    fn given_or_open<Q: Question>(&self, key: &str, question: &Q) -> Result<Raw, AskError> {
+        let given = self.asking().given(key);
+        if let Some(given) = given {
+            return Ok(given);
+        }
+        let params = self.traced(self.askable(key, question)?);
+        self.asking().open(key, question.method(), params);
+        Err(AskError::suspended(key))
+    }
+
+    /// The same past layers, or in the way of the legacy era.
+    async fn given_or_asked<Q: Question>(&self, key: &str, question: &Q) -> Result<Raw, AskError> {
+        match self.given(key, question).await {
+            Some(given) => given,
+            None => {
+                let params = self.askable(key, question)?;
+                self.outgoing(key, question.method(), params, None).await
+            }
+        }
     }
 
     /// The answer that came with this request, once it has passed the layers.

@@ -53,9 +53,11 @@ impl Round {
 
     /// Keeps an answer that was found to be one.
     pub(super) fn keep_answer(&mut self, key: &str, answer: &Raw) {
-        self.given.remove(key);
+        let given = self.given.remove_entry(key);
         if self.kept.answers.value(key).is_none() {
-            self.kept.answers.insert(key, answer.clone());
+            // Its name need not be written anew.
+            let name = given.map_or_else(|| key.to_owned(), |(name, _)| name);
+            self.kept.answers.insert(name, answer.clone());
         }
     }
 

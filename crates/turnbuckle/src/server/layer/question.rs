@@ -11,7 +11,7 @@ use super::next::BoxError;
 use crate::{
     dispatch::BoxFuture,
     layers::{self, Answer, Onward, Passing},
-    server::context::Ctx,
+    server::context::{Ctx, Layered},
 };
 
 /// Something that a handler asks its client, on its way through the layers that stand around that:
@@ -140,7 +140,9 @@ impl Ctx {
 
     /// Whether anything stands around the questions that its handler asks.
     pub(in crate::server) fn has_question_layers(&self) -> bool {
-        !self.questions_of_server().is_empty() || !self.questions_of_offer().is_empty()
+        let of_server = self.0.app.as_ref().is_some_and(|app| !app.around.questions.is_empty());
+        let of_offer = |layered: &Layered| !layered.questions.is_empty();
+        of_server || self.said().layered.as_deref().is_some_and(of_offer)
     }
 
     /// Takes a question past what stands around it, and then to `put`, which puts it to the client.

@@ -102,7 +102,7 @@ impl Template {
             }
         };
         let (schema, checks) = match offer.sound(description.input) {
-            Some(input) => (input.schema, input.checks.map(Arc::new)),
+            Some(input) => (input.schema, input.checks.map(|checks| Arc::new(checks.of_texts()))),
             None => (Raw::empty_object(), None),
         };
         let members = members(&schema);

@@ -39,7 +39,11 @@ const DEEPEST: usize = 64;
 pub struct Checks {
     /// Invariant: the first node is the root; every number of a node is a place in this list.
     nodes: std::sync::Arc<[Node]>,
+    /// Set where arguments come as texts: a program with tools alone does not link it.
+    on_texts: Option<OnTexts>,
 }
+
+type OnTexts = fn(&Checks, &[(String, TextValue)]) -> Result<(), ArgumentError>;
 
 impl Checks {
     /// Compiles what must be checked in arguments of this schema; `None` when there is nothing.
@@ -84,12 +88,20 @@ impl Checks {
         if problems.is_empty() { Ok(()) } else { Err(ArgumentError { problems }) }
     }
 
+    /// The same, for arguments that come as texts.
+    pub(in crate::server) fn of_texts(self) -> Checks {
+        let run = |checks: &Checks, values: &[(String, TextValue)]| {
+            checks.run(&texts::as_json(&checks.nodes, values).to_string())
+        };
+        Checks { on_texts: Some(run), ..self }
+    }
+
     /// As [`Checks::run`], for texts that came by name and have been decoded.
     pub(in crate::server) fn run_on_texts(
         &self,
         values: &[(String, TextValue)],
     ) -> Result<(), ArgumentError> {
-        self.run(&texts::as_json(&self.nodes, values).to_string())
+        self.on_texts.map_or(Ok(()), |run| run(self, values))
     }
 }
 
@@ -443,7 +455,7 @@ impl<'a> Compiler<'a> {
             return None;
         }
         self.nodes.iter_mut().for_each(|node| node.keep_ways(&matters));
-        Some(Checks { nodes: self.nodes.into() })
+        Some(Checks { nodes: self.nodes.into(), on_texts: None })
     }
 }
 

@@ -37,7 +37,7 @@ struct Huge(#[schemars(range(min = 9_223_372_036_854_775_808u64))] u64);
 
 #[track_caller]
 fn said(name: &str, value: impl Into<TextValue>) -> String {
-    let checks = input_schema_of::<Everything>().unwrap().checks.unwrap();
+    let checks = input_schema_of::<Everything>().unwrap().checks.unwrap().of_texts();
     let outcome = checks.run_on_texts(&[(name.to_owned(), value.into())]);
     outcome.map_or_else(|error| error.to_string(), |()| String::new())
 }

@@ -189,12 +189,13 @@ impl Call {
         }
     }
 
-    /// Whether its request left so long ago, or was answered.
-    pub(super) fn was_sent_before(&self, age: Duration) -> bool {
+    /// How much of this lead its request still needs; nothing once it is answered. `None` if it has
+    /// not left.
+    pub(super) fn lead_left(&self, lead: Duration) -> Option<Duration> {
         match &self.lock().request {
-            Request::Unsent => false,
-            Request::Sending(progress) => progress.age().is_some_and(|its| its >= age),
-            Request::Answered => true,
+            Request::Unsent => None,
+            Request::Sending(progress) => progress.age().map(|age| lead.saturating_sub(age)),
+            Request::Answered => Some(Duration::ZERO),
         }
     }
 

@@ -27,13 +27,12 @@ use crate::{dispatch::BoxFuture, error::Result};
 const AT_ONCE: usize = 64;
 /// How long a request that was begun may take to be sent to its end.
 const WRITING: Duration = Duration::from_secs(5);
-/// How long the head of the answer is waited for, so that the cancel does not overtake what it
-/// cancels; and how old a request is that nothing overtakes any more.
-const HEAD: Duration = Duration::from_millis(20);
-const ARRIVED: Duration = Duration::from_millis(50);
+/// How long after the request its cancel is posted at the earliest, so that it does not overtake what
+/// it cancels, unless the head of the answer is here.
+const LEAD: Duration = Duration::from_millis(20);
 /// The same where the head comes as soon as the server has the request: until then a cancel would
 /// be of something unknown.
-const EARLY_HEAD: Duration = Duration::from_secs(5);
+const LEAD_TO_HEAD: Duration = Duration::from_secs(5);
 /// How long a cancel waits for its turn. A server that takes none would else have all calls
 /// that were given up wait here; it learns from the end of their POSTs, if at all.
 const TURN: Duration = Duration::from_secs(10);
@@ -86,11 +85,11 @@ impl Cancels {
     /// POST be closed.
     pub(super) fn take(&mut self, job: Abandoned) {
         let begins_early = self.wire.legacy.begins_early.load(Relaxed);
-        let (arrived, head) = if begins_early { (EARLY_HEAD, EARLY_HEAD) } else { (ARRIVED, HEAD) };
-        if job.rest.post.is_none() || job.call.was_sent_before(arrived) {
+        let lead = if begins_early { LEAD_TO_HEAD } else { LEAD };
+        if job.rest.post.is_none() || job.call.lead_left(lead) == Some(Duration::ZERO) {
             self.post(job);
         } else {
-            self.early.spawn(sent(job, head));
+            self.early.spawn(sent(job, lead));
         }
     }
 
@@ -122,9 +121,9 @@ impl Cancels {
     }
 }
 
-/// Waits until the request was sent, and so long for the head of its answer. `None` if there is
+/// Waits until the request was sent, and has the lead or the head of its answer. `None` if there is
 /// nothing to cancel any more.
-async fn sent(mut job: Abandoned, head: Duration) -> Option<Abandoned> {
+async fn sent(mut job: Abandoned, lead: Duration) -> Option<Abandoned> {
     let Abandoned { call, rest, .. } = &mut job;
     let written = async {
         if let Some(progress) = call.progress() {
@@ -136,7 +135,8 @@ async fn sent(mut job: Abandoned, head: Duration) -> Option<Abandoned> {
     };
     let mut ended = rest.go_on(timeout(WRITING, written)).await;
     if ended.is_none() {
-        ended = rest.go_on(timeout(head, answered(call))).await;
+        let left = call.lead_left(lead).unwrap_or(lead);
+        ended = rest.go_on(timeout(left, answered(call))).await;
     }
     ended.as_ref().is_none_or(is_running).then_some(job)
 }
