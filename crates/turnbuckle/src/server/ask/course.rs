@@ -111,7 +111,9 @@ async fn taken_up(
     subject: Subject<'_>,
     retry: &Retry,
 ) -> Result<Round, RpcError> {
-    let present = |member: &Option<Raw>| member.clone().filter(|raw| *raw != Raw::null());
+    fn present(member: &Option<Raw>) -> Option<&Raw> {
+        member.as_ref().filter(|raw| raw.as_str() != "null")
+    }
     let given: Named<Raw> = match present(&retry.input_responses) {
         None => Named::new(),
         Some(given) => given.members().map_err(|_| {

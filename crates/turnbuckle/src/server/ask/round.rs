@@ -153,7 +153,7 @@ impl Round {
     /// What the client is asked, and what it keeps until it answers.
     pub(super) fn suspend(&mut self) -> (InputRequiredResult, Kept) {
         let request = |open: Open| {
-            let params = Some(open.params).filter(|params| *params != Raw::empty_object());
+            let params = Some(open.params).filter(|params| params.as_str() != "{}");
             let method = open.method.as_str().to_owned();
             (open.key, InputRequest::from(InputKind::Other { method, params }))
         };
