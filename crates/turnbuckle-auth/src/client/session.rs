@@ -416,7 +416,8 @@ fn sensitive(value: &str) -> Result<HeaderValue, AuthError> {
 
 fn readable_by_others(origin: &Origin) -> AuthError {
     let message = format!(
-        "{} wants a token and is not encrypted (https): none is shown there, nor asked for",
+        "{} wants a token and is not encrypted, so that others could read it: use https, or \
+         `Auth::plain_http` in a network of one's own",
         origin.as_str()
     );
     AuthError::new(AuthErrorKind::Forbidden, message)
