@@ -12,7 +12,7 @@ use super::{
     context::Ctx,
     extract::{Description, FromCall, Invocation},
     observe::Carry,
-    reply::{Cause, Failure, IntoReply},
+    reply::{Failure, IntoReply},
 };
 use crate::dispatch::BoxFuture;
 
@@ -156,7 +156,7 @@ async fn tried<T>(
         polled
     });
     match made.await {
-        Err(failure) if !has_asked && !matches!(failure.0, Cause::Ask(_)) => {
+        Err(failure) if !has_asked && !failure.asks() => {
             ctx.reject();
             Err(failure)
         }

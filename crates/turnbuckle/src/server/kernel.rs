@@ -306,6 +306,7 @@ impl Kernel {
             cancel: Default::default(),
             said: Default::default(),
             panicked: false.into(),
+            #[cfg(feature = "ask")]
             asking: Default::default(),
             peer,
         }));

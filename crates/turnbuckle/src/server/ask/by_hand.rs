@@ -4,11 +4,15 @@
 use std::fmt;
 
 use serde::Serialize;
-use turnbuckle_types::{Method, Raw, Revision};
+use turnbuckle_types::{MayAsk, Method, Raw, Revision};
 
 use super::{
     course::{PUT, Put},
     question::{Question, sealed::Ask},
+};
+use crate::server::{
+    context::Ctx,
+    reply::{Cause, Failure, IntoReply},
 };
 
 /// What a handler returns instead of a result, as its error or as its value, to ask for input first and be run again from the top
@@ -101,3 +105,16 @@ impl fmt::Display for InputRequired {
 }
 
 impl std::error::Error for InputRequired {}
+
+impl From<InputRequired> for Failure {
+    fn from(asks: InputRequired) -> Failure {
+        Failure(Cause::Ask(asks))
+    }
+}
+
+/// Asks first, whatever the handler is of.
+impl<R: MayAsk + Send> IntoReply<R> for InputRequired {
+    async fn into_reply(self, _: &Ctx) -> Result<R, Failure> {
+        Err(self.into())
+    }
+}

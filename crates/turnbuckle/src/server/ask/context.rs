@@ -22,7 +22,8 @@ use crate::{
 };
 
 impl Ctx {
-    /// Asks the client something, and gives its answer once it is checked.
+    /// Asks the client something, and gives its answer once it is checked. (Feature `ask`, which is on
+    /// unless default features are off.)
     ///
     /// In the legacy era this is a request to the client, and the handler waits here. In the modern
     /// era a server can't send requests: the first time this fails, with an error that says that the

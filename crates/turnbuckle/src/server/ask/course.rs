@@ -4,10 +4,7 @@
 
 use std::{future::poll_fn, task::Poll, time::SystemTime};
 
-use turnbuckle_types::{
-    Method, Named, Questions, Raw, RpcError,
-    jsonrpc::{Params, Retry},
-};
+use turnbuckle_types::{Named, Questions, Raw, RpcError, jsonrpc::Retry};
 
 use super::{
     by_hand::InputRequired,
@@ -19,7 +16,7 @@ use crate::{
     dispatch::{BoxFuture, Outcome, duplex::Permit},
     server::{
         app::App,
-        calls::encode,
+        calls::{Ended, Subject, encode},
         context::Ctx,
         extract::Invocation,
         offer::Offer,
@@ -27,32 +24,6 @@ use crate::{
         run::{self, Run},
     },
 };
-
-/// What a request is about, to which what the client keeps is bound.
-#[derive(Clone, Copy)]
-pub(in crate::server) struct Subject<'a> {
-    pub(in crate::server) method: Method,
-    /// The tool, the prompt, or the resource's URI.
-    pub(in crate::server) name: &'a str,
-    pub(in crate::server) arguments: Option<&'a Raw>,
-    /// What it brings because it asked before.
-    pub(in crate::server) retry: Option<&'a Retry>,
-}
-
-impl<'a> Subject<'a> {
-    pub(in crate::server) fn of(method: Method, name: &'a str, params: &'a Params) -> Subject<'a> {
-        let (arguments, retry) = (params.arguments.as_ref(), params.retry.as_deref());
-        Subject { method, name, arguments, retry }
-    }
-}
-
-/// How a run ended.
-pub(in crate::server) enum Ended<R> {
-    /// The handler has come to something.
-    Replied(Result<R, Failure>),
-    /// The client is asked something, or told that what it sent is not enough.
-    Instead(Outcome),
-}
 
 /// A handler that may ask, before it runs. It has taken the call: what a request holds while it
 /// is in flight is little more than the handler.

@@ -13,7 +13,7 @@ use std::{
 use turnbuckle_types::{Questions, Revision, RpcError, code};
 
 use super::question::Unanswered;
-use crate::{ToolError, error::Error};
+use crate::{Failure, ToolError, error::Error};
 
 /// Why [`Ctx::ask`](crate::Ctx::ask) gave no answer. Pass it on with `?`, whatever it is: then a
 /// question that has yet to be answered is asked, and anything else is told to whoever can do
@@ -220,6 +220,16 @@ impl From<AskError> for ToolError {
             Kind::Failed(failed) => ToolError::new(format!("{error}: {failed}")),
             Kind::Suspended => ToolError::new(waiting(&error.0.key)),
             _ => ToolError::new(error.to_string()).because_of(error.lack().map(|(lack, _)| lack)),
+        }
+    }
+}
+
+/// What the client got wrong it is told, the rest is for the model.
+impl From<AskError> for Failure {
+    fn from(error: AskError) -> Failure {
+        match error.refusal() {
+            Some(refusal) => refusal.into(),
+            None => ToolError::from(error).into(),
         }
     }
 }

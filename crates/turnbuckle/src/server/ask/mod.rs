@@ -34,5 +34,5 @@ pub use store::{MemoryStates, StateStore};
 
 #[cfg(feature = "client")]
 pub(crate) use canonical::write as write_canonical;
-pub(super) use course::{Course, Ended, Subject, run};
+pub(super) use course::{Course, run};
 pub(super) use round::Round;

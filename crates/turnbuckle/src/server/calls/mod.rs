@@ -6,6 +6,7 @@
 mod completion;
 mod prompt;
 mod resource;
+mod subject;
 mod tool;
 
 use std::{borrow::Cow, sync::Arc};
@@ -15,6 +16,7 @@ use turnbuckle_types::{Encode, Meta, Method, Raw, RpcError, jsonrpc::Params};
 pub(super) use completion::complete_argument;
 pub(super) use prompt::get_prompt;
 pub(super) use resource::{is_guarded, reach_found, read_resource};
+pub(super) use subject::{Ended, Subject};
 pub(super) use tool::call_tool;
 
 use super::{

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use turnbuckle_types::{GetPrompt, GetPromptResult, Method, RpcError};
 
-use super::{Gate, Target, Visit, as_text, encode, reach, settled};
+use super::{Ended, Gate, Subject, Target, Visit, as_text, encode, reach, settled};
 use crate::{
     dispatch::{Outcome, Reply},
     envelope::params::decode,
     server::{
-        ask::{self, Course, Ended, Subject},
+        ask::{self, Course},
         catalogue::Entry,
         extract::Invocation,
         offer::Prompt,

@@ -3,13 +3,13 @@
 
 use turnbuckle_types::{Method, ReadResource, ReadResourceResult, ResourceContents, RpcError};
 
-use super::{Gate, Target, Visit, encode, reach, settled};
+use super::{Ended, Gate, Subject, Target, Visit, encode, reach, settled};
 use crate::{
     dispatch::{Outcome, Reply},
     envelope::params::decode,
     server::{
         app::App,
-        ask::{self, Course, Ended, Subject},
+        ask::{self, Course},
         cache::Audience,
         catalogue::Found,
         extract::{Arguments, Invocation},

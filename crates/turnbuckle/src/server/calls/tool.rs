@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use turnbuckle_types::{CallToolResult, ContentBlock, Method, Raw, RpcError, jsonrpc::Retry};
 
-use super::{Gate, Target, Visit, encode, reach, settled, text};
+use super::{Ended, Gate, Subject, Target, Visit, encode, reach, settled, text};
 use crate::{
     dispatch::{Outcome, Reply, duplex::Permit},
     json_schema::problem::unfit_output,
     server::{
         app::App,
-        ask::{self, Course, Ended, Subject},
+        ask::{self, Course},
         catalogue::Entry,
         context::Ctx,
         extract::{Arguments, Invocation},

@@ -1,68 +1,38 @@
-//! Owns where a page begins, and how a client keeps that for us. Does not own pages.
+//! Owns how a client keeps for us where a page begins. Does not own pages.
 
+use ring::digest::{SHA256, digest};
 use turnbuckle_types::RpcError;
 
+use super::place::{Mark, Owner, Place, no_cursor};
 use crate::{
-    principal::Principal,
     seal::KeyRing,
-    server::{cache::Audience, context::Ctx, visibility::OfferKind},
+    server::{app::App, visibility::OfferKind},
 };
 
 /// The longest text that can be a cursor.
 const LONGEST: usize = 128;
 
-/// Where a page begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::server) enum Place {
-    /// After what has this number; zero: at the beginning.
-    After(u64),
-    /// At a member of the family that has this number, or of those after it.
-    Member {
-        family: u64,
-        offset: u64,
-        /// Of the one before it, which the page before ended with.
-        last: Mark,
-    },
-}
-
-/// Tells one member of a family from the others.
-pub(super) type Mark = [u8; 8];
-
-/// Whose cursor it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
-    /// The list is the same for everyone and nobody knows who asked for it, so that a page with its
-    /// cursor may be shared.
-    Anyone,
-    /// The list is theirs, or it is known who they are; `None` if it is not.
-    Caller(Option<String>),
-}
-
-impl Owner {
-    /// Of a list that is the same for everyone.
-    pub(super) fn sharing(ctx: &Ctx) -> Owner {
-        // Whoever is at the other end of a wire of their own needs no name there.
-        match ctx.extension::<Principal>() {
-            Some(principal) => Owner::Caller(Some(principal.name().to_owned())),
-            None => Owner::Anyone,
-        }
-    }
-
-    /// Who may keep a page with such a cursor.
-    pub(super) fn audience(&self) -> Audience {
-        match self {
-            Owner::Anyone => Audience::Everyone,
-            Owner::Caller(_) => Audience::Caller,
-        }
-    }
-
-    pub(super) fn of(ctx: &Ctx) -> Owner {
-        Owner::Caller(ctx.principal::<()>().map(|principal| principal.name().to_owned()))
-    }
+/// What a cursor keeps of a member of a family, by its URI.
+pub(super) fn mark(uri: &str) -> Mark {
+    digest(&SHA256, uri.as_bytes()).as_ref().first_chunk().copied().unwrap_or_default()
 }
 
 /// What a client is given.
-pub(super) fn seal(keys: &KeyRing, kind: OfferKind, owner: &Owner, place: Place) -> String {
+pub(super) fn seal(app: &App, kind: OfferKind, owner: &Owner, place: Place) -> String {
+    sealed(&app.keys, kind, owner, place)
+}
+
+/// What a client gave back.
+pub(super) fn open(
+    app: &App,
+    kind: OfferKind,
+    cursor: Option<&str>,
+    caller: impl FnOnce() -> Owner,
+) -> Result<Place, RpcError> {
+    opened(&app.keys, kind, cursor, caller)
+}
+
+fn sealed(keys: &KeyRing, kind: OfferKind, owner: &Owner, place: Place) -> String {
     let (tag, one, two, three) = match place {
         Place::After(number) => (0, number, 0, Mark::default()),
         Place::Member { family, offset, last } => (1, family, offset, last),
@@ -74,9 +44,9 @@ pub(super) fn seal(keys: &KeyRing, kind: OfferKind, owner: &Owner, place: Place)
     keys.seal(&purpose(kind, owner), &text).1
 }
 
-/// What a client gave back. A list may have become one for everyone, or ceased to be, since a walk
-/// began: either cursor is good then. Whatever is wrong with it, the sentence is the same.
-pub(super) fn open(
+/// A list may have become one for everyone, or ceased to be, since a walk
+/// began: either cursor is good then.
+fn opened(
     keys: &KeyRing,
     kind: OfferKind,
     cursor: Option<&str>,
@@ -86,9 +56,7 @@ pub(super) fn open(
     if let Some(place) = open_as(keys, kind, &Owner::Anyone, cursor) {
         return Ok(place);
     }
-    open_as(keys, kind, &caller(), cursor).ok_or_else(|| {
-        RpcError::invalid_params("`cursor` is not one that this server gave out for this list")
-    })
+    open_as(keys, kind, &caller(), cursor).ok_or_else(no_cursor)
 }
 
 fn open_as(keys: &KeyRing, kind: OfferKind, owner: &Owner, cursor: &str) -> Option<Place> {
@@ -137,18 +105,18 @@ mod tests {
         let place = Place::Member { family: 7, offset: u64::MAX, last: [9; 8] };
         for kind in kinds {
             for owner in &owners {
-                let cursor = seal(&keys, kind, owner, place);
+                let cursor = sealed(&keys, kind, owner, place);
                 for other_kind in kinds {
                     for other in &owners {
                         let caller = || other.clone();
-                        let opened = open(&keys, other_kind, Some(&cursor), caller).ok();
+                        let opened = opened(&keys, other_kind, Some(&cursor), caller).ok();
                         let same =
                             kind == other_kind && (owner == other || *owner == Owner::Anyone);
                         assert_eq!(opened, same.then_some(place), "{other_kind:?} {other:?}");
                     }
                 }
                 let caller = || owner.clone();
-                assert!(open(&KeyRing::random(), kind, Some(&cursor), caller).is_err());
+                assert!(opened(&KeyRing::random(), kind, Some(&cursor), caller).is_err());
             }
         }
     }
@@ -157,7 +125,7 @@ mod tests {
     fn what_is_no_cursor_is_a_wrong_parameter() {
         let keys = KeyRing::random();
         let kind = OfferKind::Tool;
-        let open = |cursor| open(&keys, kind, cursor, || Owner::Caller(None));
+        let open = |cursor| opened(&keys, kind, cursor, || Owner::Caller(None));
         assert_eq!(open(None), Ok(Place::After(0)));
         let purpose = purpose(kind, &Owner::Anyone);
         let short = keys.seal(&purpose, &[0; 24]).1;

@@ -6,7 +6,8 @@ use turnbuckle_types::{ListResourcesResult, Method, Raw, Resource, ResourceTempl
 
 use super::{
     Filling,
-    cursor::{Mark, Place},
+    cursor::mark,
+    place::{Mark, Place},
 };
 use crate::dispatch::duplex::Permit;
 use crate::server::{
@@ -53,7 +54,7 @@ pub(in crate::server) async fn fill(
                 continue;
             }
             if filling.is_full() {
-                let last = offset.checked_sub(1).map(|last| mark(&members[last]));
+                let last = offset.checked_sub(1).map(|last| mark(&members[last].uri));
                 filling.next = Some(family_at(offset as u64, last.unwrap_or_default()));
                 return;
             }
@@ -67,16 +68,10 @@ pub(in crate::server) async fn fill(
 /// is gone, as far in as it was.
 fn resumed(members: &[Resource], offset: u64, last: Mark) -> usize {
     let offset = usize::try_from(offset).unwrap_or(usize::MAX).min(members.len());
-    let is_last = |at: &usize| members.get(*at).is_some_and(|member| mark(member) == last);
+    let is_last = |at: &usize| members.get(*at).is_some_and(|member| mark(&member.uri) == last);
     let Some(expected) = offset.checked_sub(1) else { return 0 };
     let found = Some(expected).filter(is_last).or_else(|| (0..members.len()).find(is_last));
     found.map_or(offset, |at| at + 1)
-}
-
-/// What a cursor keeps of a member.
-fn mark(member: &Resource) -> Mark {
-    let digest = ring::digest::digest(&ring::digest::SHA256, member.uri.as_bytes());
-    digest.as_ref().first_chunk().copied().unwrap_or_default()
 }
 
 /// What a lister has to say, to the layers of its family first. What goes wrong is for the log.

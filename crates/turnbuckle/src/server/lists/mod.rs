@@ -1,8 +1,10 @@
 //! Owns how a list is answered: which page, for whom, from what was written before. Does not own
 //! what is listed, nor the text of each item.
 
+#[cfg_attr(not(feature = "ask"), path = "one_page.rs")]
 mod cursor;
 mod members;
+mod place;
 
 use std::sync::Arc;
 
@@ -21,9 +23,9 @@ use super::{
     visibility::OfferKind,
 };
 use crate::dispatch::{Outcome, Reply};
-use cursor::Owner;
-pub(super) use cursor::Place;
 pub(super) use members::fill as fill_with_members;
+use place::Owner;
+pub(super) use place::Place;
 
 /// What a list that was asked for is about.
 pub(super) struct Asked {
@@ -60,7 +62,7 @@ fn plain<T: Item>(
     let is_one_page = cursor.is_none() && shelf.listed().len() <= size;
     let ctx = if is_one_page { None } else { Some(visit()?.ctx) };
     let caller = || ctx.as_ref().map_or(Owner::Anyone, Owner::of);
-    let place = cursor::open(&app.keys, T::KIND, cursor.as_deref(), caller)?;
+    let place = cursor::open(app, T::KIND, cursor.as_deref(), caller)?;
     let start = shelf.after(match place {
         Place::After(number) => number,
         // It was given out while there were members to list.
@@ -71,8 +73,7 @@ fn plain<T: Item>(
         let rest = &shelf.listed()[start..];
         let items = &rest[..rest.len().min(size)];
         let next = (rest.len() > size).then(|| items.last()).flatten();
-        let next =
-            next.map(|last| cursor::seal(&app.keys, T::KIND, &owner, Place::After(last.number)));
+        let next = next.map(|last| cursor::seal(app, T::KIND, &owner, Place::After(last.number)));
         let hint = app.caching.of_list(T::KIND, app.nature(), owner.audience());
         let texts: Vec<&Raw> = items.iter().map(|entry| entry.text(*revision)).collect();
         page(&frame(app, T::KIND, next, hint, *revision), &texts)
@@ -97,7 +98,7 @@ async fn assembled<T: Item>(
         Audience::Everyone => Owner::sharing(&ctx),
         Audience::Caller => Owner::of(&ctx),
     };
-    let place = cursor::open(&app.keys, T::KIND, asked.cursor.as_deref(), || Owner::of(&ctx))?;
+    let place = cursor::open(&app, T::KIND, asked.cursor.as_deref(), || Owner::of(&ctx))?;
     let armed = FireOnDrop::new(&ctx);
     let mut filling = Filling { texts: Vec::new(), size: catalogue.page_size, next: None };
     if let Place::After(number) = place {
@@ -109,7 +110,7 @@ async fn assembled<T: Item>(
         T::fill(&mut filling, &visit, &catalogue, place).await;
     }
     armed.disarm();
-    let next = filling.next.map(|place| cursor::seal(&app.keys, T::KIND, &owner, place));
+    let next = filling.next.map(|place| cursor::seal(&app, T::KIND, &owner, place));
     let is_one_page = next.is_none() && asked.cursor.is_none();
     let audience = if is_one_page { audience } else { owner.audience() };
     let hint = app.caching.of_list(T::KIND, nature, audience);

@@ -5,13 +5,12 @@ use std::{borrow::Cow, error::Error as StdError, fmt};
 
 use turnbuckle_types::{
     CallToolResult, Completion, ContentBlock, GetPromptResult, ReadResourceResult, Revision,
-    RpcError, code,
+    RpcError,
 };
 
-use crate::server::{
-    ask::{AskError, InputRequired},
-    schema::ArgumentError,
-};
+use crate::server::schema::ArgumentError;
+#[cfg(feature = "ask")]
+use crate::server::{AskError, InputRequired};
 
 /// An error that the model reads, so that it can do better: "no city of that name".
 ///
@@ -31,13 +30,19 @@ pub struct ToolError {
     message: Cow<'static, str>,
     /// What the client is told instead if it lacks a capability, and this was made from the error
     /// that says so.
+    #[cfg(feature = "ask")]
     lack: Option<Box<RpcError>>,
 }
 
 impl ToolError {
     /// An error of one sentence.
     pub fn new(message: impl Into<Cow<'static, str>>) -> ToolError {
-        ToolError { content: Vec::new(), message: message.into(), lack: None }
+        ToolError {
+            content: Vec::new(),
+            message: message.into(),
+            #[cfg(feature = "ask")]
+            lack: None,
+        }
     }
 
     /// Adds content after the sentence.
@@ -47,6 +52,7 @@ impl ToolError {
         self
     }
 
+    #[cfg(feature = "ask")]
     pub(in crate::server) fn because_of(mut self, lack: Option<RpcError>) -> ToolError {
         self.lack = lack.map(Box::new);
         self
@@ -121,6 +127,7 @@ pub(in crate::server) enum Cause {
     /// There is nothing of that name.
     NotFound,
     /// The client is to be asked something first.
+    #[cfg(feature = "ask")]
     Ask(InputRequired),
     /// For the log.
     Internal(Box<dyn StdError + Send + Sync>),
@@ -136,11 +143,22 @@ impl Failure {
         Failure(Cause::Arguments(error))
     }
 
+    /// Whether the client is to be asked something first.
+    pub(in crate::server) fn asks(&self) -> bool {
+        #[cfg(feature = "ask")]
+        return matches!(self.0, Cause::Ask(_));
+        #[cfg(not(feature = "ask"))]
+        false
+    }
+
     /// The error that says what the client lacks, if this was made from that.
+    #[cfg(feature = "ask")]
     pub(in crate::server) fn lack(&self) -> Option<RpcError> {
         match &self.0 {
             Cause::Tool(error) => error.lack.as_deref().cloned(),
-            Cause::Rpc(error) if error.code == code::MISSING_CLIENT_CAPABILITY => {
+            Cause::Rpc(error)
+                if error.code == turnbuckle_types::code::MISSING_CLIENT_CAPABILITY =>
+            {
                 Some(error.clone())
             }
             Cause::Internal(error) => {
@@ -164,12 +182,14 @@ impl Failure {
         ) -> Result<Failure, Box<dyn StdError + Send + Sync>> {
             error.downcast().map(|error| Failure(cause(*error)))
         }
-        known(error, Cause::Tool)
+        let found = known(error, Cause::Tool)
             .or_else(|error| known(error, Cause::Rpc))
-            .or_else(|error| known(error, |NotFound| Cause::NotFound))
+            .or_else(|error| known(error, |NotFound| Cause::NotFound));
+        #[cfg(feature = "ask")]
+        let found = found
             .or_else(|error| known(error, |error: AskError| Failure::from(error).0))
-            .or_else(|error| known(error, Cause::Ask))
-            .unwrap_or_else(|error| Failure(Cause::Internal(error)))
+            .or_else(|error| known(error, Cause::Ask));
+        found.unwrap_or_else(|error| Failure(Cause::Internal(error)))
     }
 }
 
@@ -191,22 +211,6 @@ impl From<NotFound> for Failure {
     }
 }
 
-/// A question that has no answer: what the client got wrong it is told, the rest is for the model.
-impl From<AskError> for Failure {
-    fn from(error: AskError) -> Failure {
-        match error.refusal() {
-            Some(refusal) => refusal.into(),
-            None => ToolError::from(error).into(),
-        }
-    }
-}
-
-impl From<InputRequired> for Failure {
-    fn from(asks: InputRequired) -> Failure {
-        Failure(Cause::Ask(asks))
-    }
-}
-
 /// A result that knows what stands in for it when its handler fails.
 pub(in crate::server) trait Fails: Sized {
     /// What is answered. `name` is that of the tool or prompt, or the URI.
@@ -220,6 +224,7 @@ impl Fails for CallToolResult {
             Cause::Arguments(error) => Ok(ToolError::new(error.to_string()).into_result()),
             Cause::NotFound => Ok(ToolError::new(NotFound.to_string()).into_result()),
             Cause::Rpc(error) => Err(error),
+            #[cfg(feature = "ask")]
             Cause::Ask(asks) => Err(hidden(name, &asks)),
             Cause::Internal(error) => Err(hidden(name, &*error)),
         }
@@ -246,6 +251,7 @@ fn as_error(failure: Failure, name: &str, revision: Revision) -> RpcError {
         Cause::Rpc(error) => error,
         Cause::NotFound => not_found(name, revision),
         // Of a kind of handler that can't ask.
+        #[cfg(feature = "ask")]
         Cause::Ask(asks) => hidden(name, &asks),
         Cause::Internal(error) => hidden(name, &*error),
     }

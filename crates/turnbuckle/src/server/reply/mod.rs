@@ -9,14 +9,16 @@ mod tool;
 
 use std::error::Error as StdError;
 
-use turnbuckle_types::{CallToolResult, MayAsk};
+use turnbuckle_types::CallToolResult;
 
-pub(super) use failure::{Cause, Fails, not_found};
+#[cfg(feature = "ask")]
+pub(super) use failure::Cause;
+pub(super) use failure::{Fails, not_found};
 pub use failure::{Failure, NotFound, ToolError};
 pub use media::{Audio, Image};
 pub use tool::{Json, Streaming};
 
-use super::{ask::InputRequired, context::Ctx, extract::Description};
+use super::{context::Ctx, extract::Description};
 
 /// Something that a handler can return; `R` is what the wire wants of it.
 ///
@@ -30,7 +32,7 @@ use super::{ask::InputRequired, context::Ctx, extract::Description};
 ///   them, a `ReadResourceResult`.
 /// - A **completer** (`Completion`): a list of texts, or a `Completion`.
 ///
-/// A tool, a prompt and a resource may return an [`InputRequired`] instead, to ask the client first.
+/// A tool, a prompt and a resource may return an [`InputRequired`](crate::InputRequired) instead, to ask the client first.
 ///
 /// In a `Result`, a [`ToolError`] is told to the model, an `RpcError` to the client,
 /// [`NotFound`] says that there is no such resource, and any other error goes to the log only.
@@ -53,13 +55,6 @@ pub trait IntoReply<R = CallToolResult>: Send {
         Self: Sized,
     {
         let _ = description;
-    }
-}
-
-/// Asks first, whatever the handler is of.
-impl<R: MayAsk + Send> IntoReply<R> for InputRequired {
-    async fn into_reply(self, _: &Ctx) -> Result<R, Failure> {
-        Err(self.into())
     }
 }
 

@@ -40,6 +40,7 @@ pub use self::handwritten::HandWritten;
 pub use self::keywords::lint;
 pub(in crate::server) use self::problem::shorten;
 pub use self::problem::{ArgumentError, Problem};
+#[cfg(feature = "ask")]
 pub(in crate::server) use self::shape::{Shape, shape_of};
 pub(in crate::server) use self::wrap::wrap;
 #[cfg(feature = "validate")]
