@@ -42,6 +42,11 @@ impl Programs {
         }
     }
 
+    /// Our server without HTTP that could ask its clients something.
+    pub(crate) fn stdio_that_asks(&self) -> PathBuf {
+        self.path(THAT_ASKS)
+    }
+
     /// A server over its pipes.
     pub(crate) fn stdio_server(&self, candidate: &str) -> Server {
         let mode = match candidate {
@@ -128,6 +133,9 @@ fn server_of(candidate: &str) -> &'static str {
 /// Ends the names of programs that were built without HTTP.
 const STDIO_ONLY: &str = "-stdio-only";
 
+/// Our server without HTTP, built with the feature `ask`.
+const THAT_ASKS: &str = "bench-server-that-asks";
+
 fn packages_of(candidate: &str) -> &'static [&'static str] {
     match server_of(candidate) {
         "limit-server" => &["limit-server", "limit-client"],
@@ -153,13 +161,11 @@ fn build(mut packages: Vec<&str>) -> Result<Programs, String> {
     let programs = Programs;
     for package in packages {
         if let Some(name) = without_http(package) {
-            workspace::run(cargo_build(package).args(["--no-default-features", "--bin", name]))?;
-            // The build with HTTP is about to take the place of this one.
-            let (from, to) = (programs.path(name), programs.path(&format!("{name}{STDIO_ONLY}")));
-            std::fs::copy(&from, to)
-                .map_err(|error| format!("{} cannot be copied: {error}", from.display()))?;
+            build_apart(&programs, package, name, &[], &format!("{name}{STDIO_ONLY}"))?;
         }
         if package == "turnbuckle-bench" {
+            let ask = ["--features", "ask"];
+            build_apart(&programs, package, "bench-server", &ask, THAT_ASKS)?;
             // With everything that a client does by default.
             let client = ["--features", "validate", "--bin", "bench-client"];
             workspace::run(cargo_build(package).args(client))?;
@@ -167,6 +173,23 @@ fn build(mut packages: Vec<&str>) -> Result<Programs, String> {
         workspace::run(&mut cargo_build(package))?;
     }
     Ok(programs)
+}
+
+/// Builds a server without HTTP and keeps it under a name of its own: the build with HTTP is about to
+/// take its place.
+fn build_apart(
+    programs: &Programs,
+    package: &str,
+    name: &str,
+    features: &[&str],
+    kept_as: &str,
+) -> Result<(), String> {
+    let arguments = ["--no-default-features", "--bin", name];
+    workspace::run(cargo_build(package).args(arguments).args(features))?;
+    let from = programs.path(name);
+    std::fs::copy(&from, programs.path(kept_as))
+        .map_err(|error| format!("{} cannot be copied: {error}", from.display()))?;
+    Ok(())
 }
 
 /// Builds our command, whose bridge is measured. It belongs to the SDK's own workspace.

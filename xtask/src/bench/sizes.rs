@@ -16,18 +16,21 @@ pub(crate) fn binaries(
     candidates: &[String],
     results: &mut Results,
 ) -> Result<(), String> {
-    let mut add = |scenario, candidate, program: &Path| -> Result<(), String> {
+    let mut add = |scenario, candidate, metric, program: &Path| -> Result<(), String> {
         let size = std::fs::metadata(program)
             .map_err(|error| format!("{} is not there: {error}", program.display()))?
             .len();
-        results.add(scenario, candidate, "binary_mb", size as f64 / 1e6);
+        results.add(scenario, candidate, metric, size as f64 / 1e6);
         Ok(())
     };
     for candidate in chosen(STDIO.candidates, candidates) {
-        add(STDIO.sizes, candidate, &programs.stdio_only(candidate))?;
+        add(STDIO.sizes, candidate, "binary_mb", &programs.stdio_only(candidate))?;
+        if candidate == OURS {
+            add(STDIO.sizes, candidate, "binary_with_ask_mb", &programs.stdio_that_asks())?;
+        }
     }
     for candidate in chosen(HTTP.candidates, candidates) {
-        add(HTTP.sizes, candidate, &programs.http_server(candidate, 0).program)?;
+        add(HTTP.sizes, candidate, "binary_mb", &programs.http_server(candidate, 0).program)?;
     }
     Ok(())
 }
@@ -36,7 +39,7 @@ pub(crate) fn binaries(
 pub(crate) fn crates(candidates: &[String], results: &mut Results) -> Result<(), String> {
     let manifest = home().join("Cargo.toml");
     let manifest = manifest.to_string_lossy();
-    let ours = |features| tree(&["--package", OURS, "--features", features]);
+    let ours = |features: &str| tree(&["--package", OURS, "--features", features]);
     let bench = |package, features: &[&str]| {
         let package = ["--manifest-path", &manifest, "--package", package];
         tree(&[&package, features].concat())
@@ -45,8 +48,10 @@ pub(crate) fn crates(candidates: &[String], results: &mut Results) -> Result<(),
         match candidate {
             OURS => {
                 results.add(STDIO.sizes, OURS, "crates", ours("server,macros")?);
-                let with = ours("server,macros,validate")?;
-                results.add(STDIO.sizes, OURS, "crates_with_validate", with);
+                for with in ["ask", "validate"] {
+                    let crates = ours(&format!("server,macros,{with}"))?;
+                    results.add(STDIO.sizes, OURS, &format!("crates_with_{with}"), crates);
+                }
                 results.add(HTTP.sizes, OURS, "crates", ours("server,macros,http")?);
             }
             "limit-hyper" => {
