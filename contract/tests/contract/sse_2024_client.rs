@@ -100,6 +100,29 @@ async fn b13_a_call_that_is_dropped_is_cancelled() {
     .await;
 }
 
+/// A server that reads the cancel first knows of no such request, and then works for nobody.
+#[tokio::test]
+async fn d30a_a_cancel_does_not_overtake_its_request_and_holds_nobody_up() {
+    within(async {
+        let mut web = Web::new().await;
+        let (client, stream) = open(&mut web, 405, "/messages?id=7").await;
+        let dropped = launch(client.call_tool("t", ()).request_id("x"));
+        let slow = web.post().await;
+        abandon(dropped).await;
+        let other = launch(client.call_tool("other", ()));
+        let post = web.post().await;
+        assert_eq!(post.body["params"]["name"], "other", "{}", post.body);
+        post.accept().await;
+        message(&stream, &post, said("ok")).await;
+        assert_eq!(other.await.unwrap().unwrap().to_text(), "ok");
+        slow.accept().await;
+        let (post, params) = cancel(&mut web).await;
+        assert_eq!(params["requestId"], "x");
+        post.accept().await;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_slow_post_holds_nobody_up_and_a_failed_one_costs_its_call() {
     within(async {

@@ -4,6 +4,7 @@
 //! Does not own: what the lines say, beyond whom to tell that one did not arrive.
 
 use std::{
+    collections::HashMap,
     sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
@@ -12,10 +13,11 @@ use bytes::Bytes;
 use http::Uri;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
+    sync::watch,
     task::JoinSet,
 };
 use turnbuckle_types::{
-    Method, RequestId, RpcError,
+    Cancelled, Method, RequestId, RpcError,
     jsonrpc::{self, Frame, Message},
 };
 
@@ -24,6 +26,7 @@ use crate::{
         Line, Lines, Transport,
         duplex::{Duplex, id_of},
     },
+    envelope::params::decode,
     error::{Closed, Error, ErrorKind, Executed, Result, Wanted},
     limits::Limits,
     transport::{
@@ -202,6 +205,7 @@ fn line(message: &[u8]) -> Vec<u8> {
 /// Moves lines out as POSTs, until this side closes.
 async fn up(wire: Arc<Wire>, to: Uri, mut lines: impl Lines, peer: &Weak<Duplex>) {
     let mut posts = JoinSet::new();
+    let mut unaccepted = Unaccepted::default();
     while let Ok(Some(line)) = std::future::poll_fn(|context| lines.poll_next(context)).await {
         let message = match line {
             Line::Whole(message) => message,
@@ -214,16 +218,44 @@ async fn up(wire: Arc<Wire>, to: Uri, mut lines: impl Lines, peer: &Weak<Duplex>
             posts.join_next().await;
         }
         while posts.try_join_next().is_some() {}
-        let about = About::of(&message, wire.limits.json_depth);
-        let patience = if about.opens { ACCEPTING } else { IN_ORDER };
-        let mut post =
-            Box::pin(post(wire.clone(), to.clone(), message, about.request, peer.clone()));
+        let About { request, cancels, opens } = About::of(&message, wire.limits.json_depth);
+        let its_request = cancels.and_then(|id| unaccepted.0.remove(&id));
+        let post = post(wire.clone(), to.clone(), message, request.clone(), peer.clone());
+        if let Some(mut accepted) = its_request {
+            // Read before its request, it would cancel nothing.
+            posts.spawn(async move {
+                let _ = accepted.changed().await;
+                post.await;
+            });
+            continue;
+        }
+        let patience = if opens { ACCEPTING } else { IN_ORDER };
+        let mut post = Box::pin(post);
         if tokio::time::timeout(patience, &mut post).await.is_err() {
-            posts.spawn(post);
+            let pending = request.map(|id| unaccepted.add(id));
+            posts.spawn(async move {
+                post.await;
+                drop(pending);
+            });
         }
     }
     let rest = async { while posts.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(LAST_WORDS, rest).await;
+}
+
+/// Requests that are on their way and have not been accepted yet; each is told by a sender that is
+/// dropped.
+#[derive(Default)]
+struct Unaccepted(HashMap<RequestId, watch::Receiver<()>>);
+
+impl Unaccepted {
+    /// Adds one more. No more are kept than may be on their way at once, and this.
+    fn add(&mut self, request: RequestId) -> watch::Sender<()> {
+        self.0.retain(|_, accepted| accepted.has_changed().is_ok());
+        let (sender, accepted) = watch::channel(());
+        self.0.insert(request, accepted);
+        sender
+    }
 }
 
 /// A message that is too long to be posted. The call of a request is told so; a server that asked
@@ -248,6 +280,8 @@ fn unsendable(peer: &Weak<Duplex>, began: &[u8], limits: &Limits) -> Option<Byte
 struct About {
     /// The request that it is.
     request: Option<RequestId>,
+    /// The request that it cancels.
+    cancels: Option<RequestId>,
     /// It belongs to the handshake, which is kept in order.
     opens: bool,
 }
@@ -260,12 +294,15 @@ impl About {
         };
         match jsonrpc::parse_line(message.clone(), depth) {
             Ok(Message::Single(Frame::Request(request))) => {
-                About { opens: opens(&request.method), request: Some(request.id) }
+                About { opens: opens(&request.method), request: Some(request.id), cancels: None }
             }
             Ok(Message::Single(Frame::Notification(note))) => {
-                About { opens: opens(&note.method), request: None }
+                let is_cancel = Method::from_name(&note.method) == Some(Method::Cancelled);
+                let cancels = is_cancel.then(|| decode::<Cancelled>(&note.params).ok()).flatten();
+                let cancels = cancels.map(|cancelled| cancelled.request_id);
+                About { opens: opens(&note.method), request: None, cancels }
             }
-            _ => About { request: None, opens: false },
+            _ => About { request: None, cancels: None, opens: false },
         }
     }
 }
@@ -337,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_handshake_is_waited_for() {
+    fn what_is_known_of_a_message() {
         let about = |text: &str| About::of(&Bytes::copy_from_slice(text.as_bytes()), 64);
         let initialize = about(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#);
         assert!(initialize.opens && initialize.request == Some(1.into()));
@@ -346,5 +383,11 @@ mod tests {
         assert!(about(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).opens);
         let answer = about(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
         assert!(!answer.opens && answer.request.is_none());
+        let cancel = |params: &str| {
+            let method = r#""method":"notifications/cancelled""#;
+            about(&format!(r#"{{"jsonrpc":"2.0",{method},"params":{params}}}"#)).cancels
+        };
+        assert_eq!(cancel(r#"{"requestId":"x","reason":"no"}"#), Some("x".into()));
+        assert_eq!(cancel("{}"), None);
     }
 }
