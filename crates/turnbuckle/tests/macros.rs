@@ -9,8 +9,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Args, Client, Ctx, Extension, Failure, FromCall, Header, HttpHeader, Invocation, NotFound,
-    Principal, RawArgs, Server, State, Typed, prompt, resource, tool, tools,
+    Args, Client, Ctx, Extension, Failure, FromCall, Header, HttpHeader, IntoGroup as _,
+    Invocation, NotFound, Principal, RawArgs, RpcError, Server, State, Typed,
+    layer::{Next, Request, Response},
+    prompt, resource, tool, tools,
     types::{PromptMessage, Resource},
 };
 
@@ -449,4 +451,47 @@ fn a_value_is_a_group_and_a_name_given_twice_is_told_with_its_place() {
     let line = include_str!("macros.rs").lines().position(|line| line.contains("async fn add("));
     let place = format!("macros.rs:{}", line.unwrap() + 1);
     assert!(error.contains(&place), "no {place} in {error}");
+}
+
+#[tokio::test]
+async fn one_method_among_others_can_have_a_layer_and_a_rule_of_its_own() {
+    let refuse = || {
+        tower_layer::layer_fn(|_: Next| {
+            tower::service_fn(async |_: Request| Err::<Response, _>(RpcError::new(-32050, "no")))
+        })
+    };
+    let notes = Notes::default()
+        .into_group()
+        .change_tool("add", |tool| tool.layer(refuse()))
+        .change_tool("clone", |tool| tool.visible_to(|_| false))
+        .change_prompt("look", |prompt| prompt.layer(refuse()))
+        .change_resource("note://all", |resource| resource.layer(refuse()))
+        .change_template("note://at/{number}", |template| template.layer(refuse()));
+    let server = Server::new("notes", "1.0").group(notes).state("alice");
+    for (method, params) in [
+        ("tools/call", json!({"name": "add", "arguments": {"text": "tea"}})),
+        ("prompts/get", json!({"name": "look", "arguments": {"text": "tea"}})),
+        ("resources/read", json!({"uri": "note://all"})),
+        ("resources/read", json!({"uri": "note://at/0"})),
+    ] {
+        assert_eq!(code(ask(&server, method, params).await), -32050, "{method}");
+    }
+    assert_eq!(code(ask(&server, "tools/call", json!({"name": "clone"})).await), -32602);
+    let none = called(&server, "notes/search", json!({"part": "tea"})).await;
+    assert_eq!(none["error"], "there is no such resource", "nothing was added, nothing refused");
+}
+
+#[test]
+fn what_is_changed_and_is_not_there_is_told_with_its_place() {
+    let (notes, line) = (Notes::default().into_group().change_tool("sub", |tool| tool), line!());
+    let notes = notes
+        .change_prompt("sub", |prompt| prompt)
+        .change_resource("note://none", |resource| resource)
+        .change_template("note://all", |template| template);
+    let server = Server::new("notes", "1.0").group(notes).state("alice");
+    let error = server.check().unwrap_err().to_string();
+    for kind in ["tool `sub`", "prompt `sub`", "resource `note://none`", "template `note://all`"] {
+        assert!(error.contains(&format!("the group has no {kind}")), "{error}");
+    }
+    assert!(error.contains(&format!("macros.rs:{line}")), "{error}");
 }

@@ -49,7 +49,7 @@ impl Catalogue {
         states: &States,
         page_size: usize,
     ) -> Result<Catalogue, Vec<String>> {
-        let mut problems = Vec::new();
+        let mut problems = group.missing.clone();
         let mut catalogue = Catalogue {
             tools: Arc::new(Shelf::new()),
             prompts: Arc::new(Shelf::new()),

@@ -40,6 +40,8 @@ pub struct Group {
     pub(in crate::server) ways: Ways,
     /// What is true of all of them, also of those that are added later.
     all: Inherited,
+    /// What was to be changed and is not there, as sentences.
+    pub(in crate::server) missing: Vec<String>,
 }
 
 /// What [`Server::group`](crate::Server::group) takes: a [`Group`], or a value whose `impl`
@@ -100,12 +102,82 @@ impl Group {
     /// Adds everything of another group.
     #[track_caller]
     pub fn group(mut self, group: impl IntoGroup) -> Group {
-        let Group { tools, prompts, resources, templates, ways, .. } = group.into_group().told();
+        let Group { tools, prompts, resources, templates, ways, missing, .. } =
+            group.into_group().told();
         self.ways = self.ways.and(ways);
+        self.missing.extend(missing);
         self.tools.extend(tools);
         self.prompts.extend(prompts);
         self.resources.extend(resources);
         self.templates.extend(templates);
+        self
+    }
+
+    /// Changes one tool that is in it already, such as a method of an `impl` that carries `#[tools]`:
+    /// gives it a layer, a rule, another way to be cancelled. A server that is given a group without
+    /// such a tool says so when it is checked.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use turnbuckle::{IntoGroup, Server, layer::Timeout, tools};
+    /// struct Backup;
+    ///
+    /// #[tools]
+    /// impl Backup {
+    ///     /// Write everything to tape.
+    ///     #[tool]
+    ///     async fn write(&self) -> &'static str { "written" }
+    ///     /// How much there is.
+    ///     #[tool]
+    ///     async fn size(&self) -> u64 { 7 }
+    /// }
+    ///
+    /// let backup = Backup
+    ///     .into_group()
+    ///     .change_tool("write", |tool| tool.cooperative(Duration::from_secs(30)))
+    ///     .change_tool("size", |tool| tool.layer(Timeout::new(Duration::from_secs(1))));
+    /// Server::new("backup", "1.0").group(backup).check()?;
+    /// # Ok::<(), turnbuckle::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn change_tool(mut self, name: &str, change: impl FnOnce(Tool) -> Tool) -> Group {
+        let missing = changed(&mut self.tools, ("tool", name, Tool::name), change);
+        self.missing.extend(missing);
+        self
+    }
+
+    /// Changes one prompt that is in it already; see [`change_tool`](Group::change_tool).
+    #[track_caller]
+    pub fn change_prompt(mut self, name: &str, change: impl FnOnce(Prompt) -> Prompt) -> Group {
+        let missing = changed(&mut self.prompts, ("prompt", name, Prompt::name), change);
+        self.missing.extend(missing);
+        self
+    }
+
+    /// Changes one resource that is in it already, found by its URI; see
+    /// [`change_tool`](Group::change_tool).
+    #[track_caller]
+    pub fn change_resource(
+        mut self,
+        uri: &str,
+        change: impl FnOnce(Resource) -> Resource,
+    ) -> Group {
+        let missing = changed(&mut self.resources, ("resource", uri, Resource::uri), change);
+        self.missing.extend(missing);
+        self
+    }
+
+    /// Changes one template that is in it already, found by its text; see
+    /// [`change_tool`](Group::change_tool).
+    #[track_caller]
+    pub fn change_template(
+        mut self,
+        uri_template: &str,
+        change: impl FnOnce(Template) -> Template,
+    ) -> Group {
+        let which = ("template", uri_template, Template::uri_template as fn(&Template) -> &str);
+        let missing = changed(&mut self.templates, which, change);
+        self.missing.extend(missing);
         self
     }
 
@@ -166,6 +238,26 @@ impl Group {
         self.resources.iter_mut().for_each(|resource| resource.offer.join(&all));
         self.templates.iter_mut().for_each(|template| template.offer.join(&all));
         self
+    }
+}
+
+/// Changes the first that is called so; if there is none, the sentence says what was looked for.
+#[track_caller]
+fn changed<T: Clone>(
+    all: &mut [T],
+    (kind, name, name_of): (&str, &str, impl Fn(&T) -> &str),
+    change: impl FnOnce(T) -> T,
+) -> Option<String> {
+    match all.iter_mut().find(|one| name_of(one) == name) {
+        Some(one) => {
+            *one = change(one.clone());
+            None
+        }
+        None => {
+            let place = Location::caller();
+            let (file, line) = (place.file(), place.line());
+            Some(format!("the group has no {kind} `{name}` that could be changed at {file}:{line}"))
+        }
     }
 }
 
