@@ -1,21 +1,27 @@
 //! Owns how params become a type, and the sentence that says where they don't.
 //! Does not own what the params mean.
 
+use std::fmt::Write as _;
+
 use serde::de::DeserializeOwned;
 use turnbuckle_types::{RpcError, jsonrpc::Params};
 
+use super::place::{Failure, Step, failure_of, find, read};
+
 /// Decodes params; the error names the member that is wrong.
 pub(crate) fn decode<T: DeserializeOwned>(params: &Params) -> Result<T, RpcError> {
-    serde_json::from_str(params.text()).map_err(|_| {
-        // Only a failure is worth the bookkeeping that finds its place.
-        let mut again = serde_json::Deserializer::from_str(params.text());
-        match serde_path_to_error::deserialize::<_, T>(&mut again) {
-            Ok(_) => RpcError::invalid_params("`params` are not valid"),
-            Err(error) => {
-                let path = error.path().to_string();
-                let at = if path == "." { "params".to_owned() } else { format!("params.{path}") };
-                RpcError::invalid_params(format!("`{at}`: {}", error.inner()))
-            }
-        }
-    })
+    read(params.text()).map_err(|failure| refusal(params.text(), &failure, failure_of::<T>))
+}
+
+#[cold]
+fn refusal(text: &str, failure: &Failure, again: fn(&str) -> Option<Failure>) -> RpcError {
+    let mut at = "params".to_owned();
+    for step in find(text, failure, again).steps {
+        // Writing into a `String` does not fail.
+        let _ = match step {
+            Step::Key(key) => write!(at, ".{key}"),
+            Step::Index(index) => write!(at, "[{index}]"),
+        };
+    }
+    RpcError::invalid_params(format!("`{at}`: {}", failure.error))
 }

@@ -2,11 +2,11 @@
 //! Does not own the wording of single failures, nor the checks that follow decoding.
 
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 
 use super::checks::Checks;
 use super::explain;
-use super::problem::{ArgumentError, Problem};
+use super::problem::ArgumentError;
+use crate::envelope::place::{Failure, end_of_string, failure_of, read};
 
 /// Decodes a tool's arguments, given as the text of one JSON value, and runs the checks.
 ///
@@ -33,10 +33,11 @@ pub fn decode_arguments<T: DeserializeOwned>(
 ) -> Result<T, ArgumentError> {
     // serde would take the items of an array for the fields of a struct.
     if !text.trim_ascii_start().starts_with('{') {
-        return Err(ArgumentError::one(first_problem::<T>(text)));
+        return Err(ArgumentError::one(explain::not_an_object(text)));
     }
-    let Ok(arguments) = serde_json::from_str(text) else {
-        return decode_again(text, checks);
+    let arguments = match read(text) {
+        Ok(arguments) => arguments,
+        Err(failure) => read_again(text, failure)?,
     };
     checks.map_or(Ok(()), |checks| checks.run(text))?;
     Ok(arguments)
@@ -44,31 +45,11 @@ pub fn decode_arguments<T: DeserializeOwned>(
 
 /// Tries once more with whole numbers written plainly, or says what is wrong.
 #[cold]
-fn decode_again<T: DeserializeOwned>(
-    text: &str,
-    checks: Option<&Checks>,
-) -> Result<T, ArgumentError> {
-    let rewritten = write_whole_numbers_plainly(text);
-    match rewritten.as_deref().map(serde_json::from_str) {
-        Some(Ok(arguments)) => {
-            checks.map_or(Ok(()), |checks| checks.run(text))?;
-            Ok(arguments)
-        }
-        _ => Err(ArgumentError::one(first_problem::<T>(rewritten.as_deref().unwrap_or(text)))),
-    }
-}
-
-fn first_problem<T: DeserializeOwned>(text: &str) -> Problem {
-    if !text.trim_ascii_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
-    {
-        return explain::not_an_object(text);
-    }
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
-        Err(error) => explain::explain(error.path(), error.inner(), text),
-        // Decoding itself is fine, so something follows the value.
-        Ok(_) => Problem::new("", "expected one JSON object and nothing after it"),
-    }
+fn read_again<T: DeserializeOwned>(text: &str, failure: Failure) -> Result<T, ArgumentError> {
+    let Some(plain) = write_whole_numbers_plainly(text) else {
+        return Err(explain::explain(text, &failure, failure_of::<T>));
+    };
+    read(&plain).map_err(|failure| explain::explain(&plain, &failure, failure_of::<T>))
 }
 
 /// The text with numbers such as `1.0` and `1e3` written as integers; `None` when there are none.
@@ -95,18 +76,6 @@ fn write_whole_numbers_plainly(text: &str) -> Option<String> {
     }
     out.push_str(&text[copied..]);
     (copied > 0).then_some(out)
-}
-
-fn end_of_string(bytes: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
 }
 
 /// `1` for `1.0`; `None` for what is written plainly already, is not whole or is not exact.

@@ -1,11 +1,12 @@
 //! Owns turning serde's messages into sentences that whoever sent the arguments can act on.
 //! Does not own decoding. Rust's names of types never pass, nor more than a glimpse of the input.
 
+use serde::de::IgnoredAny;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
-use serde_path_to_error::{Path, Segment};
 
-use super::problem::{Problem, count, push_index, push_key, shorten};
+use super::problem::{ArgumentError, Problem, count, push_index, push_key, shorten};
+use crate::envelope::place::{Failure, Place, Step, end_of_string, failure_of, find, unquoted};
 
 /// Longer texts of somebody's own error types are cut.
 const LONGEST_MESSAGE: usize = 300;
@@ -13,12 +14,20 @@ const LONGEST_MESSAGE: usize = 300;
 /// How messages start that name a Rust enum none of whose forms fits.
 const NO_VARIANT: [&str; 2] = ["data did not match any variant", "no variant of enum"];
 
-/// What is wrong, given serde's view of where and what.
-pub(super) fn explain(path: &Path, error: &serde_json::Error, text: &str) -> Problem {
-    let place = write_path(path);
-    let message = message_of(error);
-    if error.classify() != Category::Data {
-        return Problem::new(place, explain_syntax(error, &message, text));
+/// What is wrong with arguments that were read and failed. `again` reads into the same type.
+pub(super) fn explain(
+    text: &str,
+    failure: &Failure,
+    again: fn(&str) -> Option<Failure>,
+) -> ArgumentError {
+    ArgumentError::one(explain_one(&find(text, failure, again), failure, text))
+}
+
+fn explain_one(found: &Place<'_>, failure: &Failure, text: &str) -> Problem {
+    let place = write_path(&found.steps);
+    let message = failure.message();
+    if failure.error.classify() != Category::Data {
+        return Problem::new(place, explain_syntax(found, &message, text));
     }
     if let Some(field) = quoted(&message, "missing field `", "`") {
         return Problem::new(with_key(&place, field), "is missing");
@@ -26,16 +35,14 @@ pub(super) fn explain(path: &Path, error: &serde_json::Error, text: &str) -> Pro
     if let Some(field) = quoted(&message, "duplicate field `", "`") {
         return Problem::new(with_key(&place, field), "is given twice");
     }
-    if let Some(rest) = message.strip_prefix("unknown field `") {
-        return Problem::new(holder_of(path, rest), explain_unknown("field", rest));
-    }
-    if message.starts_with("invalid type: unit variant, expected")
-        && let Some((Segment::Enum { variant }, holder)) = split_last(path)
-    {
+    if message.starts_with("invalid type: unit variant, expected") && found.rest.starts_with('"') {
+        let variant = unquoted(&found.rest[..end_of_string(found.rest.as_bytes(), 0)]);
         let sentence = format!("expected an object {{\"{variant}\": …}}, got a string");
-        return Problem::new(write_segments(holder), sentence);
+        return Problem::new(place, sentence);
     }
-    let sentence = if let Some(rest) = message.strip_prefix("unknown variant `") {
+    let sentence = if let Some(rest) = message.strip_prefix("unknown field `") {
+        explain_unknown("field", rest)
+    } else if let Some(rest) = message.strip_prefix("unknown variant `") {
         explain_unknown("choice", rest)
     } else if let Some(rest) = message.strip_prefix("invalid type: ") {
         explain_mismatch(rest, Got::Kind)
@@ -51,34 +58,28 @@ pub(super) fn explain(path: &Path, error: &serde_json::Error, text: &str) -> Pro
     Problem::new(place, sentence)
 }
 
-/// What is wrong with arguments that are JSON but not an object.
+/// What is wrong with arguments that are not an object.
 pub(super) fn not_an_object(text: &str) -> Problem {
-    let got = kind_by_first_byte(text.trim_ascii_start().bytes().next());
-    Problem::new("", format!("expected an object, got {}", got.unwrap_or("nothing")))
-}
-
-/// serde_json's message without the line and column, which mean nothing to the sender.
-fn message_of(error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    let suffix = format!(" at line {} column {}", error.line(), error.column());
-    message.strip_suffix(&suffix).unwrap_or(&message).to_owned()
-}
-
-fn write_path(path: &Path) -> String {
-    write_segments(path.iter())
-}
-
-fn write_segments<'p>(segments: impl IntoIterator<Item = &'p Segment>) -> String {
-    segments.into_iter().fold(String::new(), push_segment)
-}
-
-fn push_segment(mut place: String, segment: &Segment) -> String {
-    match segment {
-        Segment::Seq { index } => push_index(&mut place, *index),
-        Segment::Map { key } | Segment::Enum { variant: key } => push_key(&mut place, key),
-        Segment::Unknown => {}
+    match failure_of::<IgnoredAny>(text) {
+        Some(failure) => {
+            explain_one(&find(text, &failure, failure_of::<IgnoredAny>), &failure, text)
+        }
+        None => {
+            let got = kind_by_first_byte(text.trim_ascii_start().bytes().next());
+            Problem::new("", format!("expected an object, got {}", got.unwrap_or("nothing")))
+        }
     }
-    place
+}
+
+fn write_path(steps: &[Step]) -> String {
+    let mut path = String::new();
+    for step in steps {
+        match step {
+            Step::Key(key) => push_key(&mut path, key),
+            Step::Index(index) => push_index(&mut path, *index),
+        }
+    }
+    path
 }
 
 fn with_key(place: &str, key: &str) -> String {
@@ -87,42 +88,31 @@ fn with_key(place: &str, key: &str) -> String {
     path
 }
 
-/// The last step of a path, and those before it.
-fn split_last(path: &Path) -> Option<(&Segment, impl Iterator<Item = &Segment>)> {
-    let mut steps = path.iter();
-    Some((steps.next_back()?, steps))
-}
-
-/// The place of the object that has an unknown field: without the field, if the path names it.
-fn holder_of(path: &Path, field: &str) -> String {
-    match split_last(path) {
-        Some((Segment::Map { key }, holder)) if field.starts_with(key.as_str()) => {
-            write_segments(holder)
-        }
-        _ => write_path(path),
-    }
-}
-
 fn quoted<'m>(message: &'m str, before: &str, after: &str) -> Option<&'m str> {
     message.strip_prefix(before)?.strip_suffix(after)
 }
 
 /// serde_json calls some mismatches syntax errors, although the text is JSON.
-fn explain_syntax(error: &serde_json::Error, message: &str, text: &str) -> String {
+fn explain_syntax(found: &Place<'_>, message: &str, text: &str) -> String {
+    let is_json = || serde_json::from_str::<&RawValue>(text).is_ok();
     let sentence = match message {
         "recursion limit exceeded" => "is nested too deeply",
         "number out of range" => "is a number too large to be represented",
-        _ if serde_json::from_str::<&RawValue>(text).is_err() => {
-            return format!("is not valid JSON: {message}");
+        "trailing characters" if found.steps.is_empty() && !is_json() => {
+            "expected one JSON object and nothing after it"
         }
+        _ if !is_json() => return format!("is not valid JSON: {message}"),
         "expected value" => {
-            let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
-            let found = line.as_bytes().get(error.column().saturating_sub(1)).copied();
-            let got = kind_by_first_byte(found).map(|kind| format!(", got {kind}"));
+            // An object may be one of them, if it has one member.
+            let first = found.rest.bytes().next().filter(|first| *first != b'{');
+            let got = kind_by_first_byte(first).map(|kind| format!(", got {kind}"));
             return format!("expected one of its named choices{}", got.unwrap_or_default());
         }
         "trailing characters" | "trailing comma" => "expected fewer items",
-        _ if message.contains("key") => "expected other keys, such as numbers or named choices",
+        // The latter is said of a number with something behind it.
+        _ if message.contains("key") || message == "expected `\"`" => {
+            "expected other keys, such as numbers or named choices"
+        }
         _ => "expected another kind of value",
     };
     sentence.to_owned()

@@ -153,6 +153,22 @@ fn choices_are_listed() {
         r#"{"by_number":{"x":"a"}}"#,
         "`by_number`: expected other keys, such as numbers or named choices"
     );
+    assert_says!(
+        Maps,
+        r#"{"by_number":{"1x":"a"}}"#,
+        "`by_number`: expected other keys, such as numbers or named choices"
+    );
+    assert_says!(
+        Maps,
+        r#"{"by_number":{"1":"a","70000":"b"}}"#,
+        "`by_number.70000`: expected an integer from 0 to 65535, got 70000"
+    );
+    assert_says!(
+        Tagged,
+        r#"{"external":{"Newtype":"a","Unit":null}}"#,
+        "`external`: expected one of its named choices"
+    );
+    assert_says!(Tagged, r#"{"external":{}}"#, "`external`: expected one of its named choices");
 }
 
 #[test]
@@ -261,8 +277,13 @@ fn the_words_of_a_type_of_ones_own_are_kept() {
     struct Pair {
         #[expect(dead_code, reason = "only its decoding matters")]
         even: Even,
+        #[expect(dead_code, reason = "as above")]
+        evens: Vec<Even>,
     }
     assert_says!(Pair, r#"{"even":3}"#, "`even`: 3 is not even");
+    assert_says!(Pair, r#"{"even":3,"evens":[]}"#, "`even`: 3 is not even");
+    assert_says!(Pair, r#"{"even":2,"evens":[4,5,6]}"#, "`evens[1]`: 5 is not even");
+    assert_says!(Pair, "{\"evens\":[4 ,\n5 ] }", "`evens[1]`: 5 is not even");
     assert_says!(Addresses, r#"{"address":"x"}"#, "`address`: invalid IP address syntax");
 }
 
@@ -278,6 +299,8 @@ fn whole_numbers_may_be_written_with_a_fraction_or_an_exponent() {
     assert_eq!(zero.limit, 0);
     // The second number is still wrong, and its path is still named.
     assert_says!(Integers, r#"{"z":1.0,"y":2.5}"#, "`y`: expected an integer, got 2.5");
+    assert_says!(Integers, r#"{"z":1.0000000,"y":[]}"#, "`y`: expected an integer, got an array");
+    assert_says!(Integers, r#"{"z":1.0000000,"y":1}"#, "`x` is missing");
     // The checks see such numbers too.
     let checks = input_schema_of::<Constrained>().unwrap().checks;
     let text = r#"{"count":1e3,"code":"ab","word":"a","tags":[],"steps":5.0}"#;
