@@ -1,7 +1,7 @@
 //! Owns why a handler did not return a result, and what that becomes for each kind of handler.
 //! Does not own the results.
 
-use std::{borrow::Cow, error::Error as StdError, fmt};
+use std::{any::Any, borrow::Cow, error::Error as StdError, fmt};
 
 use turnbuckle_types::{
     CallToolResult, Completion, ContentBlock, GetPromptResult, ReadResourceResult, Revision,
@@ -174,8 +174,24 @@ impl Failure {
         }
     }
 
+    /// What a handler failed with. Text was written to be read.
+    pub(super) fn of<E: Into<Box<dyn StdError + Send + Sync>> + 'static>(error: E) -> Failure {
+        fn text<T: Into<Cow<'static, str>> + 'static>(any: &mut dyn Any) -> Option<ToolError> {
+            any.downcast_mut::<Option<T>>()?.take().map(ToolError::new)
+        }
+        let mut error = Some(error);
+        let told = text::<String>(&mut error)
+            .or_else(|| text::<&'static str>(&mut error))
+            .or_else(|| text::<Cow<'static, str>>(&mut error));
+        match (told, error) {
+            (Some(told), _) => told.into(),
+            (None, Some(error)) => Failure::from_boxed(error.into()),
+            (None, None) => Failure::internal("no error"),
+        }
+    }
+
     /// A boxed error is still what it was.
-    pub(super) fn from_boxed(error: Box<dyn StdError + Send + Sync>) -> Failure {
+    fn from_boxed(error: Box<dyn StdError + Send + Sync>) -> Failure {
         fn known<E: StdError + 'static>(
             error: Box<dyn StdError + Send + Sync>,
             cause: fn(E) -> Cause,

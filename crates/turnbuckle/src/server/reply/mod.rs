@@ -34,13 +34,17 @@ use super::{context::Ctx, extract::Description};
 ///
 /// A tool, a prompt and a resource may return an [`InputRequired`](crate::InputRequired) instead, to ask the client first.
 ///
-/// In a `Result`, a [`ToolError`] is told to the model, an `RpcError` to the client,
-/// [`NotFound`] says that there is no such resource, and any other error goes to the log only.
+/// In a `Result`, a [`ToolError`] or a plain text (`String`, `&'static str`) is told to the model, an
+/// `RpcError` to the client, and [`NotFound`] says that there is no such resource. **Any other error goes
+/// to the log only**, for it may say what nobody outside should know: the client hears of an internal
+/// error, and `tracing` has the rest. What a caller should read is
+/// `.map_err(|error| ToolError::new(error.to_string()))`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be returned here: it can't become a `{R}`",
     label = "not a reply",
     note = "a tool returns text, a number, `Json<T>` for structured output, a `CallToolResult`, or \
-            a `Result` of one of these with `ToolError`, `RpcError` or a boxed error",
+            a `Result` of one of these with `ToolError`, text or `RpcError`, which are told, or any other \
+            error, which only the log is told",
     note = "a prompt returns text or `PromptMessage`s; a resource text, bytes or \
             `ResourceContents`; a completer a list of texts"
 )]
@@ -62,12 +66,12 @@ impl<R, T, E> IntoReply<R> for Result<T, E>
 where
     R: Send,
     T: IntoReply<R>,
-    E: Into<Box<dyn StdError + Send + Sync>> + Send,
+    E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
 {
     async fn into_reply(self, ctx: &Ctx) -> Result<R, Failure> {
         match self {
             Ok(reply) => reply.into_reply(ctx).await,
-            Err(error) => Err(Failure::from_boxed(error.into())),
+            Err(error) => Err(Failure::of(error)),
         }
     }
 

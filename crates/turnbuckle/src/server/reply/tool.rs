@@ -125,10 +125,10 @@ impl IntoPart for ContentBlock {
 impl<T, E> IntoPart for Result<T, E>
 where
     T: IntoPart,
-    E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
+    E: Into<Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
 {
     fn into_part(self) -> Result<ContentBlock, Failure> {
-        self.map_err(|error| Failure::from_boxed(error.into()))?.into_part()
+        self.map_err(Failure::of)?.into_part()
     }
 }
 
@@ -195,6 +195,16 @@ mod tests {
         let secret: Result<(), std::io::Error> = Err(std::io::Error::other("password is hunter2"));
         let opaque = shaped(secret).await.unwrap_err();
         assert_eq!((opaque.code, &*opaque.message), (-32603, "internal error"));
+        let boxed: Result<(), Box<dyn StdError + Send + Sync>> = Err("hunter2".into());
+        assert_eq!(shaped(boxed).await.unwrap_err().code, -32603);
+        let texts: [Result<CallToolResult, RpcError>; 3] = [
+            shaped(Err::<(), _>("no such city".to_owned())).await,
+            shaped(Err::<(), _>("no such city")).await,
+            shaped(Err::<(), _>(std::borrow::Cow::from("no such city"))).await,
+        ];
+        for told in texts.map(Result::unwrap) {
+            assert_eq!((told.is_error, told.to_text()), (Some(true), "no such city".to_owned()));
+        }
     }
 
     #[tokio::test]
