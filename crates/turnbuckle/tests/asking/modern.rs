@@ -177,10 +177,21 @@ async fn a_no_and_silence_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_handler_waits_whatever_it_failed_with_and_is_done_if_it_did_not() {
+async fn a_handler_waits_whatever_it_failed_with() {
     let mut peer = Peer::modern(&server(), able());
     assert_eq!(asked(&peer.tool("careless", json!({})).await), ["name"]);
-    assert_eq!(text(&peer.tool("patient", json!({})).await), "nobody: not yet");
+}
+
+/// In the legacy era it would have waited for the answer, too.
+#[tokio::test]
+async fn a_handler_that_goes_on_without_an_answer_has_it_asked_all_the_same() {
+    let mut peer = Peer::modern(&server(), able());
+    let first = peer.tool("patient", json!({})).await;
+    assert_eq!(asked(&first), ["name"]);
+    let done = peer.retry("patient", &first, json!({"name": accept(json!({"name": "Ada"}))})).await;
+    assert_eq!(text(&done), "Ada");
+    let done = peer.retry("patient", &first, json!({"name": {"action": "decline"}})).await;
+    assert_eq!(text(&done), "nobody: declined");
 }
 
 // req: elicitation:form:not-supported, elicitation:capability:server-respects-mode, elicitation:capability:empty-is-form, elicitation:url:not-supported, roots:list:not-supported

@@ -99,10 +99,11 @@ async fn careless(ctx: Ctx) -> Result<String, std::io::Error> {
     Ok(name)
 }
 
-/// Needs no answer.
+/// Does not pass on why there is no answer.
 async fn patient(ctx: Ctx) -> String {
     match ctx.ask("name", elicit::<Name>("Who are you?")).await {
         Ok(Name { name }) => name,
+        Err(error) if error.is_declined() => "nobody: declined".to_owned(),
         Err(error) => format!("nobody: {}", error.missing_capability().unwrap_or("not yet")),
     }
 }

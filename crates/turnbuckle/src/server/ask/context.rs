@@ -27,8 +27,9 @@ impl Ctx {
     ///
     /// In the legacy era this is a request to the client, and the handler waits here. In the modern
     /// era a server can't send requests: the first time this fails, with an error that says that the
-    /// answer has yet to come. Pass it on with `?`. **A handler that fails while a question is open
+    /// answer has yet to come. Pass it on with `?`. **A handler that ends while a question is open
     /// is run again from the top when the client has answered**; then this gives the answer at once.
+    /// What it came to without the answer is not used, whether it failed or not.
     ///
     /// So what stands before a question is done once for each round. What must not be repeated goes
     /// into [`once`](Ctx::once); what does not depend on an answer is best asked for together, with
@@ -325,6 +326,11 @@ impl Ctx {
     /// no more than this look.
     pub(in crate::server) fn asked(&self) -> u64 {
         self.0.asking.get().map_or(0, |_| self.asking().asked())
+    }
+
+    /// Whether a question waits to be put to the client.
+    pub(super) fn is_asking(&self) -> bool {
+        self.0.asking.get().is_some_and(|_| self.asking().is_open())
     }
 
     /// The request is wrong whatever the client would answer: nothing is asked.
