@@ -450,8 +450,13 @@ impl fmt::Display for Error {
     }
 }
 
+/// Sentences, because this is what a `main` that returns the error shows, and `unwrap`; the parts with
+/// `{:#?}`.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return self.fmt_with_sources(f);
+        }
         let mut debug = f.debug_struct("Error");
         debug.field("kind", &self.0.kind).field("message", &self.0.message);
         if let Some(rpc) = &self.0.rpc {
@@ -461,6 +466,24 @@ impl fmt::Debug for Error {
             debug.field("last_stderr", &self.0.last_stderr);
         }
         debug.finish_non_exhaustive()
+    }
+}
+
+impl Error {
+    fn fmt_with_sources(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = self.to_string();
+        f.write_str(&said)?;
+        let mut source = std::error::Error::source(self);
+        while let Some(error) = source {
+            let text = error.to_string();
+            // Most messages have the words of their source in them.
+            if !said.contains(&text) {
+                write!(f, "\n  because: {text}")?;
+                said = text;
+            }
+            source = error.source();
+        }
+        Ok(())
     }
 }
 
@@ -519,6 +542,16 @@ mod tests {
         assert!(!error.maybe_executed());
         assert!(Error::from(RpcError::internal("x")).maybe_executed());
         assert_eq!(error.as_rpc().unwrap().code, -32602);
+    }
+
+    #[test]
+    fn what_main_shows_is_a_sentence_and_why() {
+        let error = Error::from(RpcError::invalid_params("`a` is missing"));
+        assert_eq!(format!("{error:?}"), error.to_string());
+        assert!(format!("{error:#?}").contains("kind: "), "{error:#?}");
+        let cause = std::io::Error::other("the disk is full");
+        let error = Error::refused("nothing was written").with_source(cause);
+        assert_eq!(format!("{error:?}"), "nothing was written\n  because: the disk is full");
     }
 
     #[test]
