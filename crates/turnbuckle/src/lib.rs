@@ -1,4 +1,52 @@
-//! An SDK for the Model Context Protocol.
+//! An SDK for the Model Context Protocol: clients and servers in which abandoning a call really
+//! cancels it.
+//!
+//! A server offers functions. It serves both eras of the protocol at once, over standard input and
+//! output, any byte stream, and HTTP:
+//!
+//! ```no_run
+//! # #[cfg(feature = "macros")]
+//! # mod example {
+//! use turnbuckle::{Server, tool};
+//!
+//! /// Add two integers.
+//! #[tool]
+//! async fn add(a: i64, b: i64) -> i64 {
+//!     a + b
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> turnbuckle::Result<()> {
+//!     Server::new("calc", "1.0").tool(add).serve_stdio().await
+//! }
+//! # }
+//! ```
+//!
+//! A client calls it. Dropping a call's future stops the work on the other side:
+//!
+//! ```no_run
+//! # #[cfg(feature = "client")]
+//! # async fn example() -> turnbuckle::Result<()> {
+//! use std::{process::Command, time::Duration};
+//! use turnbuckle::Client;
+//!
+//! let client = Client::spawn(Command::new("calc")).await?;
+//! let sum = client.call_tool("add", serde_json::json!({"a": 1, "b": 2})).await?;
+//! println!("{}", sum.to_text());
+//! let slow = client.call_tool("ponder", ());
+//! let _ = tokio::time::timeout(Duration::from_secs(1), slow).await; // cancelled there, too
+//! # Ok(()) }
+//! ```
+//!
+//! Where to look:
+//!
+//! - [`Server`] and what it offers: `#[tool]`, `#[prompt]`, `#[resource]`, `#[tools]`, or
+//!   [`tool()`](fn@tool), [`prompt()`](fn@prompt), [`resource()`](fn@resource), [`template()`](fn@template).
+//!   What handlers take: [`Args`], [`State`], [`Ctx`]. What they return: [`IntoReply`], [`ToolError`].
+//! - Asking the client: [`Ctx::ask`]. Around handlers: [`layer`]. Over HTTP: [`Server::serve_http`],
+//!   [`Server::into_http`]. Tests: `testing::TestClient`.
+//! - [`Client`] and [`ClientBuilder`]: connecting, callbacks, [`Call`]. Many servers: [`ClientGroup`].
+//! - The protocol's own types: [`types`].
 
 #[cfg(all(feature = "client", feature = "server"))]
 mod bridge;

@@ -58,7 +58,8 @@ async fn in_axum(server: &Server, address: &str) -> Result<(), Box<dyn std::erro
     axum::serve(listener, app)
         .with_graceful_shutdown(async move {
             let _ = ctrl_c().await;
-            // Listen streams never end by themselves.
+            // Listen streams never end by themselves. Calls that run are waited for: a program that
+            // can't wait that long gives up by itself, or serves the short way, which has a limit.
             endpoint.shutdown();
         })
         .await?;

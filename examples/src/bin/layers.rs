@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use turnbuckle::{
-    Client, Group, Server,
+    Client, Group, IntoTool as _, Server,
     layer::{Audit, RateLimit, Timeout},
     tool,
 };
@@ -24,9 +24,11 @@ async fn answer() -> i64 {
 async fn main() -> turnbuckle::Result<()> {
     let hour = Duration::from_secs(3600);
     let server = Server::new("limits", "1.0")
-        .group(Group::new().tool(ponder).layer(Timeout::new(Duration::from_millis(10))))
+        // Around one tool.
+        .tool(ponder.into_tool().layer(Timeout::new(Duration::from_millis(10))))
+        // Around all of a group.
         .group(Group::new().tool(answer).layer(RateLimit::new(2, hour).per_principal()))
-        // Outermost, so that it hears of what the others refuse as well.
+        // Around everything, so that it hears of what the others refuse as well.
         .layer(Audit::new(|entry| {
             println!("audit: {} {}", entry.method, entry.name.unwrap_or_default());
         }));

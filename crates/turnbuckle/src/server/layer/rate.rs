@@ -29,6 +29,10 @@ const CALLERS: usize = 10_000;
 /// Clones share one limit: give one to several tools, and together they are called no more often.
 /// Of callers, the last 10,000 are remembered.
 ///
+/// A request is a request: around a server, discovery and lists count too. A modern client that is
+/// [asked](crate::Ctx::ask) something comes back with another one, so a call that asks once counts
+/// twice. Around one tool or a group only what reaches that is counted.
+///
 /// ```
 /// use std::time::Duration;
 /// use turnbuckle::{Server, layer::RateLimit};

@@ -176,7 +176,8 @@ impl HttpService {
     /// Ends every listen stream in good order, now and from now on; calls are not disturbed.
     ///
     /// For programs that stop the listener themselves: without it, streams that would never
-    /// end keep a graceful shutdown waiting. All clones of the service are meant.
+    /// end keep a graceful shutdown waiting. It waits for running calls all the same, for as long as
+    /// the listener's owner lets it. All clones of the service are meant.
     pub fn shutdown(&self) {
         self.0.drain.advance(Phase::Draining);
     }
