@@ -224,7 +224,7 @@ pub(crate) struct Call {
     /// The tool's arguments. Arrays and objects are written as JSON.
     ///
     /// Example: text=hello count=3 'list=["a", "b"]'
-    #[arg(value_name = "KEY=VALUE")]
+    #[arg(value_name = "KEY=VALUE", value_parser = Pair::beside_an_object)]
     pub(crate) arguments: Vec<Pair>,
 
     /// All arguments as one JSON object; each key=value replaces one of its members.

@@ -7,6 +7,8 @@ use turnbuckle::types::{Named, Raw};
 
 use crate::schema::{Accepts, Kind, Schema, Unnamed};
 
+const NO_PAIR: &str = "arguments are written as key=value";
+
 /// One `key=value`, not yet typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pair {
@@ -21,8 +23,19 @@ impl FromStr for Pair {
         match text.split_once('=') {
             Some(("", _)) => Err("the name before `=` is missing".to_owned()),
             Some((key, value)) => Ok(Pair { key: key.to_owned(), value: value.to_owned() }),
-            None => Err("arguments are written as key=value".to_owned()),
+            None => Err(NO_PAIR.to_owned()),
         }
+    }
+}
+
+impl Pair {
+    /// Reads a pair where `--json` takes a whole object.
+    pub(crate) fn beside_an_object(text: &str) -> Result<Pair, String> {
+        // An object may well have `=` in it.
+        if !text.contains('=') || text.parse::<Object>().is_ok() {
+            return Err(format!("{NO_PAIR}; a whole object is given with --json '{{…}}'"));
+        }
+        text.parse()
     }
 }
 

@@ -76,6 +76,21 @@ fn wrong_usage_exits_with_2() {
 }
 
 #[test]
+fn an_object_among_the_arguments_is_shown_its_option() {
+    let object = "a whole object is given with --json '{…}'";
+    for text in [r#"{"text": "small"}"#, r#"{"text": "a=b"}"#, "text"] {
+        let run = call(&["echo", text]);
+        assert_eq!((run.status, &*run.stdout), (2, ""), "{text}");
+        assert!(run.sentence().contains("arguments are written as key=value"), "{}", run.stderr);
+        assert!(run.sentence().contains(object), "{}", run.stderr);
+    }
+    // A prompt has no such option.
+    let run = turnbuckle(["prompt", &server(), "review", r#"{"code": "x"}"#]);
+    assert_eq!(run.status, 2);
+    assert!(run.sentence().ends_with("arguments are written as key=value"), "{}", run.stderr);
+}
+
+#[test]
 fn without_arguments_there_is_help_and_a_failure() {
     let run = turnbuckle([""; 0]);
     assert_eq!((run.status, &*run.stdout), (2, ""));
