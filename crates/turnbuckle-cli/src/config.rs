@@ -34,10 +34,16 @@ pub(crate) fn server(connection: &Connection, line: &Line) -> Result<ServerConfi
                 Some(file) => in_own_file(&file, name, line)?,
                 None => None,
             };
-            Ok(found.unwrap_or_else(|| target.server()))
+            found.map_or_else(|| typed(target), Ok)
         }
-        (None, None) => Ok(target.server()),
+        (None, None) => typed(target),
     }
+}
+
+/// The server of a command line or URL.
+fn typed(target: &Target) -> Result<ServerConfig, Failure> {
+    target.is_no_bare_address()?;
+    Ok(target.server())
 }
 
 /// What to say when a word that was no name in the user's own file turned out to be no program: that

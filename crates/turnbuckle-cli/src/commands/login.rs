@@ -77,6 +77,7 @@ fn builder(unix_socket: Option<&Path>) -> ClientBuilder {
 }
 
 fn url(target: &Target) -> Result<&str, Failure> {
+    target.is_no_bare_address()?;
     match target {
         Target::Http(url) => Ok(url),
         Target::Program { .. } => Err(Failure::usage(

@@ -200,6 +200,31 @@ fn nothing_that_a_folder_s_own_file_says_is_started_unless_the_file_is_named() {
 }
 
 #[test]
+fn an_address_that_is_not_one_is_not_taken_for_a_program() {
+    for command in ["tools", "bridge", "login"] {
+        let run = turnbuckle([command, "htp://x/mcp"]);
+        assert_eq!((run.status, &*run.stdout), (2, ""), "{command}: {}", run.stderr);
+        let known =
+            "there is no way to a server at htp://; an address begins with https:// or http://";
+        assert!(run.sentence().ends_with(known), "{}", run.stderr);
+        for address in ["127.0.0.1:9/mcp", "localhost:9"] {
+            let run = turnbuckle([command, address]);
+            assert_eq!((run.status, &*run.stdout), (2, ""), "{command}: {}", run.stderr);
+            let meant =
+                format!("there is no program `{address}`; as an address it is http://{address}");
+            assert_eq!(run.sentence(), meant);
+        }
+    }
+    // What is there is started. Without arguments this very program says that it needs some.
+    let folder = support::folder("addresses", &[("host:9/other", "")]);
+    let program = folder.join("host:9/mcp");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_turnbuckle"), program).unwrap();
+    let run = support::in_folder(&folder, &["tools", "host:9/mcp"]);
+    assert_eq!(run.status, 3);
+    assert!(run.sentence().contains("exited with status 2"), "{}", run.stderr);
+}
+
+#[test]
 fn the_messages_are_shown_on_request() {
     for revision in ["2026-07-28", "2025-11-25"] {
         let run = turnbuckle(["read", &server(), "demo://clock", "--wire", "--revision", revision]);
