@@ -11,6 +11,7 @@ mod demo_server;
 mod exit;
 mod interrupt;
 mod login;
+mod misspelt;
 mod output;
 mod progress;
 mod reference;

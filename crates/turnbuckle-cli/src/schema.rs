@@ -103,6 +103,24 @@ impl Schema {
         }
     }
 
+    /// Whether the schema names all arguments there are, as far as can be told: many that do leave
+    /// out `additionalProperties: false`.
+    pub(crate) fn names_all(&self) -> bool {
+        let root = self.resolve(&self.root, DEPTH);
+        root.get("properties").is_some() && !self.is_open(root, DEPTH)
+    }
+
+    /// Whether the schema speaks of names that are not among its properties.
+    fn is_open(&self, node: &Value, depth: usize) -> bool {
+        let Some(depth) = depth.checked_sub(1) else { return true };
+        let node = self.resolve(node, depth);
+        let has = |keyword: &&str| node.get(*keyword).is_some();
+        let allows = |keyword: &&str| node.get(*keyword).is_some_and(|said| *said != false);
+        ["additionalProperties", "unevaluatedProperties"].iter().any(allows)
+            || ["$ref", "patternProperties", "if", "dependentSchemas"].iter().any(has)
+            || branches(node).any(|branch| self.is_open(branch, depth))
+    }
+
     fn collect<'a>(&'a self, node: &'a Value, depth: usize, found: &mut Vec<Argument<'a>>) {
         let Some(depth) = depth.checked_sub(1) else { return };
         let node = self.resolve(node, depth);

@@ -91,6 +91,20 @@ fn an_object_among_the_arguments_is_shown_its_option() {
 }
 
 #[test]
+fn an_argument_that_the_tool_does_not_have_is_told_on_stderr_and_the_call_is_made() {
+    let warning = "warning: `countdown` has no argument `dely_ms`; did you mean `delay_ms`? \
+                   it has `from`, `delay_ms`\n";
+    let run = call(&["countdown", "from=0", "dely_ms=1"]);
+    assert_eq!((run.status, &*run.stdout, &*run.stderr), (0, "done\n", warning));
+    let run = call(&["countdown", "--json", r#"{"dely_ms": 1}"#, "from=0", "--output", "json"]);
+    assert_eq!((run.status, &*run.stderr), (0, warning));
+    let result: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(result["content"][0]["text"], "done");
+    let run = call(&["countdown", "from=0", "delay_ms=1"]);
+    assert_eq!((run.status, &*run.stderr), (0, ""));
+}
+
+#[test]
 fn without_arguments_there_is_help_and_a_failure() {
     let run = turnbuckle([""; 0]);
     assert_eq!((run.status, &*run.stdout), (2, ""));

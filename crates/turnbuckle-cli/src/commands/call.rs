@@ -10,7 +10,8 @@ use crate::{
     args::{Call, Format},
     commands::tools,
     exit::{Failure, Status},
-    output::{print, print_json, result_text},
+    misspelt,
+    output::{one_line, print, print_json, result_text},
     progress::Line,
     schema::Schema,
     session::{self, Deadline},
@@ -51,8 +52,12 @@ async fn call(
     line: &Line,
 ) -> Result<CallToolResult, Failure> {
     let base = arguments.json.clone().unwrap_or_default();
-    let values = values::arguments(&Schema::of(tool), base, &arguments.arguments)
+    let schema = Schema::of(tool);
+    let values = values::arguments(&schema, base, &arguments.arguments)
         .map_err(|error| Failure::usage(error.to_string()))?;
+    for warning in misspelt::warnings(&tool.name, &schema, &values) {
+        line.say(&one_line(&warning));
+    }
     session::finish(client.call_tool(&tool.name, &values), &tool.name, deadline, line).await
 }
 
