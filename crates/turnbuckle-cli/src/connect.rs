@@ -19,7 +19,7 @@ use crate::{
     ask, config,
     exit::{Failure, LAST_LINES},
     login::{self, Who},
-    progress::Line,
+    progress::{Line, fit},
     roots::roots,
 };
 
@@ -28,6 +28,10 @@ use crate::{
 const GRACE: Duration = Duration::from_secs(1);
 /// How long a server may be silent about the first question before the older one follows.
 const PROBE: Duration = Duration::from_secs(10);
+/// What is shown while there is no connection.
+const CONNECTING: &str = "connecting";
+/// How much of a long command line is shown, so that the seconds have their place on the line.
+const SHOWN: usize = 36;
 
 /// Connects. What a process writes to its stderr meanwhile is shown or `heard`.
 pub(crate) async fn connect(
@@ -37,9 +41,16 @@ pub(crate) async fn connect(
 ) -> Result<Client, Failure> {
     let server = config::server(connection, line)?;
     let builder = builder(connection, &server, line)?;
+    let shown = server.to_string();
     let way = Way::to(server, connection)?;
     let kind = way.kind();
-    way.connect(builder, line, heard).await.map_err(|error| {
+    let long = match kind {
+        WayKind::Process => waiting_for(&shown),
+        // There it may be somebody at a browser who is waited for.
+        WayKind::Url => CONNECTING.to_owned(),
+    };
+    let connecting = way.connect(builder, line, heard);
+    line.watch_long([CONNECTING, &long], connecting).await.map_err(|error| {
         if error.kind() == ErrorKind::Connect
             && let Some(note) = config::overlooked(connection)
         {
@@ -47,6 +58,12 @@ pub(crate) async fn connect(
         }
         kind.failure(error)
     })
+}
+
+fn waiting_for(server: &str) -> String {
+    let start = fit(server, SHOWN);
+    let rest = if start.len() < server.len() { "…" } else { "" };
+    format!("waiting for `{start}{rest}` to answer")
 }
 
 /// What kind of server it is, as far as that says what a failure to connect means.
@@ -264,5 +281,17 @@ impl Heard {
     fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
         // Lines are whole whatever happened.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_command_line_the_start_is_shown() {
+        assert_eq!(waiting_for("sleep 100"), "waiting for `sleep 100` to answer");
+        let long = waiting_for(&"a".repeat(1000));
+        assert_eq!(long, format!("waiting for `{}…` to answer", "a".repeat(SHOWN)));
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use turnbuckle::types::Progress;
 
 use crate::output::{complain, one_line, printable};
@@ -16,6 +16,8 @@ use crate::output::{complain, one_line, printable};
 const CELLS: usize = 24;
 /// A call that is faster than this shows nothing.
 const PATIENCE: Duration = Duration::from_millis(400);
+/// After this it is worth saying who does not answer.
+const LONG: Duration = Duration::from_secs(3);
 /// How often the seconds are brought up to date.
 const TICK: Duration = Duration::from_millis(200);
 /// Back to the start of the line, and everything after it erased.
@@ -23,7 +25,15 @@ const ERASE: &str = "\r\u{1b}[K";
 
 /// The progress line on stderr; nothing at all where stderr is no terminal.
 #[derive(Clone, Debug)]
-pub(crate) struct Line(Option<Arc<Mutex<Drawn>>>);
+pub(crate) struct Line(Place);
+
+#[derive(Clone, Debug)]
+enum Place {
+    Terminal(Arc<Mutex<Drawn>>),
+    /// A terminal on which nothing can be erased.
+    Dumb,
+    Elsewhere,
+}
 
 #[derive(Debug, Default)]
 struct Drawn {
@@ -56,12 +66,15 @@ impl Drop for Held {
 impl Line {
     pub(crate) fn on_stderr() -> Line {
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let shown = std::io::stderr().is_terminal() && !is_dumb;
-        Line(shown.then(Arc::default))
+        Line(match (std::io::stderr().is_terminal(), is_dumb) {
+            (true, false) => Place::Terminal(Arc::default()),
+            (true, true) => Place::Dumb,
+            (false, _) => Place::Elsewhere,
+        })
     }
 
     pub(crate) fn is_shown(&self) -> bool {
-        self.0.is_some()
+        matches!(self.0, Place::Terminal(_))
     }
 
     /// Shows a report.
@@ -109,9 +122,32 @@ impl Line {
 
     /// Waits for `work`, and shows that it is waited for while it reports nothing.
     pub(crate) async fn watch<T>(&self, name: &str, work: impl Future<Output = T>) -> T {
-        if !self.is_shown() {
-            return work.await;
+        match self.0 {
+            Place::Terminal(_) => self.draw_while([name; 2], work).await,
+            Place::Dumb | Place::Elsewhere => work.await,
         }
+    }
+
+    /// [`watch`](Line::watch) that shows the second name when it gets long. A terminal on which
+    /// nothing can be erased then has that as a line of its own.
+    pub(crate) async fn watch_long<T>(&self, names: [&str; 2], work: impl Future<Output = T>) -> T {
+        match self.0 {
+            Place::Terminal(_) => self.draw_while(names, work).await,
+            Place::Dumb => {
+                let mut work = std::pin::pin!(work);
+                match timeout(LONG, &mut work).await {
+                    Ok(done) => done,
+                    Err(_) => {
+                        self.say(&one_line(&format!("{} … (Ctrl-C cancels)", names[1])));
+                        work.await
+                    }
+                }
+            }
+            Place::Elsewhere => work.await,
+        }
+    }
+
+    async fn draw_while<T>(&self, [first, long]: [&str; 2], work: impl Future<Output = T>) -> T {
         let began = Instant::now();
         let mut ticks = interval_at(began + PATIENCE, TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -123,7 +159,10 @@ impl Line {
                     self.clear();
                     return done;
                 }
-                _ = ticks.tick() => self.wait(name, began.elapsed()),
+                _ = ticks.tick() => {
+                    let elapsed = began.elapsed();
+                    self.wait(if elapsed < LONG { first } else { long }, elapsed);
+                }
             }
         }
     }
@@ -139,7 +178,10 @@ impl Line {
 
     fn lock(&self) -> Option<MutexGuard<'_, Drawn>> {
         // What is drawn may be half right after a panic, and is drawn over.
-        self.0.as_ref().map(|drawn| drawn.lock().unwrap_or_else(PoisonError::into_inner))
+        match &self.0 {
+            Place::Terminal(drawn) => Some(drawn.lock().unwrap_or_else(PoisonError::into_inner)),
+            Place::Dumb | Place::Elsewhere => None,
+        }
     }
 }
 
@@ -172,7 +214,7 @@ pub(crate) fn render(progress: &Progress, width: usize) -> String {
 }
 
 /// Cuts text to `width` columns.
-fn fit(text: &str, width: usize) -> String {
+pub(crate) fn fit(text: &str, width: usize) -> String {
     // How wide a letter beyond ASCII is depends on the terminal; none is wider than two.
     let columns = |letter: char| if letter.is_ascii() { 1 } else { 2 };
     let mut used = 0;

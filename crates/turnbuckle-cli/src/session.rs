@@ -139,7 +139,7 @@ impl Deadline {
 /// Connects within the time, and tells what the server said if it says nothing to us.
 async fn open(connection: &Connection, deadline: Deadline, line: &Line) -> Result<Client, Failure> {
     let heard = Heard::default();
-    let connecting = line.watch("connecting", connect(connection, line, heard.clone()));
+    let connecting = connect(connection, line, heard.clone());
     match deadline.limit("there was no connection to the server", connecting).await {
         Err(failure) if deadline.is_over() => Err(failure.with_last_lines(&heard.lines())),
         connected => connected,

@@ -10,7 +10,7 @@ mod support;
 mod verbs;
 
 use serde_json::{Value, json};
-use support::{Gate, Run, Terminal, server, turnbuckle};
+use support::{Gate, Run, Terminal, Typed, server, turnbuckle};
 
 fn call(arguments: &[&str]) -> Run {
     let server = server();
@@ -271,6 +271,20 @@ fn progress_is_shown_on_a_terminal_and_only_there() {
     assert_eq!((run.status, &*run.stdout), (0, "done\n"));
     assert!(seen.contains("[########################] 4/4 0 to go"), "{seen:?}");
     assert!(seen.ends_with("\r\u{1b}[K"), "the line is taken away: {seen:?}");
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_named_on_a_terminal() {
+    let arguments = ["tools", "sh -c 'while read -r line; do :; done'"];
+    let named = "waiting for `sh -c while read -r line; do :; done` to answer … ";
+    let (run, seen) = Terminal::open().converse(arguments, &[(named, Typed::Interrupt)]);
+    assert_eq!(run.status, 130, "{seen:?}");
+    let after = "\r\u{1b}[Kerror: interrupted: no call was made\r\n";
+    assert!(seen.contains("connecting … ") && seen.ends_with(after), "{seen:?}");
+    let (run, seen) = Terminal::open().converse_plainly(arguments, &[(named, Typed::Interrupt)]);
+    assert_eq!(run.status, 130, "{seen:?}");
+    let all = format!("{named}(Ctrl-C cancels)\r\nerror: interrupted: no call was made\r\n");
+    assert_eq!(seen, all);
 }
 
 #[test]

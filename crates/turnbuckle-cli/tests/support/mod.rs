@@ -227,15 +227,28 @@ impl Terminal {
         self.converse_with(command(arguments), script)
     }
 
+    /// The same in a terminal that can't erase what it shows.
+    pub(crate) fn converse_plainly<A: AsRef<OsStr>>(
+        self,
+        arguments: impl IntoIterator<Item = A>,
+        script: &[(&str, Typed)],
+    ) -> (Run, String) {
+        let mut command = command(arguments);
+        command.env("TERM", "dumb");
+        self.converse_with(command, script)
+    }
+
     /// The same with a command that is made already.
     pub(crate) fn converse_with(
         self,
         mut command: Command,
         script: &[(&str, Typed)],
     ) -> (Run, String) {
-        command.stdout(Stdio::piped());
+        if !command.get_envs().any(|(name, _)| name == "TERM") {
+            command.env("TERM", "xterm");
+        }
         let theirs = self.theirs.try_clone().unwrap();
-        command.env("TERM", "xterm").stdin(Stdio::from(theirs)).stderr(Stdio::from(self.theirs));
+        command.stdout(Stdio::piped()).stdin(Stdio::from(theirs)).stderr(Stdio::from(self.theirs));
         let running = Running(command.spawn().unwrap());
         drop(command);
         let mut ours = File::from(self.ours);
