@@ -19,7 +19,7 @@ use crate::{
     ask, config,
     exit::{Failure, LAST_LINES},
     login::{self, Who},
-    progress::{Line, fit},
+    progress::{Line, shortened},
     roots::roots,
 };
 
@@ -61,9 +61,7 @@ pub(crate) async fn connect(
 }
 
 fn waiting_for(server: &str) -> String {
-    let start = fit(server, SHOWN);
-    let rest = if start.len() < server.len() { "…" } else { "" };
-    format!("waiting for `{start}{rest}` to answer")
+    format!("waiting for `{}` to answer", shortened(server, SHOWN))
 }
 
 /// What kind of server it is, as far as that says what a failure to connect means.

@@ -10,6 +10,7 @@ mod connect;
 mod demo_server;
 mod exit;
 mod interrupt;
+mod limits;
 mod login;
 mod misspelt;
 mod output;

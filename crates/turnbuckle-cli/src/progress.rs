@@ -213,8 +213,14 @@ pub(crate) fn render(progress: &Progress, width: usize) -> String {
     fit(&text, width)
 }
 
+/// The text, or its first columns and an ellipsis.
+pub(crate) fn shortened(text: &str, width: usize) -> String {
+    let start = fit(text, width);
+    if start.len() < text.len() { start + "…" } else { start }
+}
+
 /// Cuts text to `width` columns.
-pub(crate) fn fit(text: &str, width: usize) -> String {
+fn fit(text: &str, width: usize) -> String {
     // How wide a letter beyond ASCII is depends on the terminal; none is wider than two.
     let columns = |letter: char| if letter.is_ascii() { 1 } else { 2 };
     let mut used = 0;

@@ -5,8 +5,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use turnbuckle::types::{Named, Raw, Tool};
 
+use crate::limits::limits;
+
 /// How many references are followed before a schema counts as saying nothing.
 const DEPTH: usize = 16;
+
+/// How many values to choose from are shown; where there are more, their type says enough.
+const CHOICES: usize = 8;
 
 /// What a tool takes.
 #[derive(Debug)]
@@ -22,6 +27,8 @@ pub(crate) struct Argument<'a> {
     pub(crate) name: &'a str,
     pub(crate) need: Need,
     pub(crate) type_name: String,
+    /// What its values keep to, in a few words each.
+    pub(crate) limits: Vec<String>,
     pub(crate) description: Option<&'a str>,
 }
 
@@ -135,6 +142,7 @@ impl Schema {
                 name,
                 need: if is_required { Need::Required } else { Need::Optional },
                 type_name: self.type_name(property, DEPTH),
+                limits: limits(self.without_null(property)),
                 description: text(property).or_else(|| text(self.resolve(property, DEPTH))),
             });
         }
@@ -165,6 +173,18 @@ impl Schema {
         node
     }
 
+    /// Follows references, and what may be this or null to this.
+    fn without_null<'a>(&'a self, node: &'a Value) -> &'a Value {
+        let node = self.resolve(node, DEPTH);
+        let either =
+            ["anyOf", "oneOf"].into_iter().find_map(|keyword| node.get(keyword)?.as_array());
+        let is_null = |node: &&Value| node.get("type").is_some_and(|name| name == "null");
+        match either.map(Vec::as_slice) {
+            Some([one, null] | [null, one]) if is_null(&null) => self.resolve(one, DEPTH),
+            _ => node,
+        }
+    }
+
     fn kinds(&self, node: &Value, depth: usize) -> Accepts {
         let Some(depth) = depth.checked_sub(1) else { return Accepts::Anything };
         let node = self.resolve(node, depth);
@@ -190,11 +210,9 @@ impl Schema {
 
     fn type_name(&self, node: &Value, depth: usize) -> String {
         let Some(depth) = depth.checked_sub(1) else { return "anything".to_owned() };
-        let node = self.resolve(node, depth);
-        if let Some(values) = node.get("enum").and_then(Value::as_array)
-            && values.len() <= 8
-        {
-            return values.iter().map(Value::to_string).collect::<Vec<_>>().join(" or ");
+        let node = self.without_null(node);
+        if let Some(choices) = choices(node) {
+            return choices;
         }
         let Accepts::Kinds(kinds) = self.kinds(node, depth) else { return "anything".to_owned() };
         // That an optional argument may also be null is noise to people.
@@ -283,6 +301,19 @@ fn members<'a>(node: &'a Value, keyword: &str) -> impl Iterator<Item = (&'a str,
     members.into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }
 
+/// The values that a schema leaves to choose from, where it names them.
+fn choices(node: &Value) -> Option<String> {
+    let array = |keyword: &str| node.get(keyword).and_then(Value::as_array);
+    let values: Vec<&Value> = match (array("enum"), array("oneOf").or_else(|| array("anyOf"))) {
+        (Some(values), _) => values.iter().collect(),
+        // How choices are written of which each is described.
+        (None, Some(each)) => each.iter().map(|one| one.get("const")).collect::<Option<_>>()?,
+        (None, None) => return None,
+    };
+    let names = values.iter().map(ToString::to_string).collect::<Vec<_>>();
+    (1..=CHOICES).contains(&names.len()).then(|| names.join(" or "))
+}
+
 /// The schemas that a schema is put together from.
 fn branches(node: &Value) -> impl Iterator<Item = &Value> {
     ["allOf", "anyOf", "oneOf"]
@@ -369,6 +400,11 @@ mod tests {
             (json!({"type": "array", "items": {"type": "number"}}), "array of number"),
             (json!({"enum": ["a", 2]}), "\"a\" or 2"),
             (json!({"type": ["string", "integer"]}), "string or integer"),
+            (json!({"enum": [1, 2, 3, 4, 5, 6, 7, 8, 9]}), "integer"),
+            (json!({"anyOf": [{"type": "null"}, {"enum": ["a"]}]}), "\"a\""),
+            (json!({"oneOf": [{"const": "a"}, {"const": "b", "title": "B"}]}), "\"a\" or \"b\""),
+            (json!({"anyOf": [{"enum": ["a"]}, {"type": "null"}]}), "\"a\""),
+            (json!({"anyOf": [{"type": "string"}, {"type": "integer"}]}), "string or integer"),
             (json!(true), "anything"),
         ];
         for (property, name) in table {

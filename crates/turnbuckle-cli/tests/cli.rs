@@ -186,7 +186,7 @@ fn tools_are_listed_with_their_arguments() {
     let row = |name: &str| {
         run.stdout.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned()
     };
-    assert!(row("from ").contains("integer, required"), "{}", run.stdout);
+    assert!(row("from ").contains("integer, required, at least 0 "), "{}", run.stdout);
     assert!(!row("delay_ms ").contains("required"), "{}", run.stdout);
     let run = turnbuckle(["tools", &server(), "--output", "json"]);
     let tools: Value = serde_json::from_str(&run.stdout).unwrap();

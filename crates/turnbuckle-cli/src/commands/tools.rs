@@ -58,12 +58,14 @@ fn entry(tool: &Tool) -> String {
         .iter()
         .map(|argument| {
             let need = match argument.need {
-                Need::Required => ", required",
-                Need::Optional => "",
+                Need::Required => Some("required"),
+                Need::Optional => None,
             };
-            let type_name = format!("{}{need}", argument.type_name);
+            let limits = argument.limits.iter().map(String::as_str);
+            let kind: Vec<&str> =
+                [&*argument.type_name].into_iter().chain(need).chain(limits).collect();
             let description = argument.description.map(one_line).unwrap_or_default();
-            [one_line(argument.name), type_name, description]
+            [one_line(argument.name), kind.join(", "), description]
         })
         .collect();
     entry + &table(&rows)
@@ -80,10 +82,11 @@ mod tests {
         let schema = json!({
             "type": "object",
             "properties": {
-                "from": {"type": "integer", "description": "How many\nsteps."},
-                "delay_ms": {"type": ["integer", "null"]},
+                "from": {"$ref": "#/$defs/Steps", "description": "How many\nsteps."},
+                "delay_ms": {"anyOf": [{"type": "integer", "maximum": 100}, {"type": "null"}]},
             },
             "required": ["from"],
+            "$defs": {"Steps": {"type": "integer", "minimum": 1, "maximum": 10}},
         });
         let mut tool = Tool::new("countdown", schema);
         tool.title = Some("Count down".into());
@@ -97,8 +100,8 @@ mod tests {
                 "countdown - Count down",
                 "  Counts.",
                 "  Then stops.",
-                "    delay_ms  integer",
-                "    from      integer, required  How many steps.",
+                "    delay_ms  integer, at most 100",
+                "    from      integer, required, 1 to 10  How many steps.",
             ]
         );
     }
