@@ -42,30 +42,11 @@ fn near<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let wanted = plain(name);
     let far = 1 + wanted.chars().count() / 4;
     let known = known.iter().filter(|known| known.len().max(name.len()) <= LONGEST);
-    let distances = known.map(|known| (steps(&wanted, &plain(known)), *known));
+    let distances = known.map(|known| (strsim::osa_distance(&wanted, &plain(known)), *known));
     let (distance, nearest) = distances.min_by_key(|(distance, _)| *distance)?;
     // Of a name of one or two letters nothing would be left.
     (distance <= far && distance < wanted.chars().count().min(nearest.chars().count()))
         .then_some(nearest)
-}
-
-/// How many letters have to come, go, change or swap places with their neighbour.
-fn steps(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    let mut before = vec![0; other.len() + 1];
-    let mut above: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in other.iter().enumerate() {
-            let mut least = (above[j] + usize::from(a != b)).min(above[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *a == other[j - 1] && one[i - 1] == *b {
-                least = least.min(before[j - 1] + 1);
-            }
-            row.push(least);
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    above[other.len()]
 }
 
 #[cfg(test)]
