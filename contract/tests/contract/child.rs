@@ -191,6 +191,38 @@ async fn a_server_that_exits_before_it_is_asked_anything_is_an_error_with_its_la
     .await;
 }
 
+/// What a program prints in its place is mostly why: it is no server, or prints where it may not.
+#[tokio::test]
+async fn what_a_server_printed_instead_of_speaking_is_told() {
+    within(async {
+        let long = format!("echo {}; exit 3", "x".repeat(5000));
+        let shortened = format!("it printed `{}…`, which is no message", "x".repeat(200));
+        for (script, told) in [
+            ("echo hi", "it printed `hi`, which is no message"),
+            ("echo one; echo two; exit 3", "it printed `one`, which is no message"),
+            (r"printf '\033[1mhi\tyou\nmore'", r"it printed `\u{1b}[1mhi\tyou`, which"),
+            (&long, &shortened),
+        ] {
+            for pinned in [None, Some(Revision::V2025_11_25)] {
+                let mut command = Command::new("sh");
+                command.args(["-c", &format!("echo sorry >&2; {script}")]);
+                let builder = match pinned {
+                    Some(revision) => Client::builder().revision(revision),
+                    None => Client::builder(),
+                };
+                let error = builder.spawn(command).await.unwrap_err();
+                assert!(error.is_closed(), "{error}");
+                let text = error.to_string();
+                assert!(text.contains("exited with status"), "{text}");
+                assert_eq!(text.matches(told).count(), 1, "{text}");
+                assert_eq!(error.last_stderr(), ["sorry"]);
+                assert_eq!(text.matches("its last words").count(), 1, "{text}");
+            }
+        }
+    })
+    .await;
+}
+
 // req: transport:stdio:stderr-passthrough
 #[tokio::test]
 async fn a_flood_on_stderr_stops_nothing() {

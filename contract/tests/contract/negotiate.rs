@@ -304,6 +304,10 @@ async fn junk_is_quoted_when_the_handshake_fails() {
         let junk = b"Error: config file not found\n";
         let error = failing_row("banner", vec![After(junk, Box::new(End))], &[PROBE]).await;
         assert!(error.to_string().contains("config file not found"), "{error}");
+        let banner = After(b"one\ntwo\n", Box::new(Silence));
+        let error = failing_row("silent", vec![banner, Silence], &[PROBE, HELLO]).await;
+        assert!(error.is_timeout(), "{error}");
+        assert!(error.to_string().ends_with("; it printed `one`, which is no message"), "{error}");
     })
     .await;
 }

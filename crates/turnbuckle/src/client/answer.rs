@@ -70,6 +70,8 @@ pub(super) struct Answers {
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "no other wire is renewed"))]
     pub(super) restore_limit: Duration,
     pub(super) transport: OnceLock<Weak<dyn Transport>>,
+    /// What the server was started as, where it was.
+    pub(super) program: Option<String>,
 }
 
 impl Answers {
@@ -189,6 +191,17 @@ impl Serve for Answers {
 
     fn answers(&self, fault: &Fault) -> bool {
         self.era() == Some(Era::Legacy) && fault.id.is_some()
+    }
+
+    fn junk(&self, line: &str) {
+        if let Some(program) = &self.program {
+            tracing::warn!(
+                program,
+                line,
+                "a server printed what is no message: its standard output belongs to the protocol, \
+                 and whatever else it has to say it should print to standard error"
+            );
+        }
     }
 
     fn batches(&self) -> bool {

@@ -22,7 +22,7 @@ use super::{
     around::Around,
     cache::{Caching, Known as Told},
     callbacks::Callbacks,
-    failure::obituary,
+    failure::{obituary, with_junk},
     link::{self, Link, ServerFacts},
     listen::Hearers,
     open::{CloseOnDrop, Known, Opened},
@@ -358,7 +358,8 @@ impl ClientBuilder {
         drop((guard, child));
         let Started { transport, answers, child } = start()?;
         let guard = CloseOnDrop(Some(transport.clone()));
-        let opened = self.handshake(&transport, &answers, revision, None).await?;
+        let opened = self.handshake(&transport, &answers, revision, None).await;
+        let opened = opened.map_err(|error| with_junk(error, transport.junk()))?;
         guard.keep();
         let mut link = self.link(transport, opened, &answers, Kind::Process, generation);
         link.child = Some(child);
@@ -392,7 +393,7 @@ impl ClientBuilder {
         write: impl AsyncWrite + Unpin + Send + 'static,
         generation: u64,
     ) -> Result<Link> {
-        let answers = self.answers();
+        let answers = self.answers(None);
         let heard = self.heard(answers.clone());
         let wire = stream::start(read, write, heard, self.limits.clone(), None);
         self.open(wire.transport, answers, (Kind::Stream, None), generation).await
@@ -437,13 +438,14 @@ impl ClientBuilder {
         make: impl FnOnce(Arc<dyn crate::dispatch::Serve>, Limits) -> Arc<dyn Transport>,
     ) -> Result<Client> {
         self.identify(Told::Nothing, Told::Nothing);
-        let answers = self.answers();
+        let answers = self.answers(None);
         let transport = make(self.heard(answers.clone()), self.limits.clone());
         let link = self.open(transport, answers, (Kind::Stream, None), FIRST).await;
         self.connected(link.map(|link| (link, None)))
     }
 
-    pub(super) fn answers(&self) -> Arc<Answers> {
+    /// This side's answers on one connection; to a program, where one is started for it.
+    pub(super) fn answers(&self, program: Option<String>) -> Arc<Answers> {
         Arc::new(Answers {
             callbacks: self.callbacks.clone(),
             on_request: self.on_request.clone(),
@@ -459,6 +461,7 @@ impl ClientBuilder {
             restored: self.restored.clone(),
             restore_limit: self.connect_timeout,
             transport: OnceLock::new(),
+            program,
         })
     }
 
@@ -466,7 +469,8 @@ impl ClientBuilder {
         let child = command.spawn().map_err(|error| {
             Error::new(ErrorKind::Connect, error.to_string()).with_source(error)
         })?;
-        let answers = self.answers();
+        let program = command.command().get_program().to_string_lossy().into_owned();
+        let answers = self.answers(Some(program));
         let obituary = obituary(&child.handle);
         let wire = stream::start(
             child.stdout,

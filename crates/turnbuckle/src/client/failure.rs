@@ -14,7 +14,7 @@ const LAST_STATUS: Duration = Duration::from_millis(250);
 
 /// Both failures, in one sentence.
 pub(super) fn with_probe(error: Error, observation: &Observation) -> Error {
-    let lines = error.last_stderr().to_vec();
+    let (error, lines) = apart(error);
     let stays = error.is_closed() || error.is_timeout() || error.is_authorization();
     let kind = if stays { error.kind() } else { ErrorKind::Connect };
     let probe = words(observation);
@@ -67,9 +67,15 @@ fn words(observation: &Observation) -> String {
 /// A server that printed something else instead of speaking is best quoted.
 pub(super) fn with_junk(error: Error, junk: Option<String>) -> Error {
     let Some(junk) = junk else { return error };
-    let message = format!("{error}; it sent a line that is no message: `{junk}`");
-    let lines = error.last_stderr().to_vec();
+    let (error, lines) = apart(error);
+    let message = format!("{error}; it printed `{junk}`, which is no message");
     Error::new(error.kind(), message).with_source(error).with_stderr(lines)
+}
+
+/// An error and its last words, so that one that has it in its sentence does not say them twice.
+fn apart(error: Error) -> (Error, Vec<String>) {
+    let lines = error.last_stderr().to_vec();
+    (error.with_stderr(Vec::new()), lines)
 }
 
 /// How a spawned server ended, as its callers are told.
@@ -100,5 +106,6 @@ mod tests {
         for part in ["server/discover", "`initialize` failed", "no revision in common"] {
             assert!(text.contains(part), "{text}");
         }
+        assert_eq!(text.matches("too old").count(), 1, "{text}");
     }
 }

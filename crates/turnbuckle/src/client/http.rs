@@ -261,7 +261,7 @@ impl ClientBuilder {
             .filter(|_| generation == FIRST);
         let was_known = prior.as_ref().map(|prior| prior.revision);
         let settled = self.pinned.or(was_known).filter(|revision| revision.era() == Era::Modern);
-        let answers = self.answers();
+        let answers = self.answers(None);
         let transport: Arc<dyn Transport> = Arc::new(Http::new(
             stack.shared(),
             address.clone(),

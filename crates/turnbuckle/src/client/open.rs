@@ -30,6 +30,17 @@ impl ClientBuilder {
         kind: Kind,
         known: Option<Known>,
     ) -> Result<Opened> {
+        let opened = self.open_wire(transport, answers, kind, known).await;
+        opened.map_err(|error| with_junk(error, transport.junk()))
+    }
+
+    async fn open_wire(
+        &self,
+        transport: &Arc<dyn Transport>,
+        answers: &Arc<Answers>,
+        kind: Kind,
+        known: Option<Known>,
+    ) -> Result<Opened> {
         if let Some(pinned) = self.pinned {
             return match pinned.era() {
                 Era::Modern => Ok(Opened::ready(self.modern(pinned, answers, None))),
@@ -51,8 +62,7 @@ impl ClientBuilder {
                 opened => return opened,
             }
         }
-        let opened = self.find_out(transport, answers, kind).await;
-        opened.map_err(|error| with_junk(error, transport.junk()))
+        self.find_out(transport, answers, kind).await
     }
 
     /// Probes, judges, and opens accordingly.

@@ -322,6 +322,10 @@ impl Serve for Heard {
         self.answers.stray(error);
     }
 
+    fn junk(&self, line: &str) {
+        self.answers.junk(line);
+    }
+
     fn batches(&self) -> bool {
         self.answers.batches()
     }

@@ -70,7 +70,7 @@ pub(crate) trait Transport: Send + Sync + 'static {
     fn close(&self) -> BoxFuture<'_, ()>;
     /// Ends the connection without waiting for anything.
     fn close_now(&self);
-    /// The last thing the peer sent that was no message at all.
+    /// The first thing that the peer sent and that was no message at all, in one short line.
     fn junk(&self) -> Option<String> {
         None
     }
@@ -102,6 +102,11 @@ pub(crate) trait Serve: Send + Sync + 'static {
     /// An error that answers nothing in particular.
     fn stray(&self, error: RpcError) {
         let _ = error;
+    }
+    /// The first line that was no message at all, short and in one line. Called once at most, by the
+    /// reader.
+    fn junk(&self, line: &str) {
+        let _ = line;
     }
     /// Whether batches exist in what was negotiated.
     fn batches(&self) -> bool {

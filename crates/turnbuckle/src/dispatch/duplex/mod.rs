@@ -25,7 +25,6 @@ pub(crate) use receive::id_of;
 pub(crate) use sending::write_cancel;
 pub(crate) use serving::{Permit, Replies, panicked};
 
-use bytes::Bytes;
 use turnbuckle_types::{RequestId, RpcError, jsonrpc};
 
 use super::{
@@ -79,8 +78,8 @@ struct State {
     idle: Option<Waker>,
     /// Set once the peer sends no more: nothing new can be asked of it.
     deaf: Option<Closed>,
-    /// The last line that was no message at all: often the best hint there is.
-    junk: Option<Bytes>,
+    /// The first line that was no message at all, as it is quoted: often the best hint there is.
+    junk: Option<String>,
     /// Errors without an id sent since the last batch, so that junk costs little.
     nameless: usize,
 }
@@ -322,8 +321,7 @@ impl Transport for Duplex {
     }
 
     fn junk(&self) -> Option<String> {
-        let line = self.shared.lock().junk.clone()?;
-        Some(String::from_utf8_lossy(&line).chars().take(200).collect())
+        self.shared.lock().junk.clone()
     }
 
     fn counters(&self) -> Counters {

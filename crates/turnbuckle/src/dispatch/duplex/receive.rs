@@ -34,6 +34,9 @@ const NAMELESS: usize = 16;
 /// How many bytes of refusals a peer that does not read may still gather before it is let go.
 const REFUSALS: usize = 1 << 20;
 
+/// How many characters of a line that is no message are quoted.
+const QUOTED: usize = 200;
+
 /// The most requests of one batch that are served, however many may run.
 const BATCHED: usize = 1000;
 
@@ -70,9 +73,20 @@ impl Shared {
         tracing::trace!(line = %String::from_utf8_lossy(&line), "received");
         let read = parse_line(line.clone(), self.limits.json_depth);
         if read.as_ref().is_err_and(|fault| fault.id.is_none()) {
-            self.lock().junk = Some(line);
+            self.junk(&line);
         }
         Read(read)
+    }
+
+    fn junk(&self, line: &[u8]) {
+        let mut state = self.lock();
+        if state.junk.is_some() {
+            return;
+        }
+        let quoted = quoted(line);
+        state.junk = Some(quoted.clone());
+        drop(state);
+        self.serve.junk(&quoted);
     }
 
     /// Applies what was read.
@@ -327,6 +341,24 @@ impl Shared {
     }
 }
 
+/// The beginning of a line, fit for a terminal.
+fn quoted(line: &[u8]) -> String {
+    // A character has four bytes at most: more are not looked at, however long the line is.
+    let text = String::from_utf8_lossy(&line[..line.len().min(4 * (QUOTED + 1))]);
+    let mut quoted = String::new();
+    for (count, character) in text.chars().enumerate() {
+        match character {
+            _ if count == QUOTED => {
+                quoted.push('…');
+                break;
+            }
+            '"' | '\'' | '\\' => quoted.push(character),
+            _ => quoted.extend(character.escape_debug()),
+        }
+    }
+    quoted
+}
+
 /// Whom a message that breaks off names, if that stands near its beginning.
 pub(crate) fn id_of(began: &[u8], depth: usize) -> Option<RequestId> {
     let text = began.utf8_chunks().next().map_or("", |chunk| chunk.valid());
@@ -344,4 +376,28 @@ fn subscription(note: &Note) -> Option<RequestId> {
     let meta = note.params.meta.as_ref()?;
     let meta: Meta<'_> = serde_json::from_str(meta.as_str()).ok()?;
     RequestId::from_token(meta.id.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quoted_line_is_short_and_harmless() {
+        for (line, expected) in [
+            (b"hi".as_slice(), "hi"),
+            (br#"{"level":"info","path":"C:\tmp"}"#, r#"{"level":"info","path":"C:\tmp"}"#),
+            (b"\x1b[2J\tgr\xc3\xbcn\0", r"\u{1b}[2J\tgrün\0"),
+            ("a\u{202e}b".as_bytes(), r"a\u{202e}b"),
+            (b"\xff\xfe", "\u{fffd}\u{fffd}"),
+        ] {
+            assert_eq!(quoted(line), expected);
+        }
+        for letter in ["x", "ü", "🎪"] {
+            assert_eq!(quoted(letter.repeat(QUOTED).as_bytes()), letter.repeat(QUOTED));
+            let cut = format!("{}…", letter.repeat(QUOTED));
+            assert_eq!(quoted(letter.repeat(QUOTED + 1).as_bytes()), cut);
+            assert_eq!(quoted(letter.repeat(100 * QUOTED).as_bytes()), cut);
+        }
+    }
 }
