@@ -343,6 +343,20 @@ async fn health_tells_all_first_and_then_the_latest_of_each() {
 }
 
 #[tokio::test]
+async fn whoever_names_nothing_like_a_tool_is_told_which_there_are() {
+    let told = async |tools: &[&'static str]| {
+        let group = group(&[("a", tools)]).await;
+        group.call_tool("nope", ()).await.unwrap_err().to_string()
+    };
+    let none = "no server of this group has a tool `nope`";
+    assert_eq!(told(&["wipe"]).await, format!("{none}; its tools: `wipe`"));
+    let five = format!("{none}; its tools: `t1`, `t2`, `t3`, `t4`, `t5`");
+    assert_eq!(told(&["t1", "t2", "t3", "t4", "t5"]).await, five);
+    let all = told(&["t1", "t2", "t3", "t4", "t5", "t6", "t7"]).await;
+    assert_eq!(all, format!("{five} and 2 more"));
+}
+
+#[tokio::test]
 async fn tools_are_called_by_the_names_they_are_listed_under() {
     let long: &'static str = "l".repeat(80).leak();
     let group = group(&[("a", &["search", "read"]), ("b", &["search", "list.all", long])]).await;
@@ -364,9 +378,10 @@ async fn tools_are_called_by_the_names_they_are_listed_under() {
     assert!(error.to_string().contains("`a_search`, `b_search`"), "{error}");
     let error = group.call_tool("raed", ()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
-    assert!(
-        error.to_string().contains("no server of this group has a tool `raed`; there is `read`")
-    );
+    let told = "no server of this group has a tool `raed`; did you mean `read`?";
+    assert_eq!(error.to_string(), told);
+    let error = group.call_tool("searhc", ()).await.unwrap_err();
+    assert!(error.to_string().ends_with("; did you mean `a_search` or `b_search`?"), "{error}");
     let error = group.call_tool("read", [1]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Codec);
 }

@@ -66,6 +66,9 @@ pub struct GroupCall<T> {
     make: Make<T>,
 }
 
+/// How many names are shown to somebody who said another.
+const SHOWN: usize = 5;
+
 type Make<T> = Box<dyn FnOnce(&Routed) -> Result<Call<T>> + Send>;
 
 enum Target {
@@ -249,12 +252,25 @@ impl<T> std::fmt::Debug for GroupCall<T> {
 }
 
 fn nothing(kind: Kind, name: &str, names: &Names) -> Error {
-    let near: Vec<String> = names.near(name).iter().map(|name| format!("`{name}`")).collect();
-    let near = match near.as_slice() {
-        [] => String::new(),
-        near => format!("; there is {}", near.join(", ")),
+    let word = kind.word();
+    let quoted =
+        |names: &[&str]| -> Vec<String> { names.iter().map(|name| format!("`{name}`")).collect() };
+    let known: Vec<&str> = names.all().take(SHOWN).collect();
+    let hint = match quoted(&names.near(name)).as_slice() {
+        [] if known.is_empty() => String::new(),
+        [] => {
+            let more = match names.all().len() - known.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("; its {word}s: {}{more}", quoted(&known).join(", "))
+        }
+        [near @ .., last] if !near.is_empty() => {
+            format!("; did you mean {} or {last}?", near.join(", "))
+        }
+        near => format!("; did you mean {}?", near.concat()),
     };
-    Error::refused(format!("no server of this group has a {} `{name}`{near}", kind.word()))
+    Error::refused(format!("no server of this group has a {word} `{name}`{hint}"))
 }
 
 /// Arguments as they were when the call was made.

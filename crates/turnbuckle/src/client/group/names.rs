@@ -92,6 +92,11 @@ impl Names {
         }
     }
 
+    /// All names, server by server.
+    pub(super) fn all(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.by_origin.values().map(String::as_str)
+    }
+
     /// Names that one may have meant, the nearest first: at most three.
     pub(super) fn near(&self, name: &str) -> Vec<&str> {
         let wanted = name.to_ascii_lowercase();
@@ -99,14 +104,18 @@ impl Names {
         if wanted.chars().count() > 2 * LONGEST {
             return Vec::new();
         }
-        let far = 1 + wanted.chars().count() / 4;
-        let distance = |known: &str| {
-            let known = known.to_ascii_lowercase();
-            let part = wanted.len() > 2 && (known.contains(&wanted) || wanted.contains(&known));
-            if part { 1 } else { steps(&wanted, &known) }
+        let distance = |origin: &Origin, known: &str| {
+            // Others put something else between a server and its tool, or something in front.
+            if behind_its_server(&wanted, origin) {
+                return Some(0);
+            }
+            let spelt = [known, &own(&origin.name)].map(str::to_ascii_lowercase);
+            spelt.iter().filter_map(|known| close(&wanted, known)).min()
         };
-        let known = self.by_origin.values().map(|known| (distance(known), known.as_str()));
-        let mut near: Vec<(usize, &str)> = known.filter(|(steps, _)| *steps <= far).collect();
+        let known = self.by_origin.iter();
+        let mut near: Vec<(usize, &str)> = known
+            .filter_map(|(origin, known)| Some((distance(origin, known)?, known.as_str())))
+            .collect();
         near.sort();
         near.into_iter().take(3).map(|(_, name)| name).collect()
     }
@@ -204,6 +213,24 @@ fn digits(parts: &[&[u8]]) -> String {
     // Folded, because the upper bits of a short text's hash differ more.
     let hash = (hash >> 40) ^ (hash & ((1 << (4 * DIGITS)) - 1));
     format!("{hash:0width$x}", width = DIGITS)
+}
+
+/// Whether a name is this offer's with its server's somewhere in front: `mcp__notes__search`.
+fn behind_its_server(wanted: &str, origin: &Origin) -> bool {
+    let clean = |name: &str| clean(name).to_ascii_lowercase();
+    let (wanted, server, name) = (clean(wanted), clean(&origin.server), clean(&origin.name));
+    let is_between = |character: char| !character.is_ascii_alphanumeric();
+    let front = wanted.strip_suffix(&name).filter(|front| front.ends_with(is_between));
+    let front = front.and_then(|front| front.trim_end_matches(is_between).strip_suffix(&server));
+    !name.is_empty() && front.is_some_and(|rest| rest.is_empty() || rest.ends_with(is_between))
+}
+
+/// How far two names are from each other, if that is so little that one may be meant by the other:
+/// a slip in a short one, a third of the letters of a long one, and never all of them.
+fn close(one: &str, other: &str) -> Option<usize> {
+    let shorter = one.chars().count().min(other.chars().count());
+    let far = if shorter <= 5 { 1 } else { shorter / 3 };
+    Some(steps(one, other)).filter(|steps| *steps <= far && *steps < shorter)
 }
 
 /// How many letters have to be changed, added, left out or swapped with their neighbours to make

@@ -75,11 +75,43 @@ fn what_one_may_have_meant_is_near() {
     let names = Names::of(["search", "read_file", "write_file", "x"].map(|name| origin("a", name)));
     assert_eq!(names.near("serach"), ["search"]);
     assert_eq!(names.near("Search"), ["search"]);
-    assert_eq!(names.near("file"), ["read_file", "write_file"]);
     assert_eq!(names.near("unheard"), Vec::<&str>::new());
     assert_eq!(names.near(&"search".repeat(100)), Vec::<&str>::new());
-    assert_eq!(names.near(""), ["x"]);
+    assert_eq!(names.near(""), Vec::<&str>::new());
+    // Half of it is another's.
+    assert_eq!(names.near("file"), Vec::<&str>::new());
+    assert_eq!(names.near("read_filez"), ["read_file"]);
     assert_eq!((steps("abc", "acb"), steps("", "ab"), steps("kitten", "sitting")), (1, 2, 3));
+}
+
+#[test]
+fn what_only_looks_a_little_alike_is_not_near() {
+    let near = |known: &str, wanted: &str| {
+        Names::of([origin("notes", known)]).near(wanted).first().copied() == Some(known)
+    };
+    for (known, wanted) in [
+        ("wipe", "wpie"),
+        ("wipe", "WIPE"),
+        ("wipe", "wiped"),
+        ("get_time", "get-times"),
+        ("search", "serahc"),
+        ("search", "Notes_Search"),
+        ("search", "mcp__notes__search"),
+        ("search", "notes.search"),
+    ] {
+        assert!(near(known, wanted), "{wanted} for {known}");
+    }
+    for (known, wanted) in [
+        ("wipe", "nope"),
+        ("x", "y"),
+        ("search", "reach"),
+        ("search", "other_search"),
+        ("search", "banknotes_search"),
+        ("search", "notessearch"),
+        ("list_all_of_them", "last_of_the_mohicans"),
+    ] {
+        assert!(!near(known, wanted), "{wanted} for {known}");
+    }
 }
 
 /// Few letters and servers, so that much collides; names of servers that others can be made of;
