@@ -15,6 +15,17 @@ use turnbuckle_types::{
 #[cfg(feature = "client")]
 use turnbuckle_types::{ElicitAction, ElicitResult, RpcError};
 
+/// What is said of an answer that does not fit its form, before why.
+#[cfg(feature = "client")]
+const UNFIT: &str = "the answer does not fit the form: ";
+
+/// Why an answer does not fit its form, if that is what the error says. Layers that stand around
+/// questions know no other error, so that it can be told by its words only.
+#[cfg(feature = "client")]
+pub(crate) fn unfit(error: &RpcError) -> Option<&str> {
+    error.message.strip_prefix(UNFIT)
+}
+
 /// The answer as it is sent: a form's with its defaults and only if it fits, any other without
 /// values. `form` is `None` for a page to visit.
 #[cfg(feature = "client")]
@@ -25,9 +36,7 @@ pub(crate) fn completed(
     let given = answer.content.take();
     if let (ElicitAction::Accept, Some(form)) = (answer.action, form) {
         let content = sendable(form, given.unwrap_or_else(Raw::empty_object));
-        let content = content.map_err(|why| {
-            RpcError::internal(format!("the answer to the form can't be sent: {why}"))
-        })?;
+        let content = content.map_err(|why| RpcError::internal(format!("{UNFIT}{why}")))?;
         answer.content = Some(content);
     }
     Ok(answer)

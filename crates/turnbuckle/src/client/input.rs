@@ -8,12 +8,13 @@ use std::{
 };
 
 use serde::Deserialize;
-use turnbuckle_types::{Method, Named, Raw, ResultType, Revision, jsonrpc::Params};
+use turnbuckle_types::{Method, Named, Raw, ResultType, Revision, RpcError, jsonrpc::Params};
 
 use super::callbacks::Callbacks;
 use crate::{
     dispatch::{BoxFuture, Outcome},
     error::{Error, ErrorKind, Executed, Result},
+    form,
 };
 
 /// How often a server may ask before it answers, unless the call says otherwise.
@@ -135,7 +136,7 @@ async fn answers(
                 Ok(Poll::Pending) => waits = true,
                 Ok(Poll::Ready(Ok(answer))) => one.state = Answer::Given(answer),
                 Ok(Poll::Ready(Err(refusal))) => {
-                    return Poll::Ready(Err(Error::unanswered(&one.question.method, refusal)));
+                    return Poll::Ready(Err(refused(&one.question.method, refusal)));
                 }
                 Err(_) => return Poll::Ready(Err(panicked(&one.question.method))),
             }
@@ -189,6 +190,13 @@ pub(crate) fn again(
     }
     text.push('}');
     text
+}
+
+/// What came of a callback that gave no answer, or none that can be sent.
+fn refused(method: &str, refusal: RpcError) -> Error {
+    let Some(why) = form::unfit(&refusal) else { return Error::unanswered(method, refusal) };
+    let message = format!("this client's answer to `{method}` does not fit the form: {why}");
+    Error::refused(message).with_executed(Executed::Maybe).with_source(refusal)
 }
 
 /// The server asked once too often.

@@ -110,6 +110,24 @@ async fn a_callbacks_failure_is_the_calls() {
     assert!(error.to_string().contains("panicked"), "{error}");
 }
 
+/// There is a callback, and it did answer.
+#[tokio::test]
+async fn an_answer_that_does_not_fit_the_form_is_told_so() {
+    let mut asked = form();
+    asked["params"]["requestedSchema"]["properties"] = json!({"age": {"type": "integer"}});
+    let asks = json!({"resultType": "input_required", "inputRequests": {"a": asked}});
+    let builder = Client::builder().on_elicitation(async |_| {
+        let mut answer = ElicitResult::new(ElicitAction::Accept);
+        answer.content = Some(json!({"age": "old"}).into());
+        Ok(answer)
+    });
+    let error = retried(asks, builder).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    let told = "this client's answer to `elicitation/create` does not fit the form: \
+                `age` must be a number";
+    assert_eq!(error.to_string(), told);
+}
+
 #[tokio::test]
 async fn nobody_is_asked_too_much_at_once() {
     let many: serde_json::Map<String, Value> =
