@@ -14,8 +14,8 @@ use std::{
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use turnbuckle::{
-    Client, ClientGroup, ErrorKind, GroupOptions, GroupTools, Health, McpConfig, ProcessConfig,
-    Result, Server, Status, prompt, tool, transport::child,
+    Client, ClientGroup, Ctx, ErrorKind, GroupOptions, GroupTools, Health, McpConfig,
+    ProcessConfig, Result, Server, Status, prompt, tool, transport::child,
 };
 
 /// Never waited for: a test that needs it has failed.
@@ -455,6 +455,29 @@ async fn dropping_a_call_cancels_it_at_its_server() {
     within(gone.recv()).await.expect("the handler was dropped");
     let timed = group.call_tool("slow", ()).with(|call| call.timeout(Duration::from_millis(5)));
     assert!(within(timed.into_future()).await.unwrap_err().is_timeout());
+}
+
+#[tokio::test]
+async fn a_call_of_a_group_has_a_timeout_and_hears_of_progress() {
+    let steps = tool("steps", async |ctx: Ctx| {
+        ctx.progress(1).await;
+        ctx.progress(2).await;
+        pending::<String>().await
+    });
+    let group = ClientGroup::new();
+    let client = Client::in_process(&Server::new("a", "1").tool(steps)).await.unwrap();
+    group.add("a", client).unwrap();
+    let (tell, mut told) = mpsc::channel(2);
+    tokio::time::pause();
+    let call = group
+        .call_tool("steps", ())
+        .timeout(Duration::from_secs(7))
+        .on_progress(move |progress| tell.try_send(progress.progress.to_string()).unwrap());
+    let began = tokio::time::Instant::now();
+    assert!(call.await.unwrap_err().is_timeout());
+    assert_eq!(began.elapsed().as_secs(), 7);
+    assert_eq!(told.recv().await.as_deref(), Some("1"));
+    assert_eq!(told.recv().await.as_deref(), Some("2"));
 }
 
 #[tokio::test]

@@ -1,11 +1,11 @@
 //! Owns the way from a name that a model says to the server that is meant. Does not own the call
 //! that is then made there.
 
-use std::{future::IntoFuture, pin::Pin};
+use std::{future::IntoFuture, pin::Pin, time::Duration};
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use turnbuckle_types::{CallToolResult, GetPromptResult, ReadResourceResult};
+use turnbuckle_types::{CallToolResult, GetPromptResult, Progress, ReadResourceResult};
 
 use super::{
     ClientGroup,
@@ -54,7 +54,7 @@ pub struct Routed {
 /// group.add("demo", client)?;
 /// let said = group
 ///     .call_tool("echo", serde_json::json!({"text": "hello"}))
-///     .with(|call| call.timeout(Duration::from_secs(5)))
+///     .timeout(Duration::from_secs(5))
 ///     .await?;
 /// assert_eq!(said.to_text(), "hello");
 /// # Ok(()) }
@@ -215,10 +215,42 @@ enum LookUp {
 }
 
 impl<T: Send + 'static> GroupCall<T> {
-    /// Sets options of the call: timeouts, progress, whatever a [`Call`] has.
+    /// Sets options of the call: whatever a [`Call`] has.
     pub fn with(self, options: impl FnOnce(Call<T>) -> Call<T> + Send + 'static) -> GroupCall<T> {
         let make = self.make;
         GroupCall { make: Box::new(|routed| make(routed).map(options)), ..self }
+    }
+
+    /// The longest time the call may take in all, over all its rounds, once its server is found: see
+    /// [`Call::timeout`].
+    ///
+    /// ```no_run
+    /// # async fn example(group: turnbuckle::ClientGroup) -> turnbuckle::Result<()> {
+    /// use std::time::Duration;
+    /// let rendered = group
+    ///     .call_tool("render", serde_json::json!({"scene": 3}))
+    ///     .timeout(Duration::from_secs(60))
+    ///     .on_progress(|progress| eprintln!("{} done", progress.progress))
+    ///     .await?;
+    /// # let _ = rendered; Ok(()) }
+    /// ```
+    pub fn timeout(self, total: Duration) -> GroupCall<T> {
+        self.with(move |call| call.timeout(total))
+    }
+
+    /// Calls `callback` for each progress report, in order, before the call returns. A
+    /// callback that panics costs only itself.
+    ///
+    /// ```no_run
+    /// # async fn example(group: turnbuckle::ClientGroup) -> turnbuckle::Result<()> {
+    /// let rendered = group
+    ///     .call_tool("render", serde_json::json!({"scene": 3}))
+    ///     .on_progress(|progress| eprintln!("{} done", progress.progress))
+    ///     .await?;
+    /// # let _ = rendered; Ok(()) }
+    /// ```
+    pub fn on_progress(self, callback: impl FnMut(Progress) + Send + 'static) -> GroupCall<T> {
+        self.with(move |call| call.on_progress(callback))
     }
 
     async fn run(self) -> Result<T> {
