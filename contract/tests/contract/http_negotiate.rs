@@ -4,6 +4,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
 use turnbuckle::{Client, ClientBuilder, Error, ErrorKind, Prior, Result, Revision};
 
 use crate::{
@@ -308,6 +312,45 @@ async fn a_failure_is_not_remembered() {
         }
         probed(&mut web, through(), "http://failing.test/mcp").await;
         assert_eq!(web.requests(), 5);
+    })
+    .await;
+}
+
+/// The server is there, and has nothing at all in that place.
+#[tokio::test]
+async fn a_path_that_is_not_there_in_any_way_is_asked_about() {
+    within(async {
+        let mut web = Web::new().await;
+        for statuses in [[404, 404, 404], [404, 404, 405], [405, 404, 404], [404, 405, 404]] {
+            let connecting = tokio::spawn(asking().forget_prior().connect(web.url()));
+            for status in statuses {
+                web.post().await.answer(status, "text/plain", "").await;
+            }
+            let error = connecting.await.unwrap().unwrap_err();
+            let asks = error.to_string().ends_with("; is the path right?");
+            assert_eq!(asks, statuses == [404; 3], "{statuses:?}: {error}");
+            assert_eq!(error.status(), Some(statuses[1]), "{error}");
+        }
+    })
+    .await;
+}
+
+/// What a server of plain http answers to the first bytes of a secure connection is no such record.
+#[tokio::test]
+async fn whoever_asks_a_plain_server_for_tls_is_told_that_it_may_be_one() {
+    within(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}/mcp", listener.local_addr().unwrap());
+        let connecting = tokio::spawn(asking().connect(url));
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read_u8().await.unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        let error = connecting.await.unwrap().unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("can't reach https://127.0.0.1"), "{text}");
+        assert!(text.ends_with("InvalidContentType; the server may speak plain http"), "{text}");
+        assert!(std::error::Error::source(&error).is_some());
+        drop(stream);
     })
     .await;
 }

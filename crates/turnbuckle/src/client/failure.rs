@@ -12,15 +12,26 @@ use crate::{
 /// How long a dead server's exit status is waited for before its callers are told.
 const LAST_STATUS: Duration = Duration::from_millis(250);
 
+/// HTTP's word for a place where there is nothing.
+const NOT_FOUND: u16 = 404;
+
 /// Both failures, in one sentence.
 pub(super) fn with_probe(error: Error, observation: &Observation) -> Error {
     let (error, lines) = apart(error);
     let stays = error.is_closed() || error.is_timeout() || error.is_authorization();
     let kind = if stays { error.kind() } else { ErrorKind::Connect };
     let probe = words(observation);
-    let message = format!("the server {probe}, and `initialize` failed: {error}");
+    let nowhere = matches!(observation, Observation::Status(NOT_FOUND)) && is_nowhere(&error);
+    let hint = if nowhere { "; is the path right?" } else { "" };
+    let message = format!("the server {probe}, and `initialize` failed: {error}{hint}");
     let told = Error::new(kind, message).with_stderr(lines);
     with_challenge_of(with_status_of(told, &error), &error).with_source(error)
+}
+
+/// Whether the server has nothing in that place, on the older wire neither if that was tried.
+fn is_nowhere(error: &Error) -> bool {
+    let older = std::error::Error::source(error).and_then(|source| source.downcast_ref::<Error>());
+    error.status() == Some(NOT_FOUND) && older.is_none_or(is_nowhere)
 }
 
 /// What the server asked for too, where it did.

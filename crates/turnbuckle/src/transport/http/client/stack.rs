@@ -235,10 +235,24 @@ impl StdError for Failure {
 /// The innermost cause: what went wrong, not who passed it on.
 fn root(error: &(dyn StdError + 'static)) -> String {
     let mut innermost = error;
-    while let Some(source) = innermost.source() {
+    while let Some(source) = inner(innermost) {
         innermost = source;
     }
-    innermost.to_string()
+    match innermost.downcast_ref() {
+        // The first byte of an answer in plain text is no type that a record of TLS has.
+        Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => {
+            format!("{innermost}; the server may speak plain http")
+        }
+        _ => innermost.to_string(),
+    }
+}
+
+/// What an error comes from. An I/O error that was made of another passes itself over for that.
+fn inner<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+    match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+        Some(made_of) => Some(made_of),
+        None => error.source(),
+    }
 }
 
 /// The body of a request: one message, whole, or nothing.
