@@ -7,10 +7,7 @@ mod fields;
 #[path = "common/heard.rs"]
 mod heard;
 
-use std::{
-    process::Command,
-    sync::{Arc, Mutex, mpsc},
-};
+use std::sync::{Arc, Mutex, mpsc};
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tracing::{Event, Level, Subscriber};
@@ -51,7 +48,7 @@ const CHATTY: &str = r#"
 async fn what_a_child_prints_that_is_no_message_is_warned_of_once() {
     let warnings = Warnings::default();
     let _heard = heard_by(tracing_subscriber::registry().with(warnings.clone()));
-    let mut command = Command::new("sh");
+    let mut command = std::process::Command::new("sh");
     command.args(["-c", CHATTY]);
     let client = Client::spawn(command).await.unwrap();
     assert_eq!(client.counters().unreadable, 2);
