@@ -93,6 +93,10 @@ pub(crate) struct Place<'t> {
 /// How often at most an error is looked for further inside, where nothing but the end is known.
 const DEEPEST_SEARCH: usize = 16;
 
+/// A text that is longer is not searched in that way: each look decodes it once more, and who sends
+/// what is wrong should not have it read that often.
+const LONGEST_SEARCH: usize = 64 << 10;
+
 /// Finds the value that a failure is about. `again` decodes into the same type.
 #[cold]
 pub(crate) fn find<'t>(
@@ -138,7 +142,8 @@ fn find_value<'t>(
         fits(message, value) || (!is_own && value.starts_with('"'))
     };
     let mut walk = walk(text, at);
-    for _ in 0..if is_own { 1 } else { DEEPEST_SEARCH } {
+    let is_searched = !is_own && text.len() <= LONGEST_SEARCH;
+    for _ in 0..if is_searched { DEEPEST_SEARCH } else { 1 } {
         let Some(last) = walk.last().filter(fits) else { break };
         if same(before(last.end)).is_none() {
             break;

@@ -200,6 +200,34 @@ fn depth() {
     assert_eq!(find(&text, &failure, failure_of::<Skipping>).steps.len(), 128);
 }
 
+/// Refuses without a position, and whatever it was given of the text.
+struct Never;
+
+std::thread_local! {
+    static READS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+impl<'de> Deserialize<'de> for Never {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Never, D::Error> {
+        READS.set(READS.get() + 1);
+        let _ = serde::de::IgnoredAny::deserialize(deserializer);
+        Err(D::Error::custom("never"))
+    }
+}
+
+#[test]
+fn what_is_wrong_and_long_is_not_read_often() {
+    let reads = |padding: usize| {
+        let text = format!("{}\"{}\"{}", "[".repeat(40), "x".repeat(padding), "]".repeat(40));
+        let failure = read::<Never>(&text).err().unwrap();
+        READS.set(0);
+        find(&text, &failure, failure_of::<Never>);
+        READS.get()
+    };
+    assert!((5..20).contains(&reads(10)), "{}", reads(10));
+    assert!(reads(100_000) < 4, "{}", reads(100_000));
+}
+
 #[test]
 fn no_position_is_the_root() {
     let error = serde_json::from_value::<Map<u8>>(serde_json::json!({"a": "x"})).unwrap_err();
