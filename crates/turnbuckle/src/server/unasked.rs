@@ -7,7 +7,7 @@ use turnbuckle_types::{Raw, RpcError};
 
 use super::{
     app::App,
-    calls::{Ended, Subject},
+    calls::{Ended, FOREIGN_STATE, Subject},
     context::Ctx,
     extract::Invocation,
     offer::Offer,
@@ -36,8 +36,7 @@ pub(super) async fn run<R: Send + 'static>(
 ) -> Ended<R> {
     let state = subject.retry.and_then(|retry| retry.request_state.as_ref());
     if state.is_some_and(|state| *state != Raw::null()) {
-        let refusal = "`params.requestState` is not what this server gave out for this request";
-        return Ended::Instead(Err(RpcError::invalid_params(refusal)));
+        return Ended::Instead(Err(RpcError::invalid_params(FOREIGN_STATE)));
     }
     Ended::Replied((&mut course.0).await)
 }

@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use turnbuckle_types::{Named, Raw, RpcError};
 
 use super::canonical;
-use crate::seal::{Id, KeyRing};
+use crate::{
+    seal::{Id, KeyRing},
+    server::calls::FOREIGN_STATE,
+};
 
 /// The longest sealed state. Answers and kept values come with every round.
 pub(super) const LONGEST: usize = 64 * 1024;
@@ -94,9 +97,7 @@ pub(super) enum Refusal {
 impl From<Refusal> for RpcError {
     fn from(refusal: Refusal) -> RpcError {
         RpcError::invalid_params(match refusal {
-            Refusal::Foreign => {
-                "`params.requestState` is not what this server gave out for this request"
-            }
+            Refusal::Foreign => FOREIGN_STATE,
             Refusal::Expired => {
                 "`params.requestState` has expired; send the request again without it"
             }

@@ -16,7 +16,7 @@ use turnbuckle_types::{Encode, Meta, Method, Raw, RpcError, jsonrpc::Params};
 pub(super) use completion::complete_argument;
 pub(super) use prompt::get_prompt;
 pub(super) use resource::{is_guarded, reach_found, read_resource};
-pub(super) use subject::{Ended, Subject};
+pub(super) use subject::{Ended, FOREIGN_STATE, Subject};
 pub(super) use tool::call_tool;
 
 use super::{

@@ -26,6 +26,10 @@ impl<'a> Subject<'a> {
     }
 }
 
+/// What is said of a state that is not one for this request.
+pub(in crate::server) const FOREIGN_STATE: &str =
+    "`params.requestState` is not what this server gave out for this request";
+
 /// How a run ended.
 pub(in crate::server) enum Ended<R> {
     /// The handler has come to something.
