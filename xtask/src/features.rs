@@ -9,7 +9,7 @@ use crate::workspace;
 const CRATES: [&str; 2] = ["turnbuckle-auth", "turnbuckle"];
 
 /// What has a half for either side: features that do nothing without one.
-const HALVES: [&str; 4] = ["ask", "http", "http,auth", "validate"];
+const HALVES: [&str; 3] = ["http", "http,auth", "validate"];
 
 /// Runs clippy, with warnings as errors, on every combination of [`combinations`].
 pub(crate) fn run() -> Result<(), String> {

@@ -65,7 +65,7 @@ mod envelope;
     expect(dead_code, reason = "each side makes its own errors")
 )]
 mod error;
-#[cfg(any(feature = "client", all(feature = "ask", feature = "server")))]
+#[cfg(any(feature = "client", feature = "server"))]
 mod form;
 #[cfg(all(feature = "client", feature = "server"))]
 mod in_process;
@@ -82,9 +82,9 @@ mod limits;
 mod observe;
 #[cfg(feature = "server")]
 mod principal;
-#[cfg(any(feature = "client", all(feature = "ask", feature = "server")))]
+#[cfg(any(feature = "client", feature = "server"))]
 mod sampling;
-#[cfg(all(feature = "ask", feature = "server"))]
+#[cfg(feature = "server")]
 mod seal;
 #[cfg(feature = "server")]
 mod server;
@@ -116,18 +116,18 @@ pub use client::{
 #[cfg(any(feature = "client", feature = "server"))]
 pub use dispatch::Counters;
 pub use error::{Error, ErrorKind, Result};
-#[cfg(any(feature = "client", all(feature = "ask", feature = "server")))]
+#[cfg(any(feature = "client", feature = "server"))]
 pub use form::fits as field_fits;
 pub use limits::Limits;
 #[cfg(any(feature = "client", feature = "server"))]
 pub use observe::{Ended, Finished, Metrics, Started};
 #[cfg(feature = "server")]
 pub use principal::Principal;
-#[cfg(all(feature = "ask", feature = "server"))]
+#[cfg(feature = "server")]
 pub use seal::KeyRing;
 #[cfg(feature = "logs")]
 pub use server::ForwardLogs;
-#[cfg(all(feature = "ask", feature = "server"))]
+#[cfg(feature = "server")]
 pub use server::{
     Action, Ask, AskError, Asked, Asking, Elicit, ElicitFields, ElicitPage, Elicited,
     InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,

@@ -42,11 +42,6 @@ impl Programs {
         }
     }
 
-    /// Our server without HTTP that could ask its clients something.
-    pub(crate) fn stdio_that_asks(&self) -> PathBuf {
-        self.path(THAT_ASKS)
-    }
-
     /// A server over its pipes.
     pub(crate) fn stdio_server(&self, candidate: &str) -> Server {
         let mode = match candidate {
@@ -133,9 +128,6 @@ fn server_of(candidate: &str) -> &'static str {
 /// Ends the names of programs that were built without HTTP.
 const STDIO_ONLY: &str = "-stdio-only";
 
-/// Our server without HTTP, built with the feature `ask`.
-const THAT_ASKS: &str = "bench-server-that-asks";
-
 fn packages_of(candidate: &str) -> &'static [&'static str] {
     match server_of(candidate) {
         "limit-server" => &["limit-server", "limit-client"],
@@ -164,8 +156,6 @@ fn build(mut packages: Vec<&str>) -> Result<Programs, String> {
             build_apart(&programs, package, name, &[], &format!("{name}{STDIO_ONLY}"))?;
         }
         if package == "turnbuckle-bench" {
-            let ask = ["--features", "ask"];
-            build_apart(&programs, package, "bench-server", &ask, THAT_ASKS)?;
             // With everything that a client does by default.
             let client = ["--features", "validate", "--bin", "bench-client"];
             workspace::run(cargo_build(package).args(client))?;

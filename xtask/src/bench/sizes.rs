@@ -25,9 +25,6 @@ pub(crate) fn binaries(
     };
     for candidate in chosen(STDIO.candidates, candidates) {
         add(STDIO.sizes, candidate, "binary_mb", &programs.stdio_only(candidate))?;
-        if candidate == OURS {
-            add(STDIO.sizes, candidate, "binary_with_ask_mb", &programs.stdio_that_asks())?;
-        }
     }
     for candidate in chosen(HTTP.candidates, candidates) {
         add(HTTP.sizes, candidate, "binary_mb", &programs.http_server(candidate, 0).program)?;
@@ -48,10 +45,8 @@ pub(crate) fn crates(candidates: &[String], results: &mut Results) -> Result<(),
         match candidate {
             OURS => {
                 results.add(STDIO.sizes, OURS, "crates", ours("server,macros")?);
-                for with in ["ask", "validate"] {
-                    let crates = ours(&format!("server,macros,{with}"))?;
-                    results.add(STDIO.sizes, OURS, &format!("crates_with_{with}"), crates);
-                }
+                let crates = ours("server,macros,validate")?;
+                results.add(STDIO.sizes, OURS, "crates_with_validate", crates);
                 results.add(HTTP.sizes, OURS, "crates", ours("server,macros,http")?);
             }
             "limit-hyper" => {

@@ -9,7 +9,7 @@ use super::Timeouts;
 /// The deadlines of one call. Time in which this side was answering a question of the
 /// server does not count.
 #[derive(Debug)]
-pub(super) struct Deadlines {
+pub(crate) struct Deadlines {
     limits: Timeouts,
     started: Instant,
     last_sign: Instant,

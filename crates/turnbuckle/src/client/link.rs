@@ -19,7 +19,7 @@ use crate::{
 use super::{prior, repeated};
 
 /// One connection. When the last who hold it let go, it is closed.
-pub(super) struct Link {
+pub(crate) struct Link {
     /// Counted from one; each connection of a client has its own.
     pub(super) generation: u64,
     pub(super) transport: Arc<dyn Transport>,

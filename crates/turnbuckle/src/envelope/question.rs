@@ -124,7 +124,7 @@ pub(crate) fn lacking(
 
 /// [`lacking`] of a form that the program itself wrote, whose params need not be read for it.
 #[cfg(feature = "server")]
-#[cfg(all(feature = "ask", feature = "server"))]
+#[cfg(feature = "server")]
 pub(crate) fn lacking_for_form(
     client: &ClientCapabilities,
     revision: Revision,

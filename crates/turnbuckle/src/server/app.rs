@@ -22,11 +22,10 @@ use super::{
     ways::Ways,
 };
 use crate::error::Error;
-#[cfg(feature = "ask")]
 use crate::{Asking, KeyRing};
 
 /// A server that was found sound.
-pub(super) struct App {
+pub(crate) struct App {
     info: Implementation,
     instructions: Option<String>,
     pub(super) live: Live,
@@ -34,7 +33,6 @@ pub(super) struct App {
     pub(super) changes: Changes,
     /// What stands around every request.
     pub(super) around: Around,
-    #[cfg(feature = "ask")]
     pub(super) asking: Asking,
     /// Who hears that a client's roots are others.
     pub(super) roots: Option<RootsHook>,
@@ -45,7 +43,6 @@ pub(super) struct App {
     /// How many streams may listen at once.
     pub(super) listeners: usize,
     /// Seal what clients keep.
-    #[cfg(feature = "ask")]
     pub(super) keys: KeyRing,
     /// Who may know of what.
     pub(super) rules: Rules,
@@ -87,11 +84,9 @@ impl App {
             states,
             changes: server.changes.clone(),
             around: server.around.clone(),
-            #[cfg(feature = "ask")]
             asking: server.asking.clone(),
             roots: server.roots.clone(),
             listeners: server.limits.listeners,
-            #[cfg(feature = "ask")]
             keys: server.keys.clone(),
             rules: server.rules.clone(),
             caching: server.own_caching(),

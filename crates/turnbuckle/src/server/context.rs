@@ -80,7 +80,6 @@ pub(super) struct Inner {
     /// Where layers stand around a handler that panics, they see an error instead.
     pub(super) panicked: AtomicBool,
     /// What it has asked and been told. Few ask anything, so that it is made when it is needed.
-    #[cfg(feature = "ask")]
     pub(super) asking: OnceLock<Box<Mutex<super::ask::Round>>>,
     /// The way to a client of the legacy era once the request has ended.
     pub(super) peer: Option<Peer>,

@@ -306,7 +306,6 @@ impl Kernel {
             cancel: Default::default(),
             said: Default::default(),
             panicked: false.into(),
-            #[cfg(feature = "ask")]
             asking: Default::default(),
             peer,
         }));

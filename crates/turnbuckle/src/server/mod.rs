@@ -5,7 +5,6 @@
 
 mod app;
 mod around;
-#[cfg_attr(not(feature = "ask"), path = "unasked.rs")]
 mod ask;
 mod bus;
 mod cache;
@@ -62,7 +61,6 @@ use turnbuckle_types::Implementation;
 
 #[cfg(feature = "client")]
 pub(crate) use ask::write_canonical;
-#[cfg(feature = "ask")]
 pub use ask::{
     Action, Ask, AskError, Asked, Asking, Elicit, ElicitFields, ElicitPage, Elicited,
     InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,
@@ -98,7 +96,6 @@ pub use visibility::{OfferKind, Offered};
 #[doc(hidden)]
 pub use extract::Description;
 
-#[cfg(feature = "ask")]
 use crate::seal::KeyRing;
 use crate::{
     dispatch::Serve,
@@ -117,7 +114,7 @@ use visibility::Rules;
 
 /// How many items a page of a list has unless a server is told otherwise. Without cursors, which are
 /// sealed, there is one page.
-const PAGE_SIZE: usize = if cfg!(feature = "ask") { 1_000 } else { usize::MAX };
+const PAGE_SIZE: usize = 1_000;
 
 /// A server: a name, and the tools, resources and prompts it offers.
 ///
@@ -149,7 +146,6 @@ pub struct Server {
     changes: Changes,
     serves: Serves,
     around: Around,
-    #[cfg(feature = "ask")]
     asking: Asking,
     /// Who hears that a client's roots are others.
     roots: Option<RootsHook>,
@@ -157,7 +153,6 @@ pub struct Server {
     caching: Caching,
     page_size: usize,
     /// What seals all that clients keep for this server, but for session ids.
-    #[cfg(feature = "ask")]
     keys: KeyRing,
     /// Where it was changed although its registry was taken.
     late: Option<&'static Location<'static>>,
@@ -182,13 +177,11 @@ impl Server {
             changes: Changes::default(),
             serves: Serves::default(),
             around: Around::default(),
-            #[cfg(feature = "ask")]
             asking: Asking::default(),
             roots: None,
             rules: Rules::default(),
             caching: Caching::default(),
             page_size: PAGE_SIZE,
-            #[cfg(feature = "ask")]
             keys: KeyRing::random(),
             late: None,
             #[cfg(all(feature = "auth", feature = "http"))]
@@ -281,7 +274,6 @@ impl Server {
 
     /// How requests that wait for answers of the client are treated: how often they may ask, how
     /// long the answers may take, whether they can be used once.
-    #[cfg(feature = "ask")]
     #[must_use]
     #[track_caller]
     pub fn asking(self, asking: Asking) -> Server {
@@ -290,7 +282,6 @@ impl Server {
 
     /// The keys that seal what clients keep for this server. They are random unless given: then
     /// another replica, or this one after a restart, refuses what clients kept.
-    #[cfg(feature = "ask")]
     #[must_use]
     #[track_caller]
     pub fn keys(self, keys: KeyRing) -> Server {
@@ -382,7 +373,6 @@ impl Server {
 
     /// How many items a page of a list has: 1,000 unless told otherwise, and at least one. Without the
     /// feature `ask` a list is one page.
-    #[cfg(feature = "ask")]
     #[must_use]
     #[track_caller]
     pub fn page_size(self, items: usize) -> Server {

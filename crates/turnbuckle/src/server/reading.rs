@@ -83,7 +83,6 @@ impl Ctx {
             cancel: self.bell().clone().into(),
             said: Mutex::new(Said { layered, ..Said::default() }),
             panicked: false.into(),
-            #[cfg(feature = "ask")]
             asking: Default::default(),
             peer: peer.clone(),
         }))

@@ -10,7 +10,7 @@ const MEMBER: &str = "result";
 
 /// What a tool's structured output is where only objects are known.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Structured {
+pub(crate) enum Structured {
     /// No schema says: each value that is no object is wrapped.
     #[default]
     Undescribed,

@@ -18,7 +18,7 @@ use crate::dispatch::Reply;
 
 /// What it takes to serve the kinds of offers that there can be, besides tools.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Ways {
+pub(crate) struct Ways {
     pub(super) prompts: Option<&'static Way>,
     /// Those of templates too.
     pub(super) resources: Option<&'static Way>,

@@ -1,5 +1,5 @@
 //! What a server asks of its client, in both eras: a client that is a script sees every byte.
-#![cfg(all(feature = "ask", feature = "server"))]
+#![cfg(feature = "server")]
 
 mod arguments;
 mod binding;

@@ -114,15 +114,7 @@ pub(crate) const TIMES: &[Row] = &[
         Reach::AtMost(2.1),
     ),
     BINARY,
-    row(
-        "the same with `ask`, which its tools do not use",
-        "sizes",
-        "binary_with_ask_mb",
-        "MB",
-        Reach::AtMost(3.0),
-    ),
     CRATES,
-    row("the same with `ask`", "sizes", "crates_with_ask", "", Reach::AtMost(45.0)),
     row(
         "crates of a stdio-only server with `validate`",
         "sizes",

@@ -35,7 +35,7 @@ pub enum LoggedOut {
 }
 
 impl Session {
-    pub(in crate::client) async fn log_out(&self) -> Result<LoggedOut, AuthError> {
+    pub(crate) async fn log_out(&self) -> Result<LoggedOut, AuthError> {
         let lease = self.auth.store.lease(&self.key, self.longest());
         // What is being renewed is given back as what it becomes; but nobody's login is waited for.
         let lease = tokio::time::timeout(PATIENCE, lease).await;

@@ -7,7 +7,7 @@
 
 mod file;
 #[cfg(feature = "keyring")]
-pub(in crate::client) mod keyring;
+pub(crate) mod keyring;
 mod memory;
 mod shelf;
 mod thread;

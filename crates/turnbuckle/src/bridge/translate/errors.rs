@@ -10,7 +10,7 @@ use crate::envelope::question::{lacking, written_at};
 
 /// What a client is told instead of an error.
 #[derive(Debug, PartialEq)]
-pub(in crate::bridge) enum Told {
+pub(crate) enum Told {
     Error(RpcError),
     /// A result that asks for input.
     Asks(Raw),
@@ -18,17 +18,17 @@ pub(in crate::bridge) enum Told {
 
 /// The request that failed.
 #[derive(Clone, Copy)]
-pub(in crate::bridge) struct Failed<'a> {
-    pub(in crate::bridge) method: Option<Method>,
-    pub(in crate::bridge) params: &'a str,
+pub(crate) struct Failed<'a> {
+    pub(crate) method: Option<Method>,
+    pub(crate) params: &'a str,
     /// What its client can be asked.
-    pub(in crate::bridge) capabilities: &'a ClientCapabilities,
+    pub(crate) capabilities: &'a ClientCapabilities,
 }
 
 impl Sides {
     /// An error as the client gets it. Within an era it stays what it is, unless it is about how the
     /// bridge talks to the server.
-    pub(in crate::bridge) fn error(self, request: Failed<'_>, mut error: RpcError) -> Told {
+    pub(crate) fn error(self, request: Failed<'_>, mut error: RpcError) -> Told {
         if let Some(error) = of_the_hop(&error) {
             return Told::Error(error);
         }
@@ -127,7 +127,7 @@ fn pages(method: Method, request: Failed<'_>, mut error: RpcError, near: Revisio
 
 /// Whether the client has refused a page that [`Sides::error`] asked for; then there is no use in
 /// making the request again.
-pub(in crate::bridge) fn refused(answers: &str) -> Option<RpcError> {
+pub(crate) fn refused(answers: &str) -> Option<RpcError> {
     #[derive(Deserialize)]
     struct Answer {
         action: turnbuckle_types::ElicitAction,

@@ -6,16 +6,16 @@ use turnbuckle_types::{Era, LogLevel, Method, Revision};
 /// The revisions that are spoken on the two sides of a bridge. Nothing else in a bridge looks at an
 /// era: whoever depends on it asks this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bridge) struct Sides {
+pub(crate) struct Sides {
     /// With the client.
-    pub(in crate::bridge) near: Revision,
+    pub(crate) near: Revision,
     /// With the server.
-    pub(in crate::bridge) far: Revision,
+    pub(crate) far: Revision,
 }
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bridge) enum Course {
+pub(crate) enum Course {
     /// The bridge says what the server said about itself.
     Described,
     /// The bridge keeps a log level, and tells it with every request.
@@ -34,7 +34,7 @@ pub(in crate::bridge) enum Course {
 
 /// How a question of the server reaches the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bridge) enum Asking {
+pub(crate) enum Asking {
     /// As a request, as it came.
     Live,
     /// In a result, while the call waits at the server.
@@ -47,7 +47,7 @@ pub(in crate::bridge) enum Asking {
 
 /// How a client hears of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bridge) enum Changes {
+pub(crate) enum Changes {
     /// By what the server says, as it comes.
     Passed,
     /// By a stream of the bridge's own.
@@ -56,7 +56,7 @@ pub(in crate::bridge) enum Changes {
 
 /// Whose a connection to the server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bridge) enum Sharing {
+pub(crate) enum Sharing {
     /// One client's: what the server is told, it remembers for the connection.
     Own,
     /// Everybody's.
@@ -69,7 +69,7 @@ impl Sides {
     }
 
     /// What becomes of a request that the client's era has.
-    pub(in crate::bridge) fn course(self, method: Option<Method>) -> Course {
+    pub(crate) fn course(self, method: Option<Method>) -> Course {
         match (method, self.eras()) {
             (Some(Method::Discover), (Era::Modern, _)) => Course::Described,
             (Some(Method::SetLevel), (_, Era::Modern)) => Course::Noted,
@@ -81,7 +81,7 @@ impl Sides {
         }
     }
 
-    pub(in crate::bridge) fn asking(self) -> Asking {
+    pub(crate) fn asking(self) -> Asking {
         match self.eras() {
             (Era::Legacy, Era::Legacy) => Asking::Live,
             (Era::Modern, Era::Legacy) => Asking::Parked,
@@ -90,14 +90,14 @@ impl Sides {
         }
     }
 
-    pub(in crate::bridge) fn changes(self) -> Changes {
+    pub(crate) fn changes(self) -> Changes {
         match self.eras() {
             (Era::Legacy, Era::Modern) => Changes::Relayed,
             _ => Changes::Passed,
         }
     }
 
-    pub(in crate::bridge) fn sharing(self) -> Sharing {
+    pub(crate) fn sharing(self) -> Sharing {
         match self.eras() {
             (Era::Legacy, Era::Legacy) => Sharing::Own,
             _ => Sharing::Shared,
@@ -105,7 +105,7 @@ impl Sides {
     }
 
     /// Whether a client that wants messages of at least this severity is told one.
-    pub(in crate::bridge) fn hears(self, least: Option<LogLevel>, level: Option<LogLevel>) -> bool {
+    pub(crate) fn hears(self, least: Option<LogLevel>, level: Option<LogLevel>) -> bool {
         match (self.near.era(), least, level) {
             // The server was told by the client itself.
             (Era::Legacy, _, _) => true,
@@ -118,7 +118,7 @@ impl Sides {
 
 /// Whether only the other era than that of the client has it: to the client there is no such
 /// method, whatever the server is.
-pub(in crate::bridge) fn is_foreign(method: Method, near: Revision) -> bool {
+pub(crate) fn is_foreign(method: Method, near: Revision) -> bool {
     let mut own = Revision::ALL.into_iter().filter(|revision| revision.era() == near.era());
     method.row().client.is_some_and(|span| !own.any(|revision| span.contains(revision)))
 }

@@ -28,8 +28,8 @@ use crate::{
 };
 
 /// What is done with a result that may be kept, and how it is asked for.
-pub(in crate::client) struct Kept<T> {
-    pub(in crate::client) mode: CacheMode,
+pub(crate) struct Kept<T> {
+    pub(crate) mode: CacheMode,
     method: Method,
     hint: fn(&T) -> Hint,
     text: fn(&T, Revision) -> Raw,
@@ -46,9 +46,7 @@ impl<T> Clone for Kept<T> {
 impl<T> Copy for Kept<T> {}
 
 /// A result that says for how long it may be kept.
-pub(in crate::client) trait Cacheable:
-    Encode + Clone + Send + Sync + 'static
-{
+pub(crate) trait Cacheable: Encode + Clone + Send + Sync + 'static {
     const METHOD: Method;
     fn hint(&self) -> (Option<u64>, Option<CacheScope>);
 }
@@ -74,7 +72,7 @@ cacheable! {
 }
 
 impl<T: Cacheable> Kept<T> {
-    pub(in crate::client) fn new() -> Kept<T> {
+    pub(crate) fn new() -> Kept<T> {
         Kept {
             // Who asks for this wants to know whether the server is there.
             mode: match T::METHOD {
@@ -95,7 +93,7 @@ impl<T: Cacheable> Kept<T> {
 
 impl<T> Kept<T> {
     /// The text of a result whose own was not kept.
-    pub(in crate::client) fn written(self, result: &T, revision: Revision) -> Raw {
+    pub(crate) fn written(self, result: &T, revision: Revision) -> Raw {
         (self.text)(result, revision)
     }
 }
@@ -120,7 +118,7 @@ enum Way<T> {
 
 impl<T: 'static> Call<T> {
     /// What is at hand for this call, where it may be given that: nothing is begun for it.
-    pub(in crate::client) async fn at_hand(&mut self, kept: Kept<T>) -> Result<Option<T>> {
+    pub(crate) async fn at_hand(&mut self, kept: Kept<T>) -> Result<Option<T>> {
         // Answers at hand cost no waiting; who takes one after the other must let others run.
         tokio::task::consume_budget().await;
         let link = self.client.link();
@@ -139,7 +137,7 @@ impl<T: 'static> Call<T> {
 
     /// Makes a call whose answer may be kept: what it is made into, and its text, unless it was at
     /// hand without that.
-    pub(in crate::client) async fn run_kept(self, kept: Kept<T>) -> Result<(T, Option<Raw>)> {
+    pub(crate) async fn run_kept(self, kept: Kept<T>) -> Result<(T, Option<Raw>)> {
         // Answers at hand cost no waiting; who takes one after the other must let others run.
         tokio::task::consume_budget().await;
         let link = self.client.link();

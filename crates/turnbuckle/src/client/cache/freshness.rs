@@ -17,7 +17,7 @@ const SKEW: Duration = Duration::from_secs(1);
 
 /// What a result says about keeping it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) struct Hint {
+pub(crate) struct Hint {
     pub(super) ttl_ms: Option<u64>,
     pub(super) scope: Option<CacheScope>,
 }
@@ -85,7 +85,7 @@ impl Rules {
 /// A result without a time that is below zero, if it has one: the model knows no such time.
 ///
 /// 2026-07-28 server/utilities/caching §TTL: it is to be ignored.
-pub(in crate::client) fn without_negative_ttl(result: &Raw) -> Option<Raw> {
+pub(crate) fn without_negative_ttl(result: &Raw) -> Option<Raw> {
     let mut members: BTreeMap<String, Box<RawValue>> = result.decode().ok()?;
     let ttl = members.remove("ttlMs")?;
     if !ttl.get().starts_with('-') {

@@ -78,7 +78,7 @@ pub(super) struct Identity {
 }
 
 /// What is known of a server, or of who asks it.
-pub(in crate::client) enum Known {
+pub(crate) enum Known {
     /// These parts are all that matters.
     Parts(Vec<Vec<u8>>),
     /// Nothing that someone else could not be, too.
@@ -87,7 +87,7 @@ pub(in crate::client) enum Known {
 
 impl Known {
     /// A program with all that it was given.
-    pub(in crate::client) fn command(command: &Command) -> Known {
+    pub(crate) fn command(command: &Command) -> Known {
         let mut parts = vec![b"command".to_vec()];
         let mut add = |kind: &str, part: &std::ffi::OsStr| {
             parts.push(kind.as_bytes().to_vec());

@@ -8,7 +8,7 @@ use super::super::{known::KnownTool, link::Link};
 use crate::error::Result;
 
 /// Makes a result of its text.
-pub(in crate::client) enum Decode<T> {
+pub(crate) enum Decode<T> {
     /// As most do.
     By(DecodeBy<T>),
     /// With something of its own.
@@ -28,21 +28,21 @@ impl<T> Clone for Decode<T> {
 type DecodeWith<T> = dyn Fn(&Told<'_>, &Raw) -> Result<T> + Send + Sync;
 
 /// Makes a result of its text, and of what is known.
-pub(in crate::client) type DecodeBy<T> = fn(&Told<'_>, &Raw) -> Result<T>;
+pub(crate) type DecodeBy<T> = fn(&Told<'_>, &Raw) -> Result<T>;
 
 /// What this side knows when a result arrives.
-pub(in crate::client) struct Told<'a> {
-    pub(in crate::client) link: &'a Link,
+pub(crate) struct Told<'a> {
+    pub(crate) link: &'a Link,
     /// What a listing said of the tool that gave it; `None` if that does not count.
     #[cfg_attr(
         not(feature = "validate"),
         expect(dead_code, reason = "without a validator nothing is held against it")
     )]
-    pub(in crate::client) tool: Option<&'a KnownTool>,
+    pub(crate) tool: Option<&'a KnownTool>,
 }
 
 impl<T> Decode<T> {
-    pub(in crate::client) fn decode(&self, told: &Told<'_>, result: &Raw) -> Result<T> {
+    pub(crate) fn decode(&self, told: &Told<'_>, result: &Raw) -> Result<T> {
         match self {
             Decode::By(decode) => decode(told, result),
             Decode::With(decode) => decode(told, result),

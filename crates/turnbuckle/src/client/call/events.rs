@@ -147,7 +147,7 @@ impl<T> std::fmt::Debug for CallEvents<T> {
 /// The way from a call to the stream that it runs in: room for one, so that what nobody takes
 /// waits where the wire has its bounds. The two need not be polled by the same task.
 #[derive(Default)]
-pub(in crate::client) struct Outlet(Mutex<Passing>);
+pub(crate) struct Outlet(Mutex<Passing>);
 
 #[derive(Default)]
 struct Passing {

@@ -30,7 +30,7 @@ use super::super::link::Carried;
 
 impl<T> Call<T> {
     /// Puts it in flight on this connection; whoever has it sees to the rest.
-    pub(in crate::client) fn open(mut self, link: Arc<Link>) -> Result<Running> {
+    pub(crate) fn open(mut self, link: Arc<Link>) -> Result<Running> {
         self.is_allowed(&link)?;
         let (params, _) = self.params.take(link.revision())?;
         let exchange = self.exchange(&link, &params, self.wants_progress());
@@ -141,7 +141,7 @@ impl<T> Call<T> {
     }
 
     /// Reads what somebody else answers to this call, as the server's answer would be read.
-    pub(in crate::client) fn reader(&self) -> impl FnOnce(Raw) -> Result<T> + use<T> {
+    pub(crate) fn reader(&self) -> impl FnOnce(Raw) -> Result<T> + use<T> {
         let (client, decode) = (self.client.clone(), self.decode.clone());
         let tool = self.judged_by().cloned();
         move |raw| {
@@ -151,7 +151,7 @@ impl<T> Call<T> {
     }
 
     /// Asks the server. Whoever makes the call has counted it.
-    pub(in crate::client) async fn wire(mut self) -> Result<Answer<T>> {
+    pub(crate) async fn wire(mut self) -> Result<Answer<T>> {
         self.made().await.map_err(Error::of_call)
     }
 
@@ -466,14 +466,14 @@ impl Saying {
 }
 
 /// What a server answered.
-pub(in crate::client) struct Answer<T> {
-    pub(in crate::client) value: T,
-    pub(in crate::client) raw: Raw,
+pub(crate) struct Answer<T> {
+    pub(crate) value: T,
+    pub(crate) raw: Raw,
     /// How often it asked before that.
-    pub(in crate::client) rounds: usize,
+    pub(crate) rounds: usize,
     /// Of the connection that it came on.
-    pub(in crate::client) revision: Revision,
-    pub(in crate::client) generation: u64,
+    pub(crate) revision: Revision,
+    pub(crate) generation: u64,
 }
 
 impl<T> Answer<T> {

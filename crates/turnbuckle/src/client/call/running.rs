@@ -31,12 +31,12 @@ use crate::{
 use super::Passes;
 
 /// A call in flight.
-pub(in crate::client) struct Running {
+pub(crate) struct Running {
     pub(super) client: Arc<Inner>,
-    pub(in crate::client) link: Arc<Link>,
+    pub(crate) link: Arc<Link>,
     pub(super) method: Cow<'static, str>,
-    pub(in crate::client) exchange: Exchange,
-    pub(in crate::client) deadlines: Deadlines,
+    pub(crate) exchange: Exchange,
+    pub(crate) deadlines: Deadlines,
     pub(super) on_progress: Option<OnProgress>,
     pub(super) outlet: Option<Arc<Outlet>>,
     pub(super) why: Option<Arc<Why>>,
@@ -48,7 +48,7 @@ pub(in crate::client) struct Running {
 
 impl Running {
     /// The next event, or the end of the time given.
-    pub(in crate::client) async fn next(&mut self) -> Result<Event> {
+    pub(crate) async fn next(&mut self) -> Result<Event> {
         loop {
             let paused = self.clocks().paused_by_now();
             let Some(deadline) = self.deadlines.next(paused) else {

@@ -5,11 +5,11 @@ use std::sync::{Mutex, PoisonError};
 
 /// What the server is told when the call is dropped, unless nobody has said anything.
 #[derive(Debug, Default)]
-pub(in crate::client) struct Why(Mutex<Option<String>>);
+pub(crate) struct Why(Mutex<Option<String>>);
 
 impl Why {
     /// The last who leaves has the last word, also if that is nothing.
-    pub(in crate::client) fn set(&self, reason: Option<String>) {
+    pub(crate) fn set(&self, reason: Option<String>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = reason;
     }
 

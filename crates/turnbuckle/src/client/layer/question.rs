@@ -28,11 +28,7 @@ pub struct Question {
 }
 
 impl Question {
-    pub(in crate::client) fn new(
-        method: Text,
-        params: Option<Raw>,
-        revision: Revision,
-    ) -> Question {
+    pub(crate) fn new(method: Text, params: Option<Raw>, revision: Revision) -> Question {
         let params = params.unwrap_or_else(Raw::empty_object);
         Question { method, params, revision, onward: Onward::default() }
     }

@@ -57,16 +57,16 @@ pub struct Request {
 }
 
 /// What a call says and carries, before and after it passes.
-pub(in crate::client) struct Said {
-    pub(in crate::client) method: Cow<'static, str>,
-    pub(in crate::client) params: Raw,
-    pub(in crate::client) meta: Meta,
+pub(crate) struct Said {
+    pub(crate) method: Cow<'static, str>,
+    pub(crate) params: Raw,
+    pub(crate) meta: Meta,
     #[cfg(feature = "http")]
-    pub(in crate::client) headers: Vec<(http::HeaderName, http::HeaderValue)>,
+    pub(crate) headers: Vec<(http::HeaderName, http::HeaderValue)>,
 }
 
 impl Request {
-    pub(in crate::client) fn new(said: Said, name: Option<String>, revision: Revision) -> Request {
+    pub(crate) fn new(said: Said, name: Option<String>, revision: Revision) -> Request {
         Request {
             method: said.method,
             name,
@@ -82,7 +82,7 @@ impl Request {
     }
 
     /// What is to be sent, and whether a layer has changed its params.
-    pub(in crate::client) fn into_said(self) -> (Said, bool) {
+    pub(crate) fn into_said(self) -> (Said, bool) {
         let said = Said {
             method: self.method,
             params: self.params,

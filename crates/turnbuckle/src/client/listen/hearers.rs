@@ -10,7 +10,7 @@ use crate::dispatch::Note;
 
 /// Hears every notification of a server. It is called by the reader: it must not wait, and it runs
 /// no user code.
-pub(in crate::client) trait Hears: Send + Sync {
+pub(crate) trait Hears: Send + Sync {
     /// A notification came, also one that a call or a stream has used already.
     fn hear(&self, note: &Note);
     /// The server has forgotten what this connection asked for, and may have said something that
@@ -21,7 +21,7 @@ pub(in crate::client) trait Hears: Send + Sync {
 
 /// Everyone who hears. Nobody is kept alive by it.
 #[derive(Default)]
-pub(in crate::client) struct Hearers(Mutex<Vec<Weak<dyn Hears>>>);
+pub(crate) struct Hearers(Mutex<Vec<Weak<dyn Hears>>>);
 
 impl Hearers {
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<dyn Hears>>> {
@@ -29,20 +29,20 @@ impl Hearers {
     }
 
     /// From now on `hearer` is told, until the last who hold it let go.
-    pub(in crate::client) fn join(&self, hearer: Weak<dyn Hears>) {
+    pub(crate) fn join(&self, hearer: Weak<dyn Hears>) {
         let mut hearers = self.lock();
         hearers.retain(|one| one.strong_count() > 0);
         hearers.push(hearer);
     }
 
-    pub(in crate::client) fn hear(&self, note: &Note) {
+    pub(crate) fn hear(&self, note: &Note) {
         for hearer in self.present() {
             hearer.hear(note);
         }
     }
 
     #[cfg(feature = "http")]
-    pub(in crate::client) fn renewed(&self) {
+    pub(crate) fn renewed(&self) {
         for hearer in self.present() {
             hearer.renewed();
         }

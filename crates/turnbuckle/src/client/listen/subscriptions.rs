@@ -30,7 +30,7 @@ const AT_ONCE: usize = 16;
 
 /// What is subscribed on one connection.
 #[derive(Default)]
-pub(in crate::client) struct Subscriptions {
+pub(crate) struct Subscriptions {
     state: Mutex<State>,
     /// Something is to be done.
     due: Notify,
@@ -58,7 +58,7 @@ struct Entry {
 
 /// What goes with a request besides what it says.
 #[derive(Clone, Default)]
-pub(in crate::client) struct With {
+pub(crate) struct With {
     pub(super) meta: Meta,
     #[cfg(feature = "http")]
     pub(super) headers: Vec<(http::HeaderName, http::HeaderValue)>,
@@ -92,7 +92,7 @@ struct Asked {
 }
 
 /// The wish to hear of one URI. Dropping it takes the wish back.
-pub(in crate::client) struct Claim {
+pub(crate) struct Claim {
     subscriptions: Arc<Subscriptions>,
     uri: String,
 }
@@ -104,7 +104,7 @@ impl Subscriptions {
 
     /// Wants a URI, on the connection that these are the subscriptions of; what is sent for it passes
     /// whatever is around. Has to be called in a runtime.
-    pub(in crate::client) fn claim(
+    pub(crate) fn claim(
         self: &Arc<Self>,
         uri: &str,
         link: &Arc<Link>,
@@ -132,7 +132,7 @@ impl Subscriptions {
 
     /// The server has forgotten everything: what is wanted is asked for again.
     #[cfg(feature = "http")]
-    pub(in crate::client) fn renewed(&self) {
+    pub(crate) fn renewed(&self) {
         let mut state = self.lock();
         state.renewals += 1;
         for entry in state.uris.values_mut() {
@@ -197,7 +197,7 @@ impl Claim {
 
     /// Resolves when the server has said whether it will tell of the URI. Dropping the future
     /// loses nothing.
-    pub(in crate::client) async fn answered(&self) -> Result<()> {
+    pub(crate) async fn answered(&self) -> Result<()> {
         let mut answered = self.subscriptions.answered.subscribe();
         loop {
             match self.subscriptions.lock().uris.get(&self.uri).map(|entry| &entry.at_server) {

@@ -52,10 +52,10 @@ impl Budget {
 }
 
 /// An attempt that was paid for. It ends when this is dropped.
-pub(in crate::client) struct Attempt<'a> {
+pub(crate) struct Attempt<'a> {
     of: &'a Mutex<Budget>,
     /// Counted from one.
-    pub(in crate::client) number: u32,
+    pub(crate) number: u32,
 }
 
 impl Attempt<'_> {

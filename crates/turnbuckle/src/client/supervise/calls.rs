@@ -53,7 +53,7 @@ impl Calls {
 
 impl Supervisor {
     /// Counts a call for as long as what it gives is held; refuses once the client is leaving.
-    pub(in crate::client) fn enter(self: &Arc<Self>) -> Result<InFlight> {
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<InFlight> {
         // One that is refused is never counted, not even for a moment.
         let more = |count| (count & LEAVING == 0).then_some(count + 1);
         if self.calls.count.fetch_update(AcqRel, Acquire, more).is_ok() {
@@ -65,7 +65,7 @@ impl Supervisor {
 }
 
 /// A call in flight.
-pub(in crate::client) struct InFlight(Arc<Supervisor>);
+pub(crate) struct InFlight(Arc<Supervisor>);
 
 impl Drop for InFlight {
     fn drop(&mut self) {

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Makes a connection to the same server as before.
-pub(in crate::client) trait Dial: Send + Sync + 'static {
+pub(crate) trait Dial: Send + Sync + 'static {
     /// Negotiates anew. Dropping the future gives up what was begun.
     fn dial<'a>(
         &'a self,
@@ -30,7 +30,7 @@ pub(in crate::client) trait Dial: Send + Sync + 'static {
 
 /// What a connection is made to: that decides what it costs, and what its loss means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Way {
+pub(crate) enum Way {
     /// A process, of which there may be only so many.
     Process,
     /// A stream that a function makes.
@@ -42,7 +42,7 @@ pub(in crate::client) enum Way {
 }
 
 /// Starts the program again.
-pub(in crate::client) struct Process(pub(in crate::client) Mutex<Spawn>);
+pub(crate) struct Process(pub(crate) Mutex<Spawn>);
 
 impl Dial for Process {
     fn dial<'a>(

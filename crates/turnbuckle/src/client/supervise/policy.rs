@@ -102,7 +102,7 @@ impl Reconnect {
 
     /// The same for streams that a legacy server has over HTTP.
     #[cfg(feature = "http")]
-    pub(in crate::client) fn resuming(&self) -> crate::transport::http::client::Resuming {
+    pub(crate) fn resuming(&self) -> crate::transport::http::client::Resuming {
         crate::transport::http::client::Resuming {
             attempts: self.attempts,
             healthy_after: self.healthy_after,

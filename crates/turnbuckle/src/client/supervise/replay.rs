@@ -33,14 +33,14 @@ pub enum Retry {
 
 /// Whether running a call twice does no more than running it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Twice {
+pub(crate) enum Twice {
     Harmless,
     Unknown,
 }
 
 impl Twice {
     /// Of a request that calls no tool.
-    pub(in crate::client) fn of(method: Option<Method>) -> Twice {
+    pub(crate) fn of(method: Option<Method>) -> Twice {
         match method {
             Some(
                 Method::ListTools
@@ -59,7 +59,7 @@ impl Twice {
 }
 
 /// Whether a call that failed so may be made again on a new connection.
-pub(in crate::client) fn may_repeat(retry: Retry, twice: Twice, error: &Error) -> bool {
+pub(crate) fn may_repeat(retry: Retry, twice: Twice, error: &Error) -> bool {
     if !is_lost(error) {
         return false;
     }

@@ -13,14 +13,14 @@ use crate::dispatch::{Outgoing, Transport};
 
 /// What was set last.
 #[derive(Default)]
-pub(in crate::client) struct Restored {
+pub(crate) struct Restored {
     /// The params of `logging/setLevel`.
     level: Mutex<Option<String>>,
 }
 
 impl super::Supervisor {
     /// A request that the server has granted, in case it sets something.
-    pub(in crate::client) fn granted(&self, method: &str, params: &str) {
+    pub(crate) fn granted(&self, method: &str, params: &str) {
         if method == Method::SetLevel.as_str() {
             let mut level =
                 self.settings.restored.level.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,7 +31,7 @@ impl super::Supervisor {
 
 impl Restored {
     /// Sets it all again. What the server refuses now is left as it is.
-    pub(in crate::client) async fn restore(
+    pub(crate) async fn restore(
         &self,
         transport: &dyn Transport,
         revision: Revision,

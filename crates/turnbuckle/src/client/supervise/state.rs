@@ -75,7 +75,7 @@ pub struct ConnectionStates {
 }
 
 impl ConnectionStates {
-    pub(in crate::client) fn new(mut states: watch::Receiver<ConnectionState>) -> ConnectionStates {
+    pub(crate) fn new(mut states: watch::Receiver<ConnectionState>) -> ConnectionStates {
         states.mark_changed();
         ConnectionStates { next: Box::pin(following(states)), ended: false }
     }

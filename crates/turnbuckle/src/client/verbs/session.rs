@@ -46,7 +46,7 @@ impl Client {
 
 /// The level that goes with each request, where none was set for the connection.
 #[derive(Debug, Default)]
-pub(in crate::client) struct LogSetting(
+pub(crate) struct LogSetting(
     /// Counted from one; zero for none.
     AtomicU8,
 );
@@ -68,7 +68,7 @@ impl LogSetting {
         self.0.store(place.map_or(0, |(place, _)| place), Ordering::Relaxed);
     }
 
-    pub(in crate::client) fn of_now(&self) -> Option<LogLevel> {
+    pub(crate) fn of_now(&self) -> Option<LogLevel> {
         let place = usize::from(self.0.load(Ordering::Relaxed));
         LEVELS.get(place.checked_sub(1)?).copied()
     }

@@ -78,7 +78,7 @@ impl Notes {
         inner.stopped
     }
 
-    pub(in crate::dispatch) fn poll_push(
+    pub(crate) fn poll_push(
         &self,
         context: &mut Context<'_>,
         method: &str,
@@ -119,7 +119,7 @@ impl Notes {
     }
 
     /// Ready when the exchange has taken everything, or the handler is stopped.
-    pub(in crate::dispatch) fn poll_clear(&self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_clear(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.lock();
         if inner.stopped.is_some() || inner.queue.is_empty() {
             return Poll::Ready(());
@@ -128,7 +128,7 @@ impl Notes {
         Poll::Pending
     }
 
-    pub(in crate::dispatch) fn ask(&self, request: Outgoing) -> Exchange {
+    pub(crate) fn ask(&self, request: Outgoing) -> Exchange {
         match &self.back {
             Some(back) => back.open(request),
             None => Exchange::failed(Error::refused("this side of the connection can't be asked")),

@@ -162,7 +162,7 @@ impl Replies {
         Replies(Way::Stream { shared, id, serial })
     }
 
-    pub(in crate::dispatch) fn direct(notes: Arc<direct::Notes>) -> Replies {
+    pub(crate) fn direct(notes: Arc<direct::Notes>) -> Replies {
         Replies(Way::Direct(notes))
     }
 

@@ -324,7 +324,7 @@ impl Ctx {
 
     /// How often the handler came to ask something, or could not. Most handlers never do, and cost
     /// no more than this look.
-    pub(in crate::server) fn asked(&self) -> u64 {
+    pub(crate) fn asked(&self) -> u64 {
         self.0.asking.get().map_or(0, |_| self.asking().asked())
     }
 
@@ -334,13 +334,13 @@ impl Ctx {
     }
 
     /// The request is wrong whatever the client would answer: nothing is asked.
-    pub(in crate::server) fn reject(&self) {
+    pub(crate) fn reject(&self) {
         if self.0.asking.get().is_some() {
             self.asking().reject();
         }
     }
 
-    pub(in crate::server) fn asking(&self) -> MutexGuard<'_, Round> {
+    pub(crate) fn asking(&self) -> MutexGuard<'_, Round> {
         self.0.asking.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -27,14 +27,14 @@ use crate::{
 
 /// A handler that may ask, before it runs. It has taken the call: what a request holds while it
 /// is in flight is little more than the handler.
-pub(in crate::server) struct Course<R> {
+pub(crate) struct Course<R> {
     run: Run<R>,
     /// The call once more, for a client that is asked while the handler runs.
     again: Option<Box<Invocation>>,
 }
 
 impl<R: Send + 'static> Course<R> {
-    pub(in crate::server) fn new(offer: &Offer<R>, call: Invocation, permit: Permit) -> Course<R> {
+    pub(crate) fn new(offer: &Offer<R>, call: Invocation, permit: Permit) -> Course<R> {
         call.ctx.asks_through(&offer.questions);
         let is_live = call.ctx.revision().questions() == Questions::AsRequests;
         let again = is_live.then(|| Box::new(call.clone()));
@@ -47,7 +47,7 @@ impl<R: Send + 'static> Course<R> {
 /// Every call passes here, most of which ask nothing: what is rare is boxed, and what an `async fn`
 /// would keep twice is kept once.
 #[expect(clippy::manual_async_fn, reason = "an `async fn` would keep room for its arguments twice")]
-pub(in crate::server) fn run<'a, R: Send + 'static>(
+pub(crate) fn run<'a, R: Send + 'static>(
     app: &'a App,
     offer: &'a Offer<R>,
     ctx: &'a Ctx,

@@ -133,7 +133,7 @@ impl AskError {
     }
 
     /// What the client is told that it lacks, in the modern era, and whether the handler has looked.
-    pub(in crate::server) fn lack(&self) -> Option<(RpcError, Arc<AtomicBool>)> {
+    pub(crate) fn lack(&self) -> Option<(RpcError, Arc<AtomicBool>)> {
         match &self.0.kind {
             Kind::Unsupported { seen, .. } => Some((self.refusal()?, seen.clone())),
             _ => None,
@@ -149,7 +149,7 @@ impl AskError {
     }
 
     /// What a client of the modern era is told, whatever the handler makes of this error.
-    pub(in crate::server) fn refusal(&self) -> Option<RpcError> {
+    pub(crate) fn refusal(&self) -> Option<RpcError> {
         match &self.0.kind {
             Kind::Unsupported { capability, revision, .. }
                 if revision.questions() == Questions::InResults =>

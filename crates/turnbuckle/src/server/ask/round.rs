@@ -14,7 +14,7 @@ use super::{error::AskError, state::Kept};
 
 /// The questions and answers of one request.
 #[derive(Debug, Default)]
-pub(in crate::server) struct Round {
+pub(crate) struct Round {
     /// What came with the request from rounds before, and what was added to it.
     kept: Kept,
     /// What the client answers now, unchecked.
@@ -82,12 +82,12 @@ impl Round {
     }
 
     /// How often anything came to be asked, or could not be.
-    pub(in crate::server) fn asked(&self) -> u64 {
+    pub(crate) fn asked(&self) -> u64 {
         self.asked
     }
 
     /// The request is wrong whatever the client would answer: nothing is asked.
-    pub(in crate::server) fn reject(&mut self) {
+    pub(crate) fn reject(&mut self) {
         self.open.clear();
         self.lacks.clear();
         self.unfit = None;

@@ -25,7 +25,7 @@ use crate::{
 // 2026-07-28 server/utilities/completion §Completion Results.
 const SUGGESTIONS: usize = 100;
 
-pub(in crate::server) fn complete_argument(visit: Visit) -> Result<Reply, RpcError> {
+pub(crate) fn complete_argument(visit: Visit) -> Result<Reply, RpcError> {
     let asked: Complete = decode(&visit.params)?;
     let whole = Whole::find(&visit.app.catalogue(), &asked.reference).ok_or_else(unknown)?;
     let gate = if whole.has_rules(&visit.app) {

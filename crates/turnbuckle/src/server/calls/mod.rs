@@ -30,7 +30,7 @@ use super::{
 use crate::dispatch::{Reply, duplex::Permit};
 
 /// A request that a handler will answer.
-pub(super) struct Visit {
+pub(crate) struct Visit {
     pub(super) app: Arc<App>,
     pub(super) ctx: Ctx,
     pub(super) params: Params,

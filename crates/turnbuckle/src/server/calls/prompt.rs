@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-pub(in crate::server) fn get_prompt(visit: Visit) -> Result<Reply, RpcError> {
+pub(crate) fn get_prompt(visit: Visit) -> Result<Reply, RpcError> {
     let asked: GetPrompt = decode(&visit.params)?;
     let prompt = visit.app.catalogue().prompt(&asked.name).cloned();
     let prompt = prompt.ok_or_else(|| unknown(&asked.name))?;

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-pub(in crate::server) fn read_resource(visit: Visit) -> Result<Reply, RpcError> {
+pub(crate) fn read_resource(visit: Visit) -> Result<Reply, RpcError> {
     let ReadResource { uri, .. } = decode(&visit.params)?;
     let found = visit.app.catalogue().find(&uri);
     let found = found.ok_or_else(|| not_found(&uri, visit.ctx.revision()))?;
@@ -36,12 +36,12 @@ pub(in crate::server) fn read_resource(visit: Visit) -> Result<Reply, RpcError> 
 }
 
 /// Whether anything stands between a request and what its URI leads to.
-pub(in crate::server) fn is_guarded(app: &App, found: &Found) -> bool {
+pub(crate) fn is_guarded(app: &App, found: &Found) -> bool {
     app.has_rules_for(found) || !layers(found).is_empty()
 }
 
 /// Takes a request to what its URI leads to: past the rules, through the layers.
-pub(in crate::server) fn reach_found(
+pub(crate) fn reach_found(
     visit: Visit,
     method: Method,
     (found, uri): (Found, String),

@@ -9,29 +9,28 @@ use crate::{dispatch::Outcome, server::reply::Failure};
 
 /// What a request is about, to which what the client keeps is bound.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(feature = "ask"), expect(dead_code, reason = "nothing is kept that could be bound"))]
-pub(in crate::server) struct Subject<'a> {
-    pub(in crate::server) method: Method,
+pub(crate) struct Subject<'a> {
+    pub(crate) method: Method,
     /// The tool, the prompt, or the resource's URI.
-    pub(in crate::server) name: &'a str,
-    pub(in crate::server) arguments: Option<&'a Raw>,
+    pub(crate) name: &'a str,
+    pub(crate) arguments: Option<&'a Raw>,
     /// What it brings because it asked before.
-    pub(in crate::server) retry: Option<&'a Retry>,
+    pub(crate) retry: Option<&'a Retry>,
 }
 
 impl<'a> Subject<'a> {
-    pub(in crate::server) fn of(method: Method, name: &'a str, params: &'a Params) -> Subject<'a> {
+    pub(crate) fn of(method: Method, name: &'a str, params: &'a Params) -> Subject<'a> {
         let (arguments, retry) = (params.arguments.as_ref(), params.retry.as_deref());
         Subject { method, name, arguments, retry }
     }
 }
 
 /// What is said of a state that is not one for this request.
-pub(in crate::server) const FOREIGN_STATE: &str =
+pub(crate) const FOREIGN_STATE: &str =
     "`params.requestState` is not what this server gave out for this request";
 
 /// How a run ended.
-pub(in crate::server) enum Ended<R> {
+pub(crate) enum Ended<R> {
     /// The handler has come to something.
     Replied(Result<R, Failure>),
     /// The client is asked something, or told that what it sent is not enough.

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-pub(in crate::server) fn call_tool(visit: Visit) -> Result<Reply, RpcError> {
+pub(crate) fn call_tool(visit: Visit) -> Result<Reply, RpcError> {
     let name = match &visit.params.name {
         Some(name) => {
             text(name).ok_or_else(|| RpcError::invalid_params("`params.name` must be a string"))?

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Something that a server can offer.
-pub(in crate::server) trait Item: Clone + Send + Sync + 'static {
+pub(crate) trait Item: Clone + Send + Sync + 'static {
     const KIND: OfferKind;
     fn name(&self) -> &str;
     /// Who may know of it: those for whom all of these hold.

@@ -10,7 +10,7 @@ use super::{
 use crate::server::{changes::Changes, extract::States, visibility::OfferKind};
 
 /// What is offered now.
-pub(in crate::server) struct Live {
+pub(crate) struct Live {
     now: Arc<Now>,
     states: Arc<States>,
     /// Held by whoever makes the next snapshot.
@@ -28,17 +28,13 @@ impl Now {
 }
 
 impl Live {
-    pub(in crate::server) fn new(
-        catalogue: Catalogue,
-        states: Arc<States>,
-        changes: Changes,
-    ) -> Live {
+    pub(crate) fn new(catalogue: Catalogue, states: Arc<States>, changes: Changes) -> Live {
         let now = Arc::new(Now(RwLock::new(Arc::new(catalogue))));
         let news = News::new(now.clone(), changes);
         Live { now, states, writing: Mutex::new(()), news }
     }
 
-    pub(in crate::server) fn catalogue(&self) -> Arc<Catalogue> {
+    pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
         self.now.catalogue()
     }
 

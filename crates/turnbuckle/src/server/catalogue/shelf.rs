@@ -17,9 +17,9 @@ use crate::server::extract::States;
 type Texts = [OnceLock<Raw>; Revision::ALL.len()];
 
 /// One thing that is offered. It is the same in every snapshot until it is replaced.
-pub(in crate::server) struct Entry<T> {
+pub(crate) struct Entry<T> {
     /// Its place among its kind. Numbers start at one, are given out in order and never twice.
-    pub(in crate::server) number: u64,
+    pub(crate) number: u64,
     item: T,
     /// As it is listed.
     texts: Texts,
@@ -39,7 +39,7 @@ impl<T: Item> Entry<T> {
     }
 
     /// As it is listed in this revision.
-    pub(in crate::server) fn text(&self, revision: Revision) -> &Raw {
+    pub(crate) fn text(&self, revision: Revision) -> &Raw {
         self.texts[index(revision)].get_or_init(|| self.item.text(revision))
     }
 }
@@ -57,7 +57,7 @@ pub(super) struct Slot<T> {
 }
 
 /// The offers of one kind.
-pub(in crate::server) struct Shelf<T> {
+pub(crate) struct Shelf<T> {
     /// Invariant: sorted by number.
     slots: Vec<Slot<T>>,
     /// Invariant: the number of every name that is taken, also of what is disabled.
@@ -144,7 +144,7 @@ impl<T: Item> Shelf<T> {
     }
 
     /// What is enabled and has this name.
-    pub(in crate::server) fn find(&self, name: &str) -> Option<&Arc<Entry<T>>> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Entry<T>>> {
         self.by_name.get(name)
     }
 
@@ -158,27 +158,22 @@ impl<T: Item> Shelf<T> {
     }
 
     /// What is enabled, in order.
-    pub(in crate::server) fn listed(&self) -> &[Arc<Entry<T>>] {
+    pub(crate) fn listed(&self) -> &[Arc<Entry<T>>] {
         &self.listed
     }
 
     /// Where among what is enabled that begins which comes after a number.
-    pub(in crate::server) fn after(&self, number: u64) -> usize {
+    pub(crate) fn after(&self, number: u64) -> usize {
         self.listed.partition_point(|entry| entry.number <= number)
     }
 
     /// Whether it takes a rule to tell who sees something of it.
-    pub(in crate::server) fn has_rules(&self) -> bool {
+    pub(crate) fn has_rules(&self) -> bool {
         self.has_rules
     }
 
     /// The page with this number, made once for each revision.
-    pub(in crate::server) fn page(
-        &self,
-        page: usize,
-        revision: Revision,
-        make: impl FnOnce() -> Raw,
-    ) -> Raw {
+    pub(crate) fn page(&self, page: usize, revision: Revision, make: impl FnOnce() -> Raw) -> Raw {
         match self.pages.get(page) {
             Some(texts) => texts[index(revision)].get_or_init(make).clone(),
             None => make(),

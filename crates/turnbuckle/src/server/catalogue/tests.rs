@@ -403,9 +403,7 @@ fn where_something_was_registered_or_changed_is_told_of_every_way() {
     struct Quiet;
     impl crate::Metrics for Quiet {}
     let changed = [
-        #[cfg(feature = "ask")]
         (late().asking(crate::Asking::default()), line!()),
-        #[cfg(feature = "ask")]
         (late().keys(crate::KeyRing::random()), line!()),
         (late().layer(crate::layer::Timeout::new(Duration::ZERO)), line!()),
         (late().ask_layer(tower_layer::layer_fn(|next: crate::layer::NextQuestion| next)), line!()),

@@ -34,10 +34,10 @@ layers::next!(Next: Request => Response, RpcError);
 
 /// Layers around requests, the outermost first; none, most of the time.
 #[derive(Clone, Default)]
-pub(in crate::server) struct Stack(layers::Stack<Request>);
+pub(crate) struct Stack(layers::Stack<Request>);
 
 impl Stack {
-    pub(in crate::server) fn push<L>(&mut self, layer: L)
+    pub(crate) fn push<L>(&mut self, layer: L)
     where
         L: Layer<Next>,
         L::Service: Service<Request, Response = Response> + Clone + Send + Sync + 'static,
@@ -48,17 +48,17 @@ impl Stack {
     }
 
     /// Puts other layers around these.
-    pub(in crate::server) fn within(&mut self, outer: &Stack) {
+    pub(crate) fn within(&mut self, outer: &Stack) {
         self.0.within(&outer.0);
     }
 
-    pub(in crate::server) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Takes a request through the layers, and then to `then`. Dropping the future drops whatever
     /// it has come to.
-    pub(in crate::server) fn run(
+    pub(crate) fn run(
         &self,
         request: Request,
         then: impl FnOnce(Request) -> BoxFuture<'static, Outcome> + Send + 'static,

@@ -33,7 +33,7 @@ pub struct Question {
 }
 
 impl Question {
-    pub(in crate::server) fn new(ctx: Ctx, method: String, params: Raw) -> Question {
+    pub(crate) fn new(ctx: Ctx, method: String, params: Raw) -> Question {
         Question { ctx, method, params, onward: Onward::default() }
     }
 
@@ -52,7 +52,7 @@ impl Question {
         &self.ctx
     }
 
-    pub(in crate::server) fn into_params(self) -> Raw {
+    pub(crate) fn into_params(self) -> Raw {
         self.params
     }
 }
@@ -92,10 +92,10 @@ impl Passing for Question {
 
 /// Layers around questions, the one closest to the handler first; none, most of the time.
 #[derive(Clone, Default)]
-pub(in crate::server) struct Questions(layers::Stack<Question>);
+pub(crate) struct Questions(layers::Stack<Question>);
 
 impl Questions {
-    pub(in crate::server) fn push<L>(&mut self, layer: L)
+    pub(crate) fn push<L>(&mut self, layer: L)
     where
         L: Layer<NextQuestion>,
         L::Service: Service<Question, Response = Raw> + Clone + Send + Sync + 'static,
@@ -106,13 +106,13 @@ impl Questions {
     }
 
     /// Puts other layers between these and the client.
-    pub(in crate::server) fn within(&mut self, outer: &Questions) {
+    pub(crate) fn within(&mut self, outer: &Questions) {
         let mut all = outer.0.clone();
         all.within(&self.0);
         self.0 = all;
     }
 
-    pub(in crate::server) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -129,7 +129,7 @@ impl Questions {
 impl Ctx {
     /// Says what stands around whatever is asked from here on: the layers of the offer whose handler
     /// is about to run.
-    pub(in crate::server) fn asks_through(&self, questions: &Questions) {
+    pub(crate) fn asks_through(&self, questions: &Questions) {
         let mut said = self.said();
         if !questions.is_empty() {
             said.layered.get_or_insert_default().questions = questions.clone();
@@ -139,14 +139,14 @@ impl Ctx {
     }
 
     /// Whether anything stands around the questions that its handler asks.
-    pub(in crate::server) fn has_question_layers(&self) -> bool {
+    pub(crate) fn has_question_layers(&self) -> bool {
         let of_server = self.0.app.as_ref().is_some_and(|app| !app.around.questions.is_empty());
         let of_offer = |layered: &Layered| !layered.questions.is_empty();
         of_server || self.said().layered.as_deref().is_some_and(of_offer)
     }
 
     /// Takes a question past what stands around it, and then to `put`, which puts it to the client.
-    pub(in crate::server) fn past_question_layers(
+    pub(crate) fn past_question_layers(
         &self,
         question: Question,
         put: impl FnOnce(Question) -> BoxFuture<'static, Answer<Question>> + Send + 'static,

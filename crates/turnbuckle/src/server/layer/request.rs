@@ -22,8 +22,8 @@ use crate::{
 /// # let _ = is_call_of;
 /// ```
 pub struct Request {
-    pub(in crate::server) app: Arc<App>,
-    pub(in crate::server) ctx: Ctx,
+    pub(crate) app: Arc<App>,
+    pub(crate) ctx: Ctx,
     method: Text,
     name: Option<String>,
     params: Raw,
@@ -32,7 +32,7 @@ pub struct Request {
 }
 
 impl Request {
-    pub(in crate::server) fn of(visit: &Visit, method: Text, name: Option<String>) -> Request {
+    pub(crate) fn of(visit: &Visit, method: Text, name: Option<String>) -> Request {
         Request {
             app: visit.app.clone(),
             ctx: visit.ctx.clone(),

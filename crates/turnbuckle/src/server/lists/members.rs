@@ -25,7 +25,7 @@ const MEMBERS: usize = 10_000;
 
 /// Adds the members of each family that the caller may know of, in order. A lister that fails
 /// costs its own members only.
-pub(in crate::server) async fn fill(
+pub(crate) async fn fill(
     filling: &mut Filling,
     visit: &Visit,
     catalogue: &Catalogue,

@@ -1,7 +1,6 @@
 //! Owns how a list is answered: which page, for whom, from what was written before. Does not own
 //! what is listed, nor the text of each item.
 
-#[cfg_attr(not(feature = "ask"), path = "one_page.rs")]
 mod cursor;
 mod members;
 mod place;

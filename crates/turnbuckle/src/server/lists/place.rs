@@ -9,7 +9,7 @@ use crate::{
 
 /// Where a page begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::server) enum Place {
+pub(crate) enum Place {
     /// After what has this number; zero: at the beginning.
     After(u64),
     /// At a member of the family that has this number, or of those after it.

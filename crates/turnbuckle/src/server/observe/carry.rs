@@ -7,14 +7,14 @@ use tracing::{Instrument as _, Span};
 use super::relay::{Entered, Queue};
 
 /// What the current work is part of.
-pub(in crate::server) struct Carry {
+pub(crate) struct Carry {
     span: Span,
     #[cfg(feature = "logs")]
     queue: Option<std::sync::Arc<Queue>>,
 }
 
 impl Carry {
-    pub(in crate::server) fn here() -> Carry {
+    pub(crate) fn here() -> Carry {
         Carry {
             span: Span::current(),
             #[cfg(feature = "logs")]
@@ -23,14 +23,14 @@ impl Carry {
     }
 
     /// Runs work as part of it.
-    pub(in crate::server) fn run<T>(self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn run<T>(self, work: impl FnOnce() -> T) -> T {
         #[cfg(feature = "logs")]
         let _entered = Entered::new(self.queue);
         self.span.in_scope(work)
     }
 
     /// Makes a future part of it, wherever it is polled.
-    pub(in crate::server) fn future<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
+    pub(crate) fn future<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
         let span = self.span.clone();
         #[cfg(feature = "logs")]
         let work = async move {

@@ -31,7 +31,7 @@ pub(super) fn forwarding() {
 }
 
 /// What waits to be sent for one request.
-pub(in crate::server) struct Queue {
+pub(crate) struct Queue {
     /// Nothing less severe is taken.
     least: LogLevel,
     inner: Mutex<Inner>,
@@ -48,21 +48,21 @@ struct Inner {
 }
 
 impl Queue {
-    pub(in crate::server) fn new(least: LogLevel) -> Arc<Queue> {
+    pub(crate) fn new(least: LogLevel) -> Arc<Queue> {
         Arc::new(Queue { least, inner: Mutex::default() })
     }
 
-    pub(in crate::server) fn is_wanted(least: Option<LogLevel>) -> bool {
+    pub(crate) fn is_wanted(least: Option<LogLevel>) -> bool {
         least.is_some() && FORWARDING.load(Ordering::Relaxed)
     }
 
     /// A queue for a request whose client wants messages, if there will be any.
-    pub(in crate::server) fn wanted(least: Option<LogLevel>) -> Option<Arc<Queue>> {
+    pub(crate) fn wanted(least: Option<LogLevel>) -> Option<Arc<Queue>> {
         least.filter(|_| Queue::is_wanted(least)).map(Queue::new)
     }
 
     /// The queue of the request that this thread works for.
-    pub(in crate::server) fn current() -> Option<Arc<Queue>> {
+    pub(crate) fn current() -> Option<Arc<Queue>> {
         // An event in the drop glue of a thread that ends belongs to no request.
         CURRENT.try_with(|current| current.try_borrow().ok()?.clone()).ok().flatten()
     }
@@ -135,10 +135,10 @@ impl Drop for CloseOnDrop {
 }
 
 /// Makes this thread work for a request until it is dropped.
-pub(in crate::server) struct Entered(Option<Arc<Queue>>);
+pub(crate) struct Entered(Option<Arc<Queue>>);
 
 impl Entered {
-    pub(in crate::server) fn new(queue: Option<Arc<Queue>>) -> Entered {
+    pub(crate) fn new(queue: Option<Arc<Queue>>) -> Entered {
         Entered(CURRENT.with(|current| current.replace(queue)))
     }
 }
@@ -151,7 +151,7 @@ impl Drop for Entered {
 }
 
 /// Runs `work` for a request and sends what its events say, in order and before it is over.
-pub(in crate::server) async fn relayed<T>(
+pub(crate) async fn relayed<T>(
     queue: Arc<Queue>,
     work: impl Future<Output = T>,
     mut send: impl FnMut(&mut Context<'_>, &LogMessage) -> Poll<()>,

@@ -9,7 +9,7 @@ use crate::server::handler::HandlerFn;
 
 /// The completers of one prompt or template, by argument.
 #[derive(Clone, Default)]
-pub(in crate::server) struct Completers {
+pub(crate) struct Completers {
     /// Every argument there is.
     arguments: Vec<String>,
     completers: Vec<(String, Completer)>,
@@ -17,7 +17,7 @@ pub(in crate::server) struct Completers {
 
 /// Completes one argument.
 #[derive(Clone)]
-pub(in crate::server) enum Completer {
+pub(crate) enum Completer {
     /// From all that it can be.
     Values(Arc<[String]>),
     /// By a handler.
@@ -64,26 +64,26 @@ impl Completers {
     }
 
     /// What is wrong: one sentence for each that completes what does not exist.
-    pub(in crate::server) fn problems(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
         let strange = self.completers.iter().filter(|(name, _)| !self.knows(name));
         strange.map(|(name, _)| format!("there is no argument `{name}` to complete"))
     }
 
     /// Whether there is such an argument.
-    pub(in crate::server) fn knows(&self, argument: &str) -> bool {
+    pub(crate) fn knows(&self, argument: &str) -> bool {
         self.arguments.iter().any(|known| known == argument)
     }
 
-    pub(in crate::server) fn find(&self, argument: &str) -> Option<&Completer> {
+    pub(crate) fn find(&self, argument: &str) -> Option<&Completer> {
         self.completers.iter().find(|(name, _)| name == argument).map(|(_, completer)| completer)
     }
 
-    pub(in crate::server) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.completers.is_empty()
     }
 
     /// The handlers, for what they need.
-    pub(in crate::server) fn handlers(&self) -> impl Iterator<Item = &Offer<Completion>> {
+    pub(crate) fn handlers(&self) -> impl Iterator<Item = &Offer<Completion>> {
         self.completers.iter().filter_map(|(_, completer)| match completer {
             Completer::Handler(offer) => Some(&**offer),
             Completer::Values(_) => None,

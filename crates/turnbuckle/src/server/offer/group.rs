@@ -32,16 +32,16 @@ use crate::server::{
 #[derive(Clone, Default)]
 #[must_use = "a group does nothing until a server has it"]
 pub struct Group {
-    pub(in crate::server) tools: Vec<Tool>,
-    pub(in crate::server) prompts: Vec<Prompt>,
-    pub(in crate::server) resources: Vec<Resource>,
-    pub(in crate::server) templates: Vec<Template>,
+    pub(crate) tools: Vec<Tool>,
+    pub(crate) prompts: Vec<Prompt>,
+    pub(crate) resources: Vec<Resource>,
+    pub(crate) templates: Vec<Template>,
     /// What a server needs for what is in it.
-    pub(in crate::server) ways: Ways,
+    pub(crate) ways: Ways,
     /// What is true of all of them, also of those that are added later.
     all: Inherited,
     /// What was to be changed and is not there, as sentences.
-    pub(in crate::server) missing: Vec<String>,
+    pub(crate) missing: Vec<String>,
 }
 
 /// What [`Server::group`](crate::Server::group) takes: a [`Group`], or a value whose `impl`

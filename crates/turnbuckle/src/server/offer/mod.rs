@@ -33,7 +33,7 @@ use super::{
 };
 
 /// What every offer has besides its description; `R` is what its handler makes.
-pub(super) struct Offer<R> {
+pub(crate) struct Offer<R> {
     pub(super) handler: Arc<dyn Handle<R>>,
     pub(super) on_cancel: OnCancel<R>,
     pub(super) needs: Vec<(TypeId, &'static str)>,
@@ -285,7 +285,7 @@ macro_rules! offered {
             }
 
             /// Remembers where it was registered, unless that is known.
-            pub(in crate::server) fn placed(
+            pub(crate) fn placed(
                 mut self,
                 place: &'static std::panic::Location<'static>,
             ) -> $kind {

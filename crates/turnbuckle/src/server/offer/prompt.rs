@@ -14,11 +14,11 @@ use crate::server::{
 /// A prompt, to be given to [`Server::prompt`](crate::Server::prompt).
 #[derive(Clone)]
 pub struct Prompt {
-    pub(in crate::server) spec: turnbuckle_types::Prompt,
-    pub(in crate::server) offer: Offer<GetPromptResult>,
-    pub(in crate::server) completers: Completers,
+    pub(crate) spec: turnbuckle_types::Prompt,
+    pub(crate) offer: Offer<GetPromptResult>,
+    pub(crate) completers: Completers,
     /// What its arguments are checked for beside decoding them.
-    pub(in crate::server) checks: Option<Arc<Checks>>,
+    pub(crate) checks: Option<Arc<Checks>>,
 }
 
 /// Makes a prompt from an `async fn` whose arguments are extractors. What the prompt is filled

@@ -12,9 +12,9 @@ use crate::server::{
 /// A resource, to be given to [`Server::resource`](crate::Server::resource).
 #[derive(Clone)]
 pub struct Resource {
-    pub(in crate::server) spec: turnbuckle_types::Resource,
-    pub(in crate::server) offer: Offer<ReadResourceResult>,
-    pub(in crate::server) cache: Option<Cache>,
+    pub(crate) spec: turnbuckle_types::Resource,
+    pub(crate) offer: Offer<ReadResourceResult>,
+    pub(crate) cache: Option<Cache>,
 }
 
 /// Makes a resource from an `async fn` whose arguments are extractors and which returns what the

@@ -23,19 +23,19 @@ use crate::server::{
 /// A family of resources, to be given to [`Server::template`](crate::Server::template).
 #[derive(Clone)]
 pub struct Template {
-    pub(in crate::server) spec: turnbuckle_types::ResourceTemplate,
-    pub(in crate::server) offer: Offer<ReadResourceResult>,
-    pub(in crate::server) cache: Option<Cache>,
-    pub(in crate::server) completers: Completers,
+    pub(crate) spec: turnbuckle_types::ResourceTemplate,
+    pub(crate) offer: Offer<ReadResourceResult>,
+    pub(crate) cache: Option<Cache>,
+    pub(crate) completers: Completers,
     /// `None` where the text is no template, which is a problem.
-    pub(in crate::server) uri: Option<UriTemplate>,
-    pub(in crate::server) list: Option<Arc<Offer<Resources>>>,
+    pub(crate) uri: Option<UriTemplate>,
+    pub(crate) list: Option<Arc<Offer<Resources>>>,
     /// What its variables are checked for beside decoding them.
-    pub(in crate::server) checks: Option<Arc<Checks>>,
+    pub(crate) checks: Option<Arc<Checks>>,
 }
 
 /// What lists the members of a family.
-pub(in crate::server) type Resources = Vec<turnbuckle_types::Resource>;
+pub(crate) type Resources = Vec<turnbuckle_types::Resource>;
 
 impl IntoReply<Resources> for Resources {
     async fn into_reply(self, _: &Ctx) -> Result<Resources, Failure> {
@@ -142,7 +142,7 @@ impl Template {
 
     /// [`list`](Template::list) with a lister that goes on when its request is given up, and counts
     /// as in flight until it ends.
-    pub(in crate::server) fn list_to_the_end<M: 'static, F>(mut self, lister: F) -> Template
+    pub(crate) fn list_to_the_end<M: 'static, F>(mut self, lister: F) -> Template
     where
         F: HandlerFn<Vec<turnbuckle_types::Resource>, M>,
     {

@@ -18,20 +18,20 @@ use crate::server::{
 /// A tool, to be given to [`Server::tool`](crate::Server::tool).
 #[derive(Clone)]
 pub struct Tool {
-    pub(in crate::server) spec: turnbuckle_types::Tool,
-    pub(in crate::server) offer: Offer<CallToolResult>,
-    pub(in crate::server) check: Check,
-    pub(in crate::server) promise: Promise,
+    pub(crate) spec: turnbuckle_types::Tool,
+    pub(crate) offer: Offer<CallToolResult>,
+    pub(crate) check: Check,
+    pub(crate) promise: Promise,
     /// What its structured output is where only objects are known; found when the server starts.
-    pub(in crate::server) structured: Structured,
+    pub(crate) structured: Structured,
     /// Arguments that HTTP repeats in headers; read when the server starts.
     #[cfg(feature = "http")]
-    pub(in crate::server) repeated: Annotations,
+    pub(crate) repeated: Annotations,
 }
 
 /// How arguments are checked before the handler runs.
 #[derive(Clone)]
-pub(in crate::server) enum Check {
+pub(crate) enum Check {
     /// By decoding them, plus the constraints that decoding does not know.
     Decoding(Option<Arc<Checks>>),
     #[cfg(feature = "validate")]
@@ -40,7 +40,7 @@ pub(in crate::server) enum Check {
 
 /// What of its output schema a tool might not keep.
 #[derive(Clone)]
-pub(in crate::server) enum Promise {
+pub(crate) enum Promise {
     /// There is none, or its type can't but keep it.
     Kept,
     /// Constraints of the type that serialising does not know.

@@ -9,7 +9,6 @@ use turnbuckle_types::{
 };
 
 use crate::server::schema::ArgumentError;
-#[cfg(feature = "ask")]
 use crate::server::{AskError, InputRequired};
 
 /// An error that the model reads, so that it can do better: "no city of that name".
@@ -30,19 +29,13 @@ pub struct ToolError {
     message: Cow<'static, str>,
     /// What the client is told instead if it lacks a capability, and this was made from the error
     /// that says so.
-    #[cfg(feature = "ask")]
     lack: Option<Box<RpcError>>,
 }
 
 impl ToolError {
     /// An error of one sentence.
     pub fn new(message: impl Into<Cow<'static, str>>) -> ToolError {
-        ToolError {
-            content: Vec::new(),
-            message: message.into(),
-            #[cfg(feature = "ask")]
-            lack: None,
-        }
+        ToolError { content: Vec::new(), message: message.into(), lack: None }
     }
 
     /// Adds content after the sentence.
@@ -52,13 +45,12 @@ impl ToolError {
         self
     }
 
-    #[cfg(feature = "ask")]
-    pub(in crate::server) fn because_of(mut self, lack: Option<RpcError>) -> ToolError {
+    pub(crate) fn because_of(mut self, lack: Option<RpcError>) -> ToolError {
         self.lack = lack.map(Box::new);
         self
     }
 
-    pub(in crate::server) fn into_result(self) -> CallToolResult {
+    pub(crate) fn into_result(self) -> CallToolResult {
         let mut result = CallToolResult::new([ContentBlock::text(self.message)]);
         result.content.extend(self.content);
         result.is_error = Some(true);
@@ -114,10 +106,10 @@ impl StdError for NotFound {}
 /// Made from a [`ToolError`], which the model reads, from an `RpcError`, which the client reads,
 /// from [`NotFound`], or from anything else, which only the log reads.
 #[derive(Debug)]
-pub struct Failure(pub(in crate::server) Cause);
+pub struct Failure(pub(crate) Cause);
 
 #[derive(Debug)]
-pub(in crate::server) enum Cause {
+pub(crate) enum Cause {
     /// For the model.
     Tool(ToolError),
     /// The caller's arguments do not fit.
@@ -127,7 +119,6 @@ pub(in crate::server) enum Cause {
     /// There is nothing of that name.
     NotFound,
     /// The client is to be asked something first.
-    #[cfg(feature = "ask")]
     Ask(InputRequired),
     /// For the log.
     Internal(Box<dyn StdError + Send + Sync>),
@@ -139,21 +130,17 @@ impl Failure {
         Failure(Cause::Internal(error.into()))
     }
 
-    pub(in crate::server) fn arguments(error: ArgumentError) -> Failure {
+    pub(crate) fn arguments(error: ArgumentError) -> Failure {
         Failure(Cause::Arguments(error))
     }
 
     /// Whether the client is to be asked something first.
-    pub(in crate::server) fn asks(&self) -> bool {
-        #[cfg(feature = "ask")]
-        return matches!(self.0, Cause::Ask(_));
-        #[cfg(not(feature = "ask"))]
-        false
+    pub(crate) fn asks(&self) -> bool {
+        matches!(self.0, Cause::Ask(_))
     }
 
     /// The error that says what the client lacks, if this was made from that.
-    #[cfg(feature = "ask")]
-    pub(in crate::server) fn lack(&self) -> Option<RpcError> {
+    pub(crate) fn lack(&self) -> Option<RpcError> {
         match &self.0 {
             Cause::Tool(error) => error.lack.as_deref().cloned(),
             Cause::Rpc(error)
@@ -201,7 +188,6 @@ impl Failure {
         let found = known(error, Cause::Tool)
             .or_else(|error| known(error, Cause::Rpc))
             .or_else(|error| known(error, |NotFound| Cause::NotFound));
-        #[cfg(feature = "ask")]
         let found = found
             .or_else(|error| known(error, |error: AskError| Failure::from(error).0))
             .or_else(|error| known(error, Cause::Ask));
@@ -228,7 +214,7 @@ impl From<NotFound> for Failure {
 }
 
 /// A result that knows what stands in for it when its handler fails.
-pub(in crate::server) trait Fails: Sized {
+pub(crate) trait Fails: Sized {
     /// What is answered. `name` is that of the tool or prompt, or the URI.
     fn failed(failure: Failure, name: &str, revision: Revision) -> Result<Self, RpcError>;
 }
@@ -240,7 +226,6 @@ impl Fails for CallToolResult {
             Cause::Arguments(error) => Ok(ToolError::new(error.to_string()).into_result()),
             Cause::NotFound => Ok(ToolError::new(NotFound.to_string()).into_result()),
             Cause::Rpc(error) => Err(error),
-            #[cfg(feature = "ask")]
             Cause::Ask(asks) => Err(hidden(name, &asks)),
             Cause::Internal(error) => Err(hidden(name, &*error)),
         }
@@ -267,7 +252,6 @@ fn as_error(failure: Failure, name: &str, revision: Revision) -> RpcError {
         Cause::Rpc(error) => error,
         Cause::NotFound => not_found(name, revision),
         // Of a kind of handler that can't ask.
-        #[cfg(feature = "ask")]
         Cause::Ask(asks) => hidden(name, &asks),
         Cause::Internal(error) => hidden(name, &*error),
     }
@@ -275,7 +259,7 @@ fn as_error(failure: Failure, name: &str, revision: Revision) -> RpcError {
 
 /// 2026-07-28 server/resources §Error Handling: no such resource is a wrong parameter; before, it
 /// had a code of its own.
-pub(in crate::server) fn not_found(uri: &str, revision: Revision) -> RpcError {
+pub(crate) fn not_found(uri: &str, revision: Revision) -> RpcError {
     RpcError::new(revision.resource_not_found(), "there is no such resource")
         .with_data(&serde_json::json!({ "uri": uri }))
 }

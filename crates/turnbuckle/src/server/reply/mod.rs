@@ -11,7 +11,6 @@ use std::error::Error as StdError;
 
 use turnbuckle_types::CallToolResult;
 
-#[cfg(feature = "ask")]
 pub(super) use failure::Cause;
 pub(super) use failure::{Fails, not_found};
 pub use failure::{Failure, NotFound, ToolError};

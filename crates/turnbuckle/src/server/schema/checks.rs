@@ -78,7 +78,7 @@ impl Checks {
     }
 
     /// What is wrong with the text of one JSON value: a few violations at most.
-    pub(in crate::server) fn problems(&self, text: &str) -> Vec<Problem> {
+    pub(crate) fn problems(&self, text: &str) -> Vec<Problem> {
         walk::walk(&self.nodes, text)
     }
 
@@ -89,7 +89,7 @@ impl Checks {
     }
 
     /// The same, for arguments that come as texts.
-    pub(in crate::server) fn of_texts(self) -> Checks {
+    pub(crate) fn of_texts(self) -> Checks {
         let run = |checks: &Checks, values: &[(String, TextValue)]| {
             checks.run(&texts::as_json(&checks.nodes, values).to_string())
         };
@@ -97,10 +97,7 @@ impl Checks {
     }
 
     /// As [`Checks::run`], for texts that came by name and have been decoded.
-    pub(in crate::server) fn run_on_texts(
-        &self,
-        values: &[(String, TextValue)],
-    ) -> Result<(), ArgumentError> {
+    pub(crate) fn run_on_texts(&self, values: &[(String, TextValue)]) -> Result<(), ArgumentError> {
         self.on_texts.map_or(Ok(()), |run| run(self, values))
     }
 }

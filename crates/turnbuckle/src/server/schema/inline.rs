@@ -208,7 +208,7 @@ fn references(schema: &Value) -> Vec<String> {
 }
 
 /// The name in a reference such as `#/$defs/Name`, in which it is a percent-encoded JSON pointer.
-pub(in crate::server) fn definition_name(reference: &str) -> Option<String> {
+pub(crate) fn definition_name(reference: &str) -> Option<String> {
     let encoded = reference.strip_prefix("#/$defs/")?;
     let mut bytes = Vec::with_capacity(encoded.len());
     let mut rest = encoded.as_bytes();

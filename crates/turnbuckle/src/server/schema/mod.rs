@@ -38,15 +38,14 @@ pub use self::decode::decode_arguments;
 #[cfg(feature = "validate")]
 pub use self::handwritten::HandWritten;
 pub use self::keywords::lint;
-pub(in crate::server) use self::problem::shorten;
+pub(crate) use self::problem::shorten;
 pub use self::problem::{ArgumentError, Problem};
-#[cfg(feature = "ask")]
-pub(in crate::server) use self::shape::{Shape, shape_of};
-pub(in crate::server) use self::wrap::wrap;
+pub(crate) use self::shape::{Shape, shape_of};
+pub(crate) use self::wrap::wrap;
 #[cfg(feature = "validate")]
 pub use crate::json_schema::OutputCheck;
 pub use crate::json_schema::SchemaError;
-pub(in crate::server) use crate::json_schema::rewrite::without_keyword;
+pub(crate) use crate::json_schema::rewrite::without_keyword;
 
 /// The schema of a tool's arguments, and what must be checked beside decoding them.
 ///

@@ -3,7 +3,7 @@
 use std::fmt;
 
 pub use crate::json_schema::problem::Problem;
-pub(in crate::server) use crate::json_schema::problem::shorten;
+pub(crate) use crate::json_schema::problem::shorten;
 pub(super) use crate::json_schema::problem::{count, must_be_one_of, push_index, push_key};
 
 /// Arguments that do not fit a tool: what is wrong, and where.
@@ -27,7 +27,7 @@ pub struct ArgumentError {
 }
 
 impl ArgumentError {
-    pub(in crate::server) fn one(problem: Problem) -> ArgumentError {
+    pub(crate) fn one(problem: Problem) -> ArgumentError {
         ArgumentError { problems: vec![problem] }
     }
 }

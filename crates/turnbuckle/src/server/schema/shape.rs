@@ -18,14 +18,14 @@ const MOST_ROUTES: usize = 4096;
 
 /// The lists of names that a decoder asked for.
 #[derive(Debug, Default)]
-pub(in crate::server) struct Shape {
+pub(crate) struct Shape {
     structs: Vec<&'static [&'static str]>,
     enums: Vec<&'static [&'static str]>,
 }
 
 impl Shape {
     /// The declared fields of the struct that has these properties.
-    pub(in crate::server) fn fields_with<'a>(
+    pub(crate) fn fields_with<'a>(
         &self,
         properties: impl Iterator<Item = &'a str> + Clone,
     ) -> Option<&'static [&'static str]> {
@@ -38,7 +38,7 @@ impl Shape {
     }
 
     /// The declared variants of the enum that has these names.
-    pub(in crate::server) fn variants_with<'a>(
+    pub(crate) fn variants_with<'a>(
         &self,
         names: impl Iterator<Item = &'a str> + Clone,
     ) -> Option<&'static [&'static str]> {
@@ -50,7 +50,7 @@ impl Shape {
 
 /// Decodes `T` again and again from an input that follows one route into the type and then fails,
 /// noting what was asked for at its end. No value is ever made.
-pub(in crate::server) fn shape_of<T: DeserializeOwned>() -> Shape {
+pub(crate) fn shape_of<T: DeserializeOwned>() -> Shape {
     let mut shape = Shape::default();
     let mut routes = VecDeque::from([Vec::new()]);
     for _ in 0..MOST_ROUTES {

@@ -12,15 +12,15 @@ use crate::{
 };
 
 /// A place in the table, given back when it ends.
-pub(in crate::transport::http) struct Flight {
+pub(crate) struct Flight {
     wire: Arc<Wire>,
-    pub(in crate::transport::http) stop: Arc<Stop>,
+    pub(crate) stop: Arc<Stop>,
     serial: Serial,
 }
 
 impl Flight {
     /// Takes a place under the id that was chosen, or under a minted one.
-    pub(in crate::transport::http) fn enter(
+    pub(crate) fn enter(
         wire: &Arc<Wire>,
         chosen: Option<RequestId>,
         stop: impl FnOnce(&RequestId) -> Stop,

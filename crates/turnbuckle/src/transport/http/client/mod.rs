@@ -65,7 +65,7 @@ pub(crate) struct Manners {
 }
 
 /// What all requests to one server share.
-pub(super) struct Wire {
+pub(crate) struct Wire {
     pub(super) stack: Stack,
     pub(super) address: Uri,
     /// Headers that the user added to every request.

@@ -34,20 +34,20 @@ pub enum Redirects {
 
 /// A redirect that is followed.
 #[derive(Debug, PartialEq)]
-pub(in crate::transport::http) struct Hop {
-    pub(in crate::transport::http) to: Uri,
-    pub(in crate::transport::http) own_headers: OwnHeaders,
+pub(crate) struct Hop {
+    pub(crate) to: Uri,
+    pub(crate) own_headers: OwnHeaders,
 }
 
 /// What becomes of the headers that the user added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport::http) enum OwnHeaders {
+pub(crate) enum OwnHeaders {
     Kept,
     Dropped,
 }
 
 /// Judges a redirect; the error says in one sentence why it is not followed.
-pub(in crate::transport::http) fn judge(
+pub(crate) fn judge(
     policy: Redirects,
     from: &Uri,
     status: StatusCode,
@@ -98,7 +98,7 @@ pub(crate) fn place(address: &Uri) -> String {
 }
 
 /// RFC 3986 §5.2, for what a server may put into `Location`.
-pub(in crate::transport::http) fn resolve(base: &Uri, location: &str) -> Option<Uri> {
+pub(crate) fn resolve(base: &Uri, location: &str) -> Option<Uri> {
     let location = location.split('#').next()?;
     let absolute = location.split_once(':').is_some_and(|(scheme, _)| {
         !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())

@@ -12,11 +12,11 @@ use crate::transport::http::legacy::client::Call;
 
 /// What the table keeps of a POST in flight. It is there before the POST starts, so that a
 /// cancel that follows at once finds it.
-pub(in crate::transport::http) struct Stop {
+pub(crate) struct Stop {
     /// As it is spelt on the wire.
-    pub(in crate::transport::http) id: RequestId,
+    pub(crate) id: RequestId,
     /// What a call has that is sent under a legacy revision; for any other, a cancel closes it.
-    pub(in crate::transport::http) call: Option<Arc<Call>>,
+    pub(crate) call: Option<Arc<Call>>,
     state: Mutex<State>,
 }
 
@@ -28,17 +28,17 @@ struct State {
 
 /// Why a POST is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport::http) enum Stopped {
+pub(crate) enum Stopped {
     Cancelled,
     Closed,
 }
 
 impl Stop {
-    pub(in crate::transport::http) fn new(id: RequestId) -> Stop {
+    pub(crate) fn new(id: RequestId) -> Stop {
         Stop { id, call: None, state: Mutex::default() }
     }
 
-    pub(in crate::transport::http) fn legacy(id: RequestId, call: Arc<Call>) -> Stop {
+    pub(crate) fn legacy(id: RequestId, call: Arc<Call>) -> Stop {
         Stop { call: Some(call), ..Stop::new(id) }
     }
 
@@ -46,7 +46,7 @@ impl Stop {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(in crate::transport::http) fn stop(&self, stopped: Stopped) {
+    pub(crate) fn stop(&self, stopped: Stopped) {
         let mut state = self.lock();
         state.stopped.get_or_insert(stopped);
         let call = state.call.take();
@@ -57,7 +57,7 @@ impl Stop {
     }
 
     /// Whether it was stopped; whoever asks is woken if it is later.
-    pub(in crate::transport::http) fn poll(&self, context: &mut Context<'_>) -> Option<Stopped> {
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Option<Stopped> {
         let mut state = self.lock();
         if state.stopped.is_none()
             && !state.call.as_ref().is_some_and(|waker| waker.will_wake(context.waker()))

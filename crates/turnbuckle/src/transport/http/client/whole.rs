@@ -29,14 +29,14 @@ const QUOTE: usize = 200;
 
 /// What a body says it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::transport::http) enum Kind {
+pub(crate) enum Kind {
     Json,
     Events,
     Other(Option<String>),
 }
 
 impl Kind {
-    pub(in crate::transport::http) fn of(headers: &HeaderMap) -> Kind {
+    pub(crate) fn of(headers: &HeaderMap) -> Kind {
         let Some(value) = headers.get(header::CONTENT_TYPE) else { return Kind::Other(None) };
         if media::is(value.as_bytes(), media::JSON) {
             Kind::Json
@@ -50,7 +50,7 @@ impl Kind {
 }
 
 /// A body on its way.
-pub(in crate::transport::http) struct Whole {
+pub(crate) struct Whole {
     body: Body,
     status: StatusCode,
     kind: Kind,
@@ -64,12 +64,7 @@ pub(in crate::transport::http) struct Whole {
 }
 
 impl Whole {
-    pub(in crate::transport::http) fn new(
-        body: Body,
-        status: StatusCode,
-        headers: &HeaderMap,
-        limit: usize,
-    ) -> Whole {
+    pub(crate) fn new(body: Body, status: StatusCode, headers: &HeaderMap, limit: usize) -> Whole {
         let (kind, retry_after) = (Kind::of(headers), retry_after(headers));
         let limit = if status.is_success() { limit } else { limit.min(REFUSAL) };
         let wanted = Wanted::read(status, headers);
@@ -87,7 +82,7 @@ impl Whole {
     }
 
     /// Reads the body to its end.
-    pub(in crate::transport::http) fn poll_text(
+    pub(crate) fn poll_text(
         &mut self,
         wire: &Wire,
         context: &mut Context<'_>,
@@ -148,12 +143,7 @@ impl Whole {
     }
 
     /// What the whole text says to the request `id`.
-    pub(in crate::transport::http) fn judge(
-        &self,
-        wire: &Wire,
-        id: Option<&RequestId>,
-        text: Bytes,
-    ) -> Result<Raw> {
+    pub(crate) fn judge(&self, wire: &Wire, id: Option<&RequestId>, text: Bytes) -> Result<Raw> {
         let depth = wire.limits.json_depth;
         let response = match self.kind {
             Kind::Json => match jsonrpc::parse(text.clone(), depth) {

@@ -8,7 +8,7 @@ pub(crate) mod client;
 #[cfg(feature = "server")]
 pub(crate) mod events;
 #[cfg(feature = "server")]
-pub(in crate::transport::http) mod server;
+pub(crate) mod server;
 #[cfg(feature = "server")]
 pub(crate) mod sessions;
 pub(crate) mod sse_2024;

@@ -290,7 +290,7 @@ mod unix {
 
     /// A Unix socket, and its file if that is ours to remove.
     #[derive(Debug)]
-    pub(in super::super) struct Listener {
+    pub(crate) struct Listener {
         listener: UnixListener,
         path: Option<PathBuf>,
     }

@@ -48,7 +48,7 @@ pub(super) fn outcome(id: &RequestId, outcome: Outcome) -> Response<HttpBody> {
 }
 
 /// An outcome with a status that does not follow from it.
-pub(in crate::transport::http) fn outcome_as(
+pub(crate) fn outcome_as(
     status: StatusCode,
     id: &RequestId,
     outcome: Outcome,
@@ -57,17 +57,17 @@ pub(in crate::transport::http) fn outcome_as(
 }
 
 /// JSON that is written already.
-pub(in crate::transport::http) fn text(status: StatusCode, text: Vec<u8>) -> Response<HttpBody> {
+pub(crate) fn text(status: StatusCode, text: Vec<u8>) -> Response<HttpBody> {
     json(status, [text.into(), Bytes::new(), Bytes::new()])
 }
 
 /// An event stream that has ended without an event.
-pub(in crate::transport::http) fn ended_events() -> Response<HttpBody> {
+pub(crate) fn ended_events() -> Response<HttpBody> {
     events(HttpBody::default())
 }
 
 /// An error that was found before anything ran.
-pub(in crate::transport::http) fn error(
+pub(crate) fn error(
     status: StatusCode,
     id: Option<&RequestId>,
     error: &RpcError,
@@ -93,7 +93,7 @@ pub(super) fn refused(refusal: Refusal) -> Response<HttpBody> {
 }
 
 /// An answer without a body.
-pub(in crate::transport::http) fn empty(status: StatusCode) -> Response<HttpBody> {
+pub(crate) fn empty(status: StatusCode) -> Response<HttpBody> {
     let mut response = Response::new(HttpBody::default());
     *response.status_mut() = status;
     response
@@ -158,7 +158,7 @@ fn json(status: StatusCode, pieces: Pieces) -> Response<HttpBody> {
 }
 
 /// Events, as they come.
-pub(in crate::transport::http) fn events(body: HttpBody) -> Response<HttpBody> {
+pub(crate) fn events(body: HttpBody) -> Response<HttpBody> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -59,7 +59,7 @@ impl HttpBody {
         HttpBody(Kind::Stream(Box::new(running)))
     }
 
-    pub(in crate::transport::http) fn other(
+    pub(crate) fn other(
         body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
     ) -> HttpBody {
         HttpBody(Kind::Other(Box::pin(body)))

@@ -15,7 +15,7 @@ use super::queue::Queue;
 
 /// How far an endpoint has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::transport::http) enum Phase {
+pub(crate) enum Phase {
     /// It serves.
     Open,
     /// Streams that would never end are ended; calls may finish.
@@ -26,7 +26,7 @@ pub(in crate::transport::http) enum Phase {
 
 /// How a request ended, as far as a report tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport::http) enum Ended {
+pub(crate) enum Ended {
     Finished,
     /// A stream that was told that this is the end.
     Farewell,
@@ -58,7 +58,7 @@ pub struct HttpReport {
 
 /// The requests that wait, and what they wait under.
 #[derive(Default)]
-pub(in crate::transport::http) struct Drain {
+pub(crate) struct Drain {
     phase: AtomicU8,
     waiting: Mutex<Waiting>,
     /// Wakes tasks of their own, which have no place.
@@ -76,7 +76,7 @@ struct Waiting {
 }
 
 impl Drain {
-    pub(in crate::transport::http) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase {
         match self.phase.load(Ordering::Acquire) {
             0 => Phase::Open,
             1 => Phase::Draining,
@@ -85,7 +85,7 @@ impl Drain {
     }
 
     /// Goes on to `phase`, never back, and makes every request that waits look at it.
-    pub(in crate::transport::http) fn advance(&self, phase: Phase) {
+    pub(crate) fn advance(&self, phase: Phase) {
         // Before the lock: a request that enters after it sees the new phase.
         self.phase.fetch_max(phase as u8, Ordering::AcqRel);
         let queues: Vec<_> = self.lock().places.iter().flatten().cloned().collect();
@@ -94,7 +94,7 @@ impl Drain {
     }
 
     /// Resolves once it has come this far. Dropping the future has no effect.
-    pub(in crate::transport::http) async fn reached(&self, phase: Phase) {
+    pub(crate) async fn reached(&self, phase: Phase) {
         loop {
             let mut advanced = pin!(self.advanced.notified());
             // Before the look, so that no change falls between the two.
@@ -125,7 +125,7 @@ impl Drain {
     }
 
     /// Counts the end of a request, if it is part of the endpoint's end.
-    pub(in crate::transport::http) fn count(&self, ended: Ended) {
+    pub(crate) fn count(&self, ended: Ended) {
         if self.phase() == Phase::Open {
             return;
         }

@@ -22,22 +22,19 @@ use crate::limits::Limits;
 
 /// What stands before an endpoint that takes GET and POST.
 #[derive(Clone)]
-pub(in crate::transport::http) struct Front {
+pub(crate) struct Front {
     gate: Gate,
     body_limit: usize,
     /// Bytes of bodies that are being received.
     held: Arc<AtomicUsize>,
-    pub(in crate::transport::http) keep_alive: Duration,
+    pub(crate) keep_alive: Duration,
     /// Whom it lets in, if not everyone.
-    pub(in crate::transport::http) protection: Option<Protection>,
+    pub(crate) protection: Option<Protection>,
 }
 
 impl Front {
     /// Serves loopback names only.
-    pub(in crate::transport::http) fn new(
-        limits: &Limits,
-        protection: Option<Protection>,
-    ) -> Front {
+    pub(crate) fn new(limits: &Limits, protection: Option<Protection>) -> Front {
         Front {
             gate: Gate::new(limits.body_bytes),
             body_limit: limits.body_bytes,
@@ -59,30 +56,24 @@ impl Front {
         }
     }
 
-    pub(in crate::transport::http) fn allow_host(&mut self, host: String) {
+    pub(crate) fn allow_host(&mut self, host: String) {
         self.gate.allow_host(host);
     }
 
-    pub(in crate::transport::http) fn allow_origin(&mut self, origin: String) {
+    pub(crate) fn allow_origin(&mut self, origin: String) {
         self.gate.allow_origin(origin);
     }
 
-    pub(in crate::transport::http) fn allow_readers(
-        &mut self,
-        origins: impl Iterator<Item = String>,
-    ) {
+    pub(crate) fn allow_readers(&mut self, origins: impl Iterator<Item = String>) {
         self.gate.allow_readers(origins);
     }
 
-    pub(in crate::transport::http) fn problem(&self) -> Option<&str> {
+    pub(crate) fn problem(&self) -> Option<&str> {
         self.gate.problem()
     }
 
     /// The answer to a request that goes no further, judged by its head.
-    pub(in crate::transport::http) fn judge(
-        &self,
-        head: &request::Parts,
-    ) -> Option<Response<HttpBody>> {
+    pub(crate) fn judge(&self, head: &request::Parts) -> Option<Response<HttpBody>> {
         if let Some(preflight) = self.gate.preflight(head) {
             return Some(preflight);
         }
@@ -100,19 +91,13 @@ impl Front {
     }
 
     /// What the answer gets so that pages may read it, or may not.
-    pub(in crate::transport::http) fn sharing(
-        &self,
-        request: &HeaderMap,
-    ) -> Option<Box<HeaderMap>> {
+    pub(crate) fn sharing(&self, request: &HeaderMap) -> Option<Box<HeaderMap>> {
         self.gate.sharing(request)
     }
 
     /// The whole body, or the answer to one that is too long or too slow. Dropping the future stops
     /// receiving.
-    pub(in crate::transport::http) async fn receive<B: Body>(
-        &self,
-        body: B,
-    ) -> Result<Bytes, Response<HttpBody>> {
+    pub(crate) async fn receive<B: Body>(&self, body: B) -> Result<Bytes, Response<HttpBody>> {
         let mut body = pin!(body);
         let mut receiving = Receiving::new(self.body_limit, self.held.clone());
         poll_fn(|context| receiving.poll(body.as_mut(), context)).await.map_err(answer::refused)
@@ -120,20 +105,17 @@ impl Front {
 }
 
 /// An answer that says why there is no other.
-pub(in crate::transport::http) fn refused(
-    status: StatusCode,
-    error: &RpcError,
-) -> Response<HttpBody> {
+pub(crate) fn refused(status: StatusCode, error: &RpcError) -> Response<HttpBody> {
     answer::error(status, None, error)
 }
 
 /// The answer to what is answered elsewhere.
-pub(in crate::transport::http) fn accepted() -> Response<HttpBody> {
+pub(crate) fn accepted() -> Response<HttpBody> {
     answer::empty(StatusCode::ACCEPTED)
 }
 
 /// An answer that is an event stream.
-pub(in crate::transport::http) fn events(
+pub(crate) fn events(
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
 ) -> Response<HttpBody> {
     answer::events(HttpBody::other(body))

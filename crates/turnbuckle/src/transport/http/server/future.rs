@@ -75,13 +75,13 @@ pub(super) type Check = BoxFuture<'static, Result<request::Parts, Response<HttpB
 
 /// What is known of a request before its body.
 #[derive(Clone)]
-pub(in crate::transport::http) struct Asked {
-    pub(in crate::transport::http) endpoint: Arc<Endpoint>,
-    pub(in crate::transport::http) head: Arc<Head>,
+pub(crate) struct Asked {
+    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) head: Arc<Head>,
 }
 
 /// What a message has become.
-pub(in crate::transport::http) enum Begun {
+pub(crate) enum Begun {
     Answered(Response<HttpBody>),
     Running(Running),
     /// Something else finds the answer, and may wait for it.

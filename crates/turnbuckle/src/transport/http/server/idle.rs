@@ -14,26 +14,26 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A window of silence. It costs nothing until someone waits, and next to nothing when
 /// something happens: the timer is only moved when it has run out.
-pub(in crate::transport::http) struct Idle {
+pub(crate) struct Idle {
     window: Duration,
     since: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Idle {
-    pub(in crate::transport::http) fn new(window: Duration) -> Idle {
+    pub(crate) fn new(window: Duration) -> Idle {
         Idle { window: window.clamp(SHORTEST, LONGEST), since: None, timer: None }
     }
 
     /// Something happened.
-    pub(in crate::transport::http) fn touch(&mut self) {
+    pub(crate) fn touch(&mut self) {
         if self.timer.is_some() {
             self.since = Some(Instant::now());
         }
     }
 
     /// Ready each time that nothing has happened for the whole window.
-    pub(in crate::transport::http) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let window = self.window;
         let timer = self.timer.get_or_insert_with(|| {
             let now = Instant::now();

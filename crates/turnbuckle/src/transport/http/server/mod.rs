@@ -17,7 +17,7 @@ pub(crate) mod issuers;
 #[cfg_attr(not(feature = "auth"), path = "unprotected.rs")]
 pub(crate) mod protect;
 pub(super) mod queue;
-pub(in crate::transport::http) mod receive;
+pub(crate) mod receive;
 pub(super) mod running;
 mod serving;
 mod sniff;
@@ -87,7 +87,7 @@ pub struct HttpService(Arc<Endpoint>);
 
 /// What all requests to one endpoint share.
 #[derive(Clone)]
-pub(super) struct Endpoint {
+pub(crate) struct Endpoint {
     pub(super) host: Arc<dyn Host>,
     /// What serves the modern era.
     serve: Arc<dyn Serve>,

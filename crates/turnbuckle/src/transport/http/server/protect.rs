@@ -73,7 +73,7 @@ impl Protection {
 
     /// Finds out who comes. What is given back says so, and has no token any more. Dropping the
     /// future gives it up.
-    pub(in crate::transport::http) fn check(&self, mut head: request::Parts) -> Check {
+    pub(crate) fn check(&self, mut head: request::Parts) -> Check {
         let server = self.server.clone();
         Box::pin(async move {
             let (identity, caller) = server.admit(&head).await.map_err(refused)?;
@@ -90,7 +90,7 @@ impl Protection {
 
     /// The answer to a message that needs more than its sender's token is good for. What is hidden
     /// from them for another reason is left to be answered as if it were not there.
-    pub(in crate::transport::http) fn refuse(
+    pub(crate) fn refuse(
         &self,
         sender: &Arc<Head>,
         message: &Message,
@@ -141,7 +141,7 @@ impl Protection {
     }
 
     /// The same for a stream of events, which ends with a comment.
-    pub(in crate::transport::http) fn stream_until_expiry(
+    pub(crate) fn stream_until_expiry(
         &self,
         sender: &Extensions,
         response: Response<HttpBody>,
@@ -161,11 +161,7 @@ impl Protection {
     }
 
     /// What the server tells of itself, if that is what is asked for.
-    pub(in crate::transport::http) fn metadata(
-        &self,
-        method: &Method,
-        uri: &Uri,
-    ) -> Option<Response<HttpBody>> {
+    pub(crate) fn metadata(&self, method: &Method, uri: &Uri) -> Option<Response<HttpBody>> {
         (uri.path() == self.server.metadata_path()).then(|| self.told(method))
     }
 

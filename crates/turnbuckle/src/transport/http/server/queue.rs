@@ -18,7 +18,7 @@ use crate::{
 const QUEUED_BYTES: usize = 256 * 1024;
 
 /// A bounded queue between one handler and the answer that it becomes part of.
-pub(in crate::transport::http) struct Queue {
+pub(crate) struct Queue {
     state: Mutex<State>,
     limit: usize,
 }
@@ -48,7 +48,7 @@ pub(super) enum Parked {
 }
 
 impl Queue {
-    pub(in crate::transport::http) fn new(limit: usize) -> Queue {
+    pub(crate) fn new(limit: usize) -> Queue {
         Queue { state: Mutex::default(), limit: limit.max(1) }
     }
 

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A body that nobody wants, on its way in. Many clients send head and body one after the other and
 /// only then listen; a connection that is closed meanwhile takes the answer with it.
-pub(in crate::transport::http) struct Discarding {
+pub(crate) struct Discarding {
     left: usize,
     /// Once it was waited for.
     until: Option<Pin<Box<Sleep>>>,
@@ -40,14 +40,14 @@ pub(in crate::transport::http) struct Discarding {
 
 impl Discarding {
     /// Of a request with these headers.
-    pub(in crate::transport::http) fn new(headers: &HeaderMap) -> Discarding {
+    pub(crate) fn new(headers: &HeaderMap) -> Discarding {
         // Whoever asks first listens, and to ask for the body would be to say yes.
         let left = if headers.contains_key(EXPECT) { 0 } else { UNWANTED };
         Discarding { left, until: None }
     }
 
     /// Reads to the end, unless that is too far.
-    pub(in crate::transport::http) fn poll<B: Body>(
+    pub(crate) fn poll<B: Body>(
         &mut self,
         mut body: Pin<&mut B>,
         context: &mut Context<'_>,

@@ -20,7 +20,7 @@ use crate::dispatch::{BoxFuture, Outcome, duplex::panicked};
 
 /// A request whose handler has not ended. Whoever holds it polls the handler; dropping it
 /// is the cancel.
-pub(in crate::transport::http) struct Running {
+pub(crate) struct Running {
     pub(super) id: RequestId,
     /// `None` once it has ended.
     handler: Option<BoxFuture<'static, Outcome>>,
@@ -53,7 +53,7 @@ pub(super) struct Done {
 }
 
 impl Running {
-    pub(in crate::transport::http) fn new(
+    pub(crate) fn new(
         id: RequestId,
         handler: BoxFuture<'static, Outcome>,
         queue: Arc<Queue>,
@@ -65,7 +65,7 @@ impl Running {
     }
 
     /// An error that it ends with is an answer like any other.
-    pub(in crate::transport::http) fn always_ok(mut self) -> Running {
+    pub(crate) fn always_ok(mut self) -> Running {
         self.statuses = Statuses::AlwaysOk;
         self
     }

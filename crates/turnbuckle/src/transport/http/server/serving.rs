@@ -160,7 +160,7 @@ impl ServingHttp {
         Ok(BoundHttp { listener, service, sse, path, signal, deadline })
     }
 
-    pub(in crate::transport::http) fn changed(
+    pub(crate) fn changed(
         mut self,
         change: impl FnOnce(HttpService) -> HttpService,
     ) -> ServingHttp {

@@ -14,15 +14,11 @@ use crate::dispatch::{BoxFuture, Head, Outcome};
 pub(crate) enum Protection {}
 
 impl Protection {
-    pub(in crate::transport::http) fn check(&self, _: request::Parts) -> Check {
+    pub(crate) fn check(&self, _: request::Parts) -> Check {
         match *self {}
     }
 
-    pub(in crate::transport::http) fn refuse(
-        &self,
-        _: &Arc<Head>,
-        _: &Message,
-    ) -> Option<Response<HttpBody>> {
+    pub(crate) fn refuse(&self, _: &Arc<Head>, _: &Message) -> Option<Response<HttpBody>> {
         match *self {}
     }
 
@@ -34,7 +30,7 @@ impl Protection {
         match *self {}
     }
 
-    pub(in crate::transport::http) fn stream_until_expiry(
+    pub(crate) fn stream_until_expiry(
         &self,
         _: &Extensions,
         _: Response<HttpBody>,
@@ -42,11 +38,7 @@ impl Protection {
         match *self {}
     }
 
-    pub(in crate::transport::http) fn metadata(
-        &self,
-        _: &Method,
-        _: &Uri,
-    ) -> Option<Response<HttpBody>> {
+    pub(crate) fn metadata(&self, _: &Method, _: &Uri) -> Option<Response<HttpBody>> {
         match *self {}
     }
 }

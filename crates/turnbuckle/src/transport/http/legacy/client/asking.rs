@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// One exchange.
-pub(in crate::transport::http) struct Asking {
+pub(crate) struct Asking {
     wire: Arc<Wire>,
     stage: Stage,
     abandon: Abandon,
@@ -57,7 +57,7 @@ struct Running {
 }
 
 impl Asking {
-    pub(in crate::transport::http) fn new(wire: Arc<Wire>, request: Outgoing) -> Asking {
+    pub(crate) fn new(wire: Arc<Wire>, request: Outgoing) -> Asking {
         let abandon = request.abandon;
         Asking { wire, stage: Stage::New(Box::new(request)), abandon, reason: None }
     }

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// One call of the legacy era.
-pub(in crate::transport::http) struct Call {
+pub(crate) struct Call {
     /// Headers of this one call: they go with its cancel too.
     pub(super) extra: Vec<(HeaderName, HeaderValue)>,
     /// What the caller is shown again with what is asked on its stream.
@@ -92,7 +92,7 @@ impl Call {
     }
 
     /// Words the cancel that giving this call up will post.
-    pub(in crate::transport::http) fn says(&self, params: &str) {
+    pub(crate) fn says(&self, params: &str) {
         self.lock().said = Some(params.to_owned());
     }
 

@@ -31,9 +31,9 @@ use tokio::{
 };
 use turnbuckle_types::{Era, Key, Method, RequestId, Revision, jsonrpc};
 
-pub(in crate::transport::http) use asking::Asking;
-pub(in crate::transport::http) use call::Call;
-pub(in crate::transport::http) use send::{Shot, finish, send, send_to};
+pub(crate) use asking::Asking;
+pub(crate) use call::Call;
+pub(crate) use send::{Shot, finish, send, send_to};
 
 use super::super::client::{Wire, stack::Stack, stop::Stop};
 use crate::dispatch::{Note, Outgoing};
@@ -47,7 +47,7 @@ pub(crate) use resume::Resuming;
 const CLOSING: Duration = Duration::from_secs(4);
 
 /// What the legacy era keeps of a connection.
-pub(in crate::transport::http) struct Legacy {
+pub(crate) struct Legacy {
     session: Mutex<Session>,
     /// What the answer to `initialize` brought, until that session is taken or given back.
     offered: Mutex<Option<HeaderValue>>,
@@ -102,7 +102,7 @@ struct Session {
 }
 
 /// Whether a request is sent in the way of this era.
-pub(in crate::transport::http) fn is_legacy(request: &Outgoing) -> bool {
+pub(crate) fn is_legacy(request: &Outgoing) -> bool {
     match request.mirror.revision {
         Some(revision) => revision.era() == Era::Legacy,
         None => is_opening(request),
@@ -116,7 +116,7 @@ fn is_opening(request: &Outgoing) -> bool {
 }
 
 /// The handshake has agreed on a revision: from now on everything is sent under it.
-pub(in crate::transport::http) fn agreed(wire: &Arc<Wire>, revision: Revision) {
+pub(crate) fn agreed(wire: &Arc<Wire>, revision: Revision) {
     let legacy = &wire.legacy;
     let id = lock(&legacy.offered).take();
     let generation = legacy.session().generation + 1;
@@ -125,7 +125,7 @@ pub(in crate::transport::http) fn agreed(wire: &Arc<Wire>, revision: Revision) {
 }
 
 /// Posts a notification. A failure is logged.
-pub(in crate::transport::http) async fn notify(wire: &Wire, note: Note) {
+pub(crate) async fn notify(wire: &Wire, note: Note) {
     let params = note.params.raw.as_ref().map_or("", |raw| raw.as_str());
     let mut message = Vec::with_capacity(params.len() + note.method.len() + 48);
     jsonrpc::write_notification(&mut message, &note.method, params);
@@ -135,12 +135,12 @@ pub(in crate::transport::http) async fn notify(wire: &Wire, note: Note) {
 
 /// Opens the stream on which the server speaks unasked; returns when that is open, or known
 /// not to be there, or takes too long to wait for.
-pub(in crate::transport::http) async fn listen(wire: &Arc<Wire>) {
+pub(crate) async fn listen(wire: &Arc<Wire>) {
     listen::open(wire).await;
 }
 
 impl Legacy {
-    pub(in crate::transport::http) fn new(resuming: Resuming) -> Legacy {
+    pub(crate) fn new(resuming: Resuming) -> Legacy {
         Legacy {
             session: Mutex::default(),
             offered: Mutex::default(),
@@ -179,7 +179,7 @@ impl Legacy {
 
     /// These calls are cut off by a close. Where there is no session whose end would end them,
     /// they are cancelled.
-    pub(in crate::transport::http) fn cut_off(&self, calls: impl Iterator<Item = Arc<Stop>>) {
+    pub(crate) fn cut_off(&self, calls: impl Iterator<Item = Arc<Stop>>) {
         for stop in calls {
             let Some(call) = stop.call.clone().filter(|call| call.is_cancelled()) else { continue };
             let in_none = call.session().is_some_and(|session| session.id.is_none());
@@ -190,7 +190,7 @@ impl Legacy {
     }
 
     /// Begins the end: nothing more is heard or answered. The control task does the rest.
-    pub(in crate::transport::http) fn end(&self) {
+    pub(crate) fn end(&self) {
         let listening = lock(&self.listening).take();
         if let Some(listening) = listening {
             listening.abort();
@@ -206,7 +206,7 @@ impl Legacy {
     }
 
     /// Waits for the end, within a bound.
-    pub(in crate::transport::http) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         if self.control.get().is_none() {
             return;
         }

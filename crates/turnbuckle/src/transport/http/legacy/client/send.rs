@@ -32,7 +32,7 @@ const ACCEPTING: Duration = Duration::from_secs(30);
 const REST: (usize, Duration) = (64 << 10, Duration::from_secs(1));
 
 /// One request that is about to be made.
-pub(in crate::transport::http) struct Shot {
+pub(crate) struct Shot {
     method: Method,
     headers: HeaderMap,
     message: Option<Bytes>,
@@ -49,7 +49,7 @@ impl Shot {
     }
 
     /// A message on the wire of 2024-11-05, which has no sessions in its headers.
-    pub(in crate::transport::http) fn bare_post(message: Bytes) -> Shot {
+    pub(crate) fn bare_post(message: Bytes) -> Shot {
         Shot::post(&Session::default(), message)
     }
 
@@ -64,7 +64,7 @@ impl Shot {
     }
 
     /// The stream of 2024-11-05.
-    pub(in crate::transport::http) fn bare_get() -> Shot {
+    pub(crate) fn bare_get() -> Shot {
         Shot::get(&Session::default(), None)
     }
 
@@ -96,7 +96,7 @@ fn under(session: &Session) -> HeaderMap {
 
 /// Makes the request and follows redirects, up to the head of the answer. `call` is told how far
 /// it is.
-pub(in crate::transport::http) async fn send(
+pub(crate) async fn send(
     wire: &Wire,
     stack: &Stack,
     shot: Shot,
@@ -106,7 +106,7 @@ pub(in crate::transport::http) async fn send(
 }
 
 /// [`send`] to another address than the server's main one.
-pub(in crate::transport::http) async fn send_to(
+pub(crate) async fn send_to(
     wire: &Wire,
     stack: &Stack,
     mut to: http::Uri,
@@ -178,7 +178,7 @@ pub(super) async fn say_within(
 }
 
 /// Reads the rest of a body, within bounds.
-pub(in crate::transport::http) async fn finish(mut body: Body) {
+pub(crate) async fn finish(mut body: Body) {
     let mut left = REST.0;
     let rest = async {
         while let Some(Ok(chunk)) = std::future::poll_fn(|context| body.poll_chunk(context)).await {

@@ -33,7 +33,7 @@ use super::{
 
 /// The sessions in use. When it goes, everything that runs in them is stopped.
 #[derive(Default)]
-pub(in crate::transport::http) struct Live {
+pub(crate) struct Live {
     /// Invariant: an entry removes itself when it is dropped, unless another took its place.
     entries: Mutex<HashMap<SessionId, Weak<Entry>>>,
     running: Arc<Running>,
@@ -114,7 +114,7 @@ impl Live {
     }
 
     /// Resolves when no stream runs.
-    pub(in crate::transport::http) async fn quiet(&self) {
+    pub(crate) async fn quiet(&self) {
         loop {
             let mut none = std::pin::pin!(self.running.none.notified());
             none.as_mut().enable();
@@ -126,7 +126,7 @@ impl Live {
     }
 
     /// How many sessions are in use.
-    pub(in crate::transport::http) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
 

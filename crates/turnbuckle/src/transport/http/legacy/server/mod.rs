@@ -6,7 +6,7 @@
 mod aside;
 mod ask;
 mod batch;
-pub(in crate::transport::http) mod body;
+pub(crate) mod body;
 mod delete;
 mod desk;
 mod early;
@@ -31,7 +31,7 @@ use turnbuckle_types::{
     jsonrpc::{Fault, Frame, Message, Notification, Request, Role},
 };
 
-pub(in crate::transport::http) use settings::Settings;
+pub(crate) use settings::Settings;
 
 use super::{
     super::{
@@ -64,9 +64,9 @@ const STOPPING: Duration = Duration::from_secs(1);
 
 /// What an endpoint has for the legacy era.
 #[derive(Clone)]
-pub(in crate::transport::http) struct Legacy {
-    pub(in crate::transport::http) settings: Settings,
-    pub(in crate::transport::http) live: Arc<Live>,
+pub(crate) struct Legacy {
+    pub(crate) settings: Settings,
+    pub(crate) live: Arc<Live>,
     is_served: bool,
 }
 
@@ -84,7 +84,7 @@ struct Visit {
 }
 
 impl Legacy {
-    pub(in crate::transport::http) fn new(served: &[Revision]) -> Legacy {
+    pub(crate) fn new(served: &[Revision]) -> Legacy {
         Legacy {
             settings: Settings::default(),
             live: Arc::default(),
@@ -93,16 +93,12 @@ impl Legacy {
     }
 
     /// Whether any revision of the era is served.
-    pub(in crate::transport::http) fn is_served(&self) -> bool {
+    pub(crate) fn is_served(&self) -> bool {
         self.is_served
     }
 
     /// What every method but POST is answered, by the headers alone; `None` if it is for a session.
-    pub(in crate::transport::http) fn refuse_method(
-        &self,
-        method: &Method,
-        headers: &HeaderMap,
-    ) -> Option<Refusal> {
+    pub(crate) fn refuse_method(&self, method: &Method, headers: &HeaderMap) -> Option<Refusal> {
         let has_sessions = self.is_served && self.settings.keeps_sessions();
         if !has_sessions || is_modern_visit(headers) {
             let message = "this endpoint only takes POST: every message is a request of its own";
@@ -121,19 +117,19 @@ fn not_allowed(allow: &'static str, message: &'static str) -> Refusal {
 }
 
 /// Whether a request names a session.
-pub(in crate::transport::http) fn has_session(headers: &HeaderMap) -> bool {
+pub(crate) fn has_session(headers: &HeaderMap) -> bool {
     headers.contains_key(SESSION)
 }
 
 /// What a message that gets no answer is refused with, if its header is of no revision that is
 /// served.
-pub(in crate::transport::http) fn refuse_version(asked: &Asked) -> Option<Response<HttpBody>> {
+pub(crate) fn refuse_version(asked: &Asked) -> Option<Response<HttpBody>> {
     let refused = version(&asked.head.headers, asked.endpoint.host.served()).err()?;
     Some(refused.answer(None))
 }
 
 /// Begins what a posted message asks for.
-pub(in crate::transport::http) fn begin(asked: Asked, message: Result<Message, Fault>) -> Begun {
+pub(crate) fn begin(asked: Asked, message: Result<Message, Fault>) -> Begun {
     if asked.endpoint.legacy.settings.keeps_sessions() {
         return Begun::Later(Box::pin(post(asked, message)));
     }
@@ -141,7 +137,7 @@ pub(in crate::transport::http) fn begin(asked: Asked, message: Result<Message, F
 }
 
 /// Begins what a GET or a DELETE asks for.
-pub(in crate::transport::http) fn begin_method(asked: Asked, method: &Method) -> Begun {
+pub(crate) fn begin_method(asked: Asked, method: &Method) -> Begun {
     let is_get = *method == Method::GET;
     let (endpoint, head) = (asked.endpoint.clone(), asked.head.clone());
     Begun::Later(Box::pin(async move {

@@ -20,7 +20,7 @@ const EVENT_BYTES: usize = 16 << 20;
 
 /// What was said.
 #[derive(Clone)]
-pub(in crate::transport::http) struct Settings {
+pub(crate) struct Settings {
     pub(super) keys: KeyRing,
     pub(super) sessions: Arc<dyn SessionStore>,
     pub(super) events: Arc<dyn EventStore>,

@@ -60,7 +60,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const PIPE: usize = 64 << 10;
 
 /// Connects to a server whose stream is at the wire's address. Dropping the future gives it up.
-pub(in crate::transport::http) async fn connect(wire: &Arc<Wire>) -> Result<Arc<dyn Transport>> {
+pub(crate) async fn connect(wire: &Arc<Wire>) -> Result<Arc<dyn Transport>> {
     let opening = tokio::time::timeout(OPENING, open(wire)).await;
     let (events, to) = opening.unwrap_or_else(|_| {
         Err(failed(format!("{} did not say where to post to within {OPENING:?}", wire.place())))

@@ -193,7 +193,7 @@ mod output {
         }
 
         /// Hands a result on if it keeps the promise that the listing gave.
-        pub(in crate::client) fn checked(&self, result: CallToolResult) -> Result<CallToolResult> {
+        pub(crate) fn checked(&self, result: CallToolResult) -> Result<CallToolResult> {
             let check = self.output.as_ref().and_then(|promised| promised.check());
             match check.map(|check| check.check(&result)) {
                 None | Some(Ok(())) => Ok(result),

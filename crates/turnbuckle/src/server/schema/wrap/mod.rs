@@ -8,7 +8,7 @@ use turnbuckle_types::{At, Named, Raw};
 use crate::json_schema::rewrite::{Inside, rewrite};
 
 /// The schema of an object whose one member is a value of `schema`. Everything keeps its order.
-pub(in crate::server) fn wrap(schema: &Raw, property: &str) -> Raw {
+pub(crate) fn wrap(schema: &Raw, property: &str) -> Raw {
     let mut wrapper = Named::<Raw>::new();
     let place = place(property);
     let mut dialect = None;

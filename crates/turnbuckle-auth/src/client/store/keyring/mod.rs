@@ -117,6 +117,6 @@ fn told(error: &Error) -> AuthError {
 }
 
 #[cfg(all(test, target_os = "linux"))]
-pub(in crate::client) mod bus;
+pub(crate) mod bus;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;

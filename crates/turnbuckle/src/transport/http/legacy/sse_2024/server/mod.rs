@@ -90,7 +90,7 @@ impl SseService {
     }
 
     /// Serves whom that front lets in.
-    pub(in crate::transport::http) fn behind(
+    pub(crate) fn behind(
         front: Front,
         connect: Result<Connect>,
         path: String,
@@ -161,16 +161,16 @@ impl SseService {
     }
 
     /// Ends every session now: what runs is answered that the server is shutting down.
-    pub(in crate::transport::http) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.0.sessions.end();
     }
 
     /// How many calls have ended since the shutdown began, and how many were cut short by its end.
-    pub(in crate::transport::http) fn ended(&self) -> (u64, u64) {
+    pub(crate) fn ended(&self) -> (u64, u64) {
         self.0.sessions.ended()
     }
 
-    pub(in crate::transport::http) fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         &self.0.path
     }
 
@@ -179,7 +179,7 @@ impl SseService {
         self
     }
 
-    pub(in crate::transport::http) fn answer<B>(&self, request: Request<B>) -> SseFuture
+    pub(crate) fn answer<B>(&self, request: Request<B>) -> SseFuture
     where
         B: Body + Send + 'static,
     {
