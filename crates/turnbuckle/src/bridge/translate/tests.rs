@@ -143,26 +143,6 @@ fn a_request_takes_the_course_that_both_eras_allow() {
     }
 }
 
-#[test]
-fn no_other_room_looks_at_an_era() {
-    let rooms = [
-        ("call", include_str!("../call.rs")),
-        ("far", include_str!("../far.rs")),
-        ("flight", include_str!("../flight.rs")),
-        ("held", include_str!("../held.rs")),
-        ("line", include_str!("../line.rs")),
-        ("link", include_str!("../link.rs")),
-        ("listen", include_str!("../listen.rs")),
-        ("parking", include_str!("../parking.rs")),
-        ("relay", include_str!("../relay.rs")),
-        ("router", include_str!("../router.rs")),
-        ("seat", include_str!("../seat.rs")),
-    ];
-    for (name, text) in rooms {
-        assert!(!text.contains("Era::") && !text.contains(".era()"), "bridge/{name}");
-    }
-}
-
 fn told(near: Revision, far: Revision, method: Option<Method>, error: Value) -> Value {
     let capabilities = ClientCapabilities::new();
     let request = Failed { method, params: r#"{"uri":"a:1"}"#, capabilities: &capabilities };
