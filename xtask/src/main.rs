@@ -1,5 +1,4 @@
-//! Owns: the project's own tasks, each a subcommand of `cargo xtask`.
-//! Does not own: what continuous integration runs and in which order; `.ci/run` does.
+//! The project's own tasks, each a subcommand of `cargo xtask`. `.ci/run` runs them in order.
 
 mod bench;
 mod common;
@@ -15,7 +14,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
-  tidy                     check the rules of the house that the compiler does not know
+  tidy                     check the project's rules that neither the compiler nor clippy knows
   ci-features              run clippy on all features, on none, on each alone and with a side
   bench [--quick]          measure beside the bare limit and rmcp, write docs/benchmarks.md
         [--only A,B,…]     only these candidates
@@ -26,7 +25,7 @@ usage: cargo xtask TASK
         [--server|--client] [--scenario NAME] [--all] [--write]
   interop                  run real peers against us, both roles, write docs/interop.md
         [--only WORD]… [--check]
-  requirements [--check]   collect the requirements that tests prove, write docs/requirements.md";
+  requirements [--check]   list which test proves which requirement in target/requirements.md";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -1,5 +1,4 @@
-//! Owns: where the checkout is, and what cargo knows about its packages.
-//! Does not own: any judgement about either.
+//! The checkout: its directory, its packages, and running cargo in it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,12 @@ pub(crate) fn root() -> PathBuf {
     Path::new(&here).parent().map(Path::to_owned).unwrap_or_default()
 }
 
-/// The cargo that started us, else the one on the path.
+/// The directory that cargo builds into.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// The cargo that started this program, or the one on the path.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());

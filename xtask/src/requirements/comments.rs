@@ -1,5 +1,4 @@
-//! Owns: finding `// req:` comments and the tests that they stand above.
-//! Does not own: whether there is such a requirement.
+//! Finds `// req:` comments and the tests below them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
-//! Owns: `docs/requirements.toml`: what is expected, of whom and in which era, and reasons.
-//! Does not own: what proves it.
+//! Reads `docs/requirements.toml`.
 
 use std::collections::BTreeSet;
 use std::path::Path;

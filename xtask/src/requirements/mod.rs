@@ -1,5 +1,4 @@
-//! Owns: `cargo xtask requirements`: which expected behaviour which test proves, and the page that
-//! says so. Does not own: what is expected; `docs/requirements.toml` does.
+//! `cargo xtask requirements`: which test proves which line of `docs/requirements.toml`.
 
 mod comments;
 mod list;
@@ -8,28 +7,24 @@ mod verdict;
 
 use self::comments::Proofs;
 use self::list::List;
-use crate::common::files::{read, read_all, write};
-use crate::common::page;
+use crate::common::files::{create, read_all, write};
 use crate::workspace;
 
 const USAGE: &str = "\
 usage: cargo xtask requirements [--check]
 
-  --check   fail if a line that is due has neither a test nor a reason, or if docs/requirements.md
-            is not what would be written, instead of writing it";
+  writes target/requirements.md: every requirement with the tests that prove it
+  --check   fail if a line that is due has neither a test nor a reason";
 
 /// Where tests are looked for.
 const PLACES: &[&str] = &["conformance", "contract", "crates", "examples", "interop"];
-/// Between these lines the page has the tables.
-const BEGIN: &str = "<!-- tables: cargo xtask requirements -->";
-const END: &str = "<!-- end of tables -->";
 
-/// Collects the comments and writes or checks the page; the error is a line a problem.
+/// Collects the comments and writes the page; the error has one line for each problem.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let page_is = match words[..] {
-        [] => PageIs::Written,
-        ["--check"] => PageIs::Checked,
+    let is_check = match words[..] {
+        [] => false,
+        ["--check"] => true,
         _ => return Err(USAGE.to_owned()),
     };
     let root = workspace::root();
@@ -40,33 +35,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             proofs.collect(&path, &text);
         }
     }
-    let path = root.join("docs/requirements.md");
-    let now = read(&path)?;
-    let wanted = page::replaced(&now, BEGIN, END, &report::text(&list, &proofs))
-        .ok_or("docs/requirements.md has no place for the tables")?;
+    let target = workspace::target();
+    create(&target)?;
+    let page = target.join("requirements.md");
+    write(&page, &report::text(&list, &proofs))?;
     let mut wrong = verdict::wrong(&list, &proofs);
     let missing = verdict::missing(&list, &proofs);
-    match page_is {
-        PageIs::Written => {
-            write(&path, &wanted)?;
-            missing.iter().for_each(|line| println!("{line}"));
-        }
-        PageIs::Checked => {
-            wrong.extend(missing);
-            if now != wanted {
-                wrong.push(
-                    "docs/requirements.md is not current: run `cargo xtask requirements`"
-                        .to_owned(),
-                );
-            }
-        }
+    if is_check {
+        wrong.extend(missing);
+    } else {
+        missing.iter().for_each(|line| println!("{line}"));
     }
-    println!("requirements: {}", report::summary(&list, &proofs));
+    println!("requirements: {} See {}", report::summary(&list, &proofs), page.display());
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
-}
-
-/// What happens to the page.
-enum PageIs {
-    Written,
-    Checked,
 }

@@ -1,4 +1,4 @@
-//! Owns: how requirements and their proofs are shown. Does not own: whether they suffice.
+//! The page that shows requirements and the tests that prove them.
 
 use std::fmt::Write as _;
 
@@ -6,9 +6,14 @@ use super::comments::Proofs;
 use super::list::{Era, Line, List, Side};
 use crate::common::page;
 
+const LEGEND: &str = "
+Era: [L] for the revisions before 2026-07-28, [M] from then on, both if empty. Side: whose behaviour
+it is. *Waits* gives the reason for a missing test, *decided* a deliberate difference.
+";
+
 /// A table for each group, in the order of the list: the same text for the same list and tests.
 pub(crate) fn text(list: &List, proofs: &Proofs) -> String {
-    let mut text = format!("{}\n", summary(list, proofs));
+    let mut text = format!("# Requirements and their tests\n\n{}\n{LEGEND}", summary(list, proofs));
     for group in &list.groups {
         // Writing to a string does not fail.
         let _ = write!(text, "\n### {}\n\n", group.title);
@@ -77,7 +82,7 @@ mod tests {
         assert!(rows[0].ends_with("| `t.rs::one`<br>`t.rs::two`<br>Decided: Not so. |"), "{text}");
         assert!(rows[0].contains("| [L] |") && rows[1].contains("|     |"), "{text}");
         assert!(rows[1].ends_with("| Waits: Later. |") && rows[2].ends_with("| – |"), "{text}");
-        let summary = "1 of the 3 lines that are due have a test; 1 are for later.\n\n### Tools";
-        assert!(text.starts_with(summary), "{text}");
+        let summary = "\n\n1 of the 3 lines that are due have a test; 1 are for later.\n";
+        assert!(text.contains(summary), "{text}");
     }
 }

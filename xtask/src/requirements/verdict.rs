@@ -1,5 +1,4 @@
-//! Owns: what is wrong between the list and the comments, and what is still to be proven.
-//! Does not own: either of them.
+//! Compares the list of requirements with the comments in tests.
 
 use std::collections::BTreeSet;
 
