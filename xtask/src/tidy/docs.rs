@@ -1,36 +1,8 @@
-//! Owns: what must be written down: module headers, doctests that run, dependencies, examples.
-//! Does not own: whether the text is any good.
+//! Rules about documentation: doctests run, dependencies and examples are mentioned, tests that a
+//! page names exist.
 
 use super::source::{Finding, Source};
 use crate::workspace::Package;
-
-/// Finds modules that do not open by saying what they own and what they do not.
-pub(crate) fn headers(source: &Source) -> Vec<Finding> {
-    // A crate's root may show its README instead.
-    let shows_page = source.text.starts_with("#![doc = include_str!");
-    if source.is_test_file() || shows_page {
-        return Vec::new();
-    }
-    let header: String = source
-        .text
-        .lines()
-        .take_while(|line| line.starts_with("//!"))
-        .flat_map(|line| [line.trim_start_matches("//!"), " "])
-        .collect::<String>()
-        .to_lowercase();
-    if header.trim().is_empty() {
-        return vec![source.finding(1, "the module does not open with `//!` docs")];
-    }
-    let words = header.split_whitespace().collect::<Vec<_>>().join(" ");
-    let says_both = words.contains("owns") && words.contains("does not own");
-    // The root of a crate speaks to its users, not to the people in the house.
-    let is_root = ["/src/lib.rs", "/src/main.rs"].iter().any(|root| source.path.ends_with(root));
-    if source.is_crate_source() && !is_root && !says_both {
-        let sentence = "the module's docs do not say what it owns and what it does not own";
-        return vec![source.finding(1, sentence)];
-    }
-    Vec::new()
-}
 
 /// Finds code blocks in doc comments that are never compiled.
 pub(crate) fn ignored_doctests(source: &Source) -> Vec<Finding> {
@@ -149,19 +121,6 @@ mod tests {
 
     fn source(path: &str, text: &str) -> Source {
         Source::parse(path, text).unwrap()
-    }
-
-    #[test]
-    fn a_module_says_what_it_owns_and_what_not() {
-        let good = "//! Owns: ids. Does not\n//! own: their meaning.\nfn f() {}";
-        assert_eq!(headers(&source("crates/a/src/b.rs", good)).len(), 0);
-        assert_eq!(headers(&source("crates/a/src/b.rs", "fn f() {}")).len(), 1);
-        assert_eq!(headers(&source("crates/a/src/b.rs", "//! Owns: ids.\nfn f() {}")).len(), 1);
-        assert_eq!(headers(&source("crates/a/src/lib.rs", "//! A crate.\nfn f() {}")).len(), 0);
-        let shown = "#![doc = include_str!(\"../README.md\")]";
-        assert_eq!(headers(&source("crates/a/src/lib.rs", shown)).len(), 0);
-        assert_eq!(headers(&source("examples/src/b.rs", "//! Calls a tool.\nfn f() {}")).len(), 0);
-        assert_eq!(headers(&source("crates/a/src/tests.rs", "fn f() {}")).len(), 0);
     }
 
     #[test]

@@ -1,18 +1,15 @@
-//! Owns: who may name whom among the rooms of the `turnbuckle` crate, and which rooms stay free
-//! of tokio. Does not own: what the rooms do; `docs/architecture.md` says that.
+//! Layering: which top-level modules of the `turnbuckle` crate may use which, and which code stays
+//! free of tokio.
 
-use std::collections::BTreeMap;
-
-use syn::visit::{self, Visit};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::{Finding, Source};
 
-/// Where the rooms are.
-const HOUSE: &str = "crates/turnbuckle/src/";
+const SDK: &str = "crates/turnbuckle/src/";
 
-/// Every room and its floor. A room may name rooms on lower floors only, so `client` and `server`
-/// never name each other. The root (`lib`) stands above all of them.
-const ROOMS: &[(&str, u8)] = &[
+/// Every top-level module and its layer. A module may use lower layers only, so `client` and
+/// `server` never use each other. The crate's root is above all of them.
+const LAYERS: &[(&str, u8)] = &[
     ("error", 0),
     ("form", 0),
     ("sampling", 0),
@@ -29,16 +26,12 @@ const ROOMS: &[(&str, u8)] = &[
     ("transport", 3),
     ("client", 4),
     ("server", 4),
-    ("auth", 5),
-    ("ext", 5),
-    // The places that join a client and a server.
     ("in_process", 6),
     ("bridge", 6),
-    // What users test their servers with; the program itself has no use for it.
     ("testing", 7),
 ];
 
-/// Code that decides and never waits, so that it can be tested without a runtime.
+/// Code that is tested without a runtime.
 const NO_TOKIO: &[&str] = &[
     "crates/turnbuckle/src/envelope",
     "crates/turnbuckle/src/dispatch/table",
@@ -48,52 +41,34 @@ const NO_TOKIO: &[&str] = &[
 /// The crate of types, in which nothing is asynchronous.
 const NO_ASYNC: &str = "crates/turnbuckle-types/src/";
 
-/// Names that the root re-exports, and the room that each comes from.
-pub(crate) type Exports = BTreeMap<String, String>;
-
-/// Reads the re-exports of the crate's root, so that `crate::Client` counts as naming `client`.
-pub(crate) fn exports(root: &Source) -> Exports {
-    let mut exports = Exports::new();
-    for item in &root.syntax.items {
-        let syn::Item::Use(item) = item else { continue };
-        for segments in use_paths(&item.tree) {
-            let mut segments = segments.as_slice();
-            if let [first, rest @ ..] = segments
-                && (first == "crate" || first == "self")
-            {
-                segments = rest;
-            }
-            if let [room, .., name] = segments
-                && floor(room).is_some()
-            {
-                exports.insert(name.clone(), room.clone());
-            }
-        }
-    }
-    exports
+/// Finds uses of modules of the same or a higher layer, and modules and rows without a counterpart.
+pub(crate) fn layers(sources: &[Source]) -> Vec<Finding> {
+    let root = sources.iter().find(|source| source.path == format!("{SDK}lib.rs"));
+    let exports = root.map(exports).unwrap_or_default();
+    let modules: BTreeSet<&str> = sources.iter().filter_map(|source| module(source)).collect();
+    let stale = LAYERS.iter().filter(|(name, _)| root.is_some() && !modules.contains(name));
+    let stale = stale.map(|(name, _)| Finding {
+        path: file!().to_owned(),
+        line: 1,
+        sentence: format!("there is no module `{name}`: remove its row from LAYERS"),
+    });
+    sources.iter().flat_map(|source| upward_uses(source, &exports)).chain(stale).collect()
 }
 
-/// Finds names of rooms that this room must not know.
-pub(crate) fn rooms(source: &Source, exports: &Exports) -> Vec<Finding> {
-    let Some(module) = module_of(&source.path) else { return Vec::new() };
-    let Some(room) = module.first() else { return Vec::new() };
-    let Some(own_floor) = floor(room) else {
-        let sentence = format!("room `{room}` has no floor: add it to ROOMS in the layering rule");
+fn upward_uses(source: &Source, exports: &BTreeMap<String, String>) -> Vec<Finding> {
+    let Some(module) = module(source) else { return Vec::new() };
+    let Some(own) = layer(module) else {
+        let sentence = format!("module `{module}` has no layer: add it to LAYERS in {}", file!());
         return vec![source.finding(1, sentence)];
     };
     let mut findings = Vec::new();
-    for (segments, line) in paths(source) {
-        let inner = inline_modules(source, line);
-        let Some(target) = resolve(&module, &inner, &segments, exports) else { continue };
-        if target != *room && floor(&target).is_some_and(|floor| floor >= own_floor) {
-            findings.push(source.finding(
-                line,
-                format!("`{room}` names `{target}`, which is not below it in the layering"),
-            ));
+    for (name, line) in crate_paths(source) {
+        let target = exports.get(name).filter(|_| layer(name).is_none()).map_or(name, |it| it);
+        if target != module && layer(target).is_some_and(|layer| layer >= own) {
+            let sentence = format!("`{module}` uses `{target}`, which is not in a lower layer");
+            findings.push(source.finding(line, sentence));
         }
     }
-    findings.sort();
-    findings.dedup();
     findings
 }
 
@@ -111,7 +86,7 @@ pub(crate) fn runtime(source: &Source) -> Vec<Finding> {
         let is_path = source.word(position + 1) == Some("::")
             || position.checked_sub(1).and_then(|before| source.word(before)) == Some("use");
         if word.starts_with("tokio") && is_path {
-            findings.push(source.finding(token.line, "tokio has no place in pure code"));
+            findings.push(source.finding(token.line, "code without I/O must not use tokio"));
         }
         if source.path.starts_with(NO_ASYNC) && (word == "async" || word == "await") {
             findings.push(source.finding(token.line, "nothing is asynchronous in the types"));
@@ -120,100 +95,14 @@ pub(crate) fn runtime(source: &Source) -> Vec<Finding> {
     findings
 }
 
-fn floor(room: &str) -> Option<u8> {
-    ROOMS.iter().find(|(name, _)| *name == room).map(|(_, floor)| *floor)
-}
-
-/// The module that a file is, from the crate's root: `dispatch/table/mod.rs` is `[dispatch, table]`.
-fn module_of(path: &str) -> Option<Vec<String>> {
-    let path = path.strip_prefix(HOUSE)?.strip_suffix(".rs")?;
-    let mut parts: Vec<String> = path.split('/').map(str::to_owned).collect();
-    if parts.last().is_some_and(|last| last == "mod" || last == "lib") {
-        parts.pop();
-    }
-    Some(parts)
-}
-
-/// The room that a path leads to, if it leads into this crate.
-fn resolve(
-    module: &[String],
-    inner: &[String],
-    segments: &[String],
-    exports: &Exports,
-) -> Option<String> {
-    let mut at: Vec<String> = module.iter().chain(inner).cloned().collect();
-    let mut rest = segments;
-    match rest.first()?.as_str() {
-        "crate" => {
-            at.clear();
-            rest = &rest[1..];
-        }
-        "self" => rest = &rest[1..],
-        "super" => {}
-        _ => return None,
-    }
-    while rest.first().is_some_and(|segment| segment == "super") {
-        at.pop();
-        rest = &rest[1..];
-    }
-    at.extend(rest.iter().cloned());
-    let first = at.first()?;
-    // What the root re-exports belongs to the room that it comes from.
-    Some(exports.get(first).filter(|_| floor(first).is_none()).unwrap_or(first).clone())
-}
-
-/// Every path in the file with its line: those of `use` trees, and the rest as they are written,
-/// also inside macros.
-fn paths(source: &Source) -> Vec<(Vec<String>, usize)> {
-    let mut finder = UseFinder::default();
-    finder.visit_file(&source.syntax);
-    let mut found = finder.found;
-    for (position, token) in source.tokens.iter().enumerate() {
-        let starts = position.checked_sub(1).and_then(|before| source.word(before)) != Some("::");
-        if !starts || !matches!(token.text.as_str(), "crate" | "self" | "super") {
-            continue;
-        }
-        let mut segments = vec![token.text.clone()];
-        let mut next = position + 1;
-        while source.word(next) == Some("::")
-            && let Some(word) = source.word(next + 1)
-            && word.starts_with(|first: char| first.is_alphabetic() || first == '_')
-        {
-            segments.push(word.to_owned());
-            next += 2;
-        }
-        if segments.len() > 1 {
-            found.push((segments, token.line));
-        }
-    }
-    found
-}
-
-#[derive(Default)]
-struct UseFinder {
-    found: Vec<(Vec<String>, usize)>,
-}
-
-impl<'ast> Visit<'ast> for UseFinder {
-    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        let line = item.use_token.span.start().line;
-        self.found.extend(use_paths(&item.tree).into_iter().map(|segments| (segments, line)));
-        visit::visit_item_use(self, item);
-    }
-}
-
-/// The leaves of a `use` tree. A renamed leaf goes by its new name.
-fn use_paths(tree: &syn::UseTree) -> Vec<Vec<String>> {
-    let under = |name: &syn::Ident, rest: Vec<Vec<String>>| {
-        rest.into_iter()
-            .map(|mut segments| {
-                segments.insert(0, name.to_string());
-                segments
-            })
-            .collect()
-    };
+/// The leaves of a `use` tree. A renamed leaf ends with its new name.
+pub(crate) fn use_paths(tree: &syn::UseTree) -> Vec<Vec<String>> {
     match tree {
-        syn::UseTree::Path(path) => under(&path.ident, use_paths(&path.tree)),
+        syn::UseTree::Path(path) => {
+            let mut rest = use_paths(&path.tree);
+            rest.iter_mut().for_each(|segments| segments.insert(0, path.ident.to_string()));
+            rest
+        }
         syn::UseTree::Name(name) => vec![vec![name.ident.to_string()]],
         syn::UseTree::Rename(rename) => {
             vec![vec![rename.ident.to_string(), rename.rename.to_string()]]
@@ -223,69 +112,109 @@ fn use_paths(tree: &syn::UseTree) -> Vec<Vec<String>> {
     }
 }
 
-/// The inline modules around a line, outermost first: `super` counts them.
-fn inline_modules(source: &Source, line: usize) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut items = source.syntax.items.as_slice();
-    loop {
-        let around = items.iter().find_map(|item| match item {
-            syn::Item::Mod(module) => {
-                let (brace, inside) = module.content.as_ref()?;
-                let lines = brace.span.open().start().line..=brace.span.close().end().line;
-                lines.contains(&line).then(|| (module.ident.to_string(), inside.as_slice()))
-            }
-            _ => None,
-        });
-        let Some((name, inside)) = around else { return names };
-        names.push(name);
-        items = inside;
+/// Names that the root re-exports with the module of each: `crate::Client` is a use of `client`.
+fn exports(root: &Source) -> BTreeMap<String, String> {
+    let uses = root.syntax.items.iter().filter_map(|item| match item {
+        syn::Item::Use(item) => Some(use_paths(&item.tree)),
+        _ => None,
+    });
+    let mut exports = BTreeMap::new();
+    for path in uses.flatten() {
+        let path = if path[0] == "crate" || path[0] == "self" { &path[1..] } else { &path[..] };
+        if let [module, .., name] = path
+            && layer(module).is_some()
+        {
+            exports.insert(name.clone(), module.clone());
+        }
     }
+    exports
+}
+
+fn layer(module: &str) -> Option<u8> {
+    LAYERS.iter().find(|(name, _)| *name == module).map(|(_, layer)| *layer)
+}
+
+/// The top-level module that a file is part of.
+fn module(source: &Source) -> Option<&str> {
+    let path = source.path.strip_prefix(SDK)?;
+    let first = path.split('/').next()?.trim_end_matches(".rs");
+    (first != "lib").then_some(first)
+}
+
+/// The first segments after each `crate::`, also of groups and inside macros, with their lines.
+fn crate_paths(source: &Source) -> Vec<(&str, usize)> {
+    let mut found = Vec::new();
+    for position in source.find(&["crate", "::"]) {
+        let Some(first) = source.tokens.get(position + 2) else { continue };
+        if first.text != "{" {
+            found.push((first.text.as_str(), first.line));
+            continue;
+        }
+        let mut depth = 0;
+        let mut starts = true;
+        for token in source.inside(position + 2) {
+            match token.text.as_str() {
+                "{" => depth += 1,
+                "}" => depth -= 1,
+                "," if depth == 0 => {
+                    starts = true;
+                    continue;
+                }
+                name if starts => found.push((name, token.line)),
+                _ => {}
+            }
+            starts = false;
+        }
+    }
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn in_room(path: &str, text: &str) -> Vec<String> {
+    fn in_module(path: &str, text: &str) -> Vec<String> {
         let root = Source::parse(
             "crates/turnbuckle/src/lib.rs",
             "mod client; pub use client::{Client, call::Call as Pending}; pub use server::Server;",
         )
         .unwrap();
-        let source = Source::parse(&format!("{HOUSE}{path}"), text).unwrap();
-        rooms(&source, &exports(&root)).into_iter().map(|finding| finding.sentence).collect()
+        let source = Source::parse(&format!("{SDK}{path}"), text).unwrap();
+        let findings = upward_uses(&source, &exports(&root));
+        findings.into_iter().map(|finding| finding.sentence).collect()
     }
 
     #[test]
-    fn a_room_may_name_the_floors_below() {
+    fn a_module_may_use_lower_layers() {
         let text = "use crate::{dispatch::{Table, duplex}, error::Error, transport::line};\n\
                     fn f() { super::call::g(); crate::envelope::stamp(); }";
-        assert_eq!(in_room("client/mod.rs", text), [""; 0]);
-        assert_eq!(in_room("lib.rs", "use client::Client; use server::Server;"), [""; 0]);
+        assert_eq!(in_module("client/mod.rs", text), [""; 0]);
+        assert_eq!(in_module("lib.rs", "use crate::client::Client;"), [""; 0]);
     }
 
     #[test]
-    fn a_room_may_not_name_its_own_floor_or_above() {
+    fn a_module_may_not_use_its_own_layer_or_a_higher_one() {
         let broken = [
             ("client/call.rs", "use crate::server::Server;"),
             ("client/call.rs", "fn f() { crate::server::run() }"),
             ("client/call.rs", "fn f() { select! { _ = crate::server::run() => {} } }"),
-            ("client/call.rs", "use super::super::server;"),
-            ("transport/line.rs", "use crate::{dispatch::Table, client::Client};"),
+            ("transport/line.rs", "use crate::{dispatch::{Table, A}, client::Client};"),
             ("transport/line.rs", "use crate::Client;"),
             ("transport/line.rs", "type A = crate::Pending;"),
             ("dispatch/mod.rs", "#[cfg(test)] mod tests { use crate::client::Client; }"),
-            ("dispatch/mod.rs", "mod inner { use super::super::transport; }"),
             ("envelope/stamp.rs", "pub(crate) use crate::dispatch::*;"),
+            ("attic/mod.rs", ""),
         ];
         for (path, text) in broken {
-            assert_eq!(in_room(path, text).len(), 1, "{path}: {text}");
+            assert_eq!(in_module(path, text).len(), 1, "{path}: {text}");
         }
     }
 
     #[test]
-    fn an_unknown_room_must_be_given_a_floor() {
-        assert_eq!(in_room("attic/mod.rs", "").len(), 1);
+    fn a_layer_of_no_module_is_a_finding() {
+        let root = Source::parse("crates/turnbuckle/src/lib.rs", "").unwrap();
+        let error = Source::parse("crates/turnbuckle/src/error.rs", "").unwrap();
+        assert_eq!(layers(&[root, error]).len(), LAYERS.len() - 1);
     }
 
     fn with_runtime(path: &str, text: &str) -> usize {
@@ -293,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn pure_code_names_no_tokio_outside_its_tests() {
+    fn code_without_io_uses_no_tokio_outside_its_tests() {
         let table = "crates/turnbuckle/src/dispatch/table.rs";
         assert_eq!(with_runtime(table, "use tokio::sync::oneshot;"), 1);
         assert_eq!(with_runtime(table, "fn f() { tokio::spawn(g()); }"), 1);

@@ -1,9 +1,10 @@
-//! Owns: the rules of the house that no compiler checks: which files they look at and how what
-//! they find is shown. Does not own: the rules themselves; each is a pure function in its module.
+//! `cargo xtask tidy`: the rules of this project that neither the compiler nor clippy checks. Each
+//! rule is a pure function in one of the modules.
 
 mod docs;
 mod features;
 mod layers;
+mod limits;
 mod revision;
 mod size;
 mod source;
@@ -12,7 +13,7 @@ mod words;
 use std::path::Path;
 
 use self::source::{Finding, Source};
-use crate::common::files::read_all;
+use crate::common::files::{read, read_all};
 use crate::workspace;
 
 /// Where Rust files are looked for.
@@ -21,18 +22,14 @@ const PLACES: &[&str] =
 
 /// Rules that need nothing but one file.
 const RULES: &[fn(&Source) -> Vec<Finding>] = &[
-    docs::headers,
     docs::ignored_doctests,
     layers::runtime,
     revision::decisions,
     size::sizes,
-    words::endless_queues,
     words::glob_exports,
     words::ignored_tests,
     words::serde_guesses,
-    words::silenced_lints,
     words::sleeping_tests,
-    words::unfinished,
 ];
 
 /// Checks the whole checkout; the error lists every finding as `file:line: sentence`.
@@ -51,11 +48,11 @@ pub(crate) fn run() -> Result<(), String> {
         }
     }
     findings.extend(sources.iter().flat_map(|source| RULES.iter().flat_map(|rule| rule(source))));
-    findings.extend(check_layers(&sources));
-    findings.extend(size::stale_exceptions(&sources));
+    findings.extend(layers::layers(&sources));
     let pages = pages(&root)?;
     findings.extend(pages.iter().flat_map(|(path, text)| docs::ignored_fences_of_page(path, text)));
     findings.extend(docs::unmentioned_examples(&sources, &pages));
+    findings.extend(limits::check(&limits::Checkout { sources: &sources, pages: &pages }));
     let shown = pages.iter().filter(|(path, _)| path == docs::SHOWN);
     findings.extend(shown.flat_map(|(_, text)| docs::missing_tests(text, &sources)));
     let page = pages.iter().find(|(path, _)| path == docs::DEPENDENCIES);
@@ -64,12 +61,6 @@ pub(crate) fn run() -> Result<(), String> {
     findings.extend(docs::dependencies(&packages, dependencies));
     findings.extend(features::untested(&packages));
     report(findings, sources.len())
-}
-
-fn check_layers(sources: &[Source]) -> Vec<Finding> {
-    let root = sources.iter().find(|source| source.path == "crates/turnbuckle/src/lib.rs");
-    let exports = root.map(layers::exports).unwrap_or_default();
-    sources.iter().flat_map(|source| layers::rooms(source, &exports)).collect()
 }
 
 fn report(mut findings: Vec<Finding>, files: usize) -> Result<(), String> {
@@ -87,12 +78,12 @@ fn report(mut findings: Vec<Finding>, files: usize) -> Result<(), String> {
     Err(lines.join("\n"))
 }
 
-/// The pages that a reader finds: the README and everything in `docs/`, and the crates' READMEs.
+/// The pages of Markdown: those at the root, of `docs/` and of the crates.
 fn pages(root: &Path) -> Result<Vec<(String, String)>, String> {
     let mut pages = read_all(root, "docs", "md")?;
     pages.extend(read_all(root, "crates", "md")?);
-    if let Ok(text) = std::fs::read_to_string(root.join("README.md")) {
-        pages.push(("README.md".to_owned(), text));
+    for name in ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"] {
+        pages.push((name.to_owned(), read(&root.join(name))?));
     }
     Ok(pages)
 }
