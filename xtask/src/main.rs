@@ -3,6 +3,7 @@
 mod bench;
 mod common;
 mod conformance;
+mod dependencies;
 mod features;
 mod interop;
 mod requirements;
@@ -16,6 +17,7 @@ usage: cargo xtask TASK
 
   tidy                     check the project's rules that neither the compiler nor clippy knows
   ci-features              run clippy on all features, on none, on each alone and with a side
+  dependencies             check licences, sources, duplicates and rust-version of dependencies
   bench [--quick]          measure beside the bare limit and rmcp, write docs/benchmarks.md
         [--only A,B,…]     only these candidates
         [--rounds N]       rounds of each measurement (default 3)
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Some((task, rest)) => match (task.as_str(), rest) {
             ("tidy", []) => tidy::run(),
             ("ci-features", []) => features::run(),
+            ("dependencies", []) => dependencies::run(),
             ("bench", options) => bench::run(options),
             ("conformance", options) => conformance::run(options),
             ("interop", options) => interop::run(options),

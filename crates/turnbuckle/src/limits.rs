@@ -133,3 +133,14 @@ impl Limits {
         self
     }
 }
+
+/// The longest prefix of `text` of at most `bytes` bytes that ends between two characters.
+#[cfg(any(feature = "client", feature = "server"))]
+pub(crate) fn prefix(text: &str, bytes: usize) -> &str {
+    let mut end = bytes.min(text.len());
+    // `str::floor_char_boundary` is newer than the oldest supported compiler.
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

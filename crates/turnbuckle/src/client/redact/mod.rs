@@ -235,7 +235,7 @@ fn shortened(plain: &str) -> Cow<'_, str> {
     if plain.len() <= LONGEST {
         return Cow::Borrowed(plain);
     }
-    let shown = &plain[..plain.floor_char_boundary(LONGEST)];
+    let shown = crate::limits::prefix(plain, LONGEST);
     Cow::Owned(format!("{shown}… ({} bytes more)", plain.len() - shown.len()))
 }
 

@@ -94,7 +94,7 @@ impl WireLog {
     pub(super) fn cut(&self, mut text: String) -> String {
         if text.len() > self.longest {
             let whole = text.len();
-            text.truncate(text.floor_char_boundary(self.longest));
+            text.truncate(crate::limits::prefix(&text, self.longest).len());
             text.push_str(&format!("… ({} bytes more)", whole - text.len()));
         }
         text

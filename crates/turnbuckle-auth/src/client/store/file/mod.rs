@@ -75,7 +75,7 @@ impl FileStore {
         let file = private(OpenOptions::new().write(true).create(true).truncate(false))
             .open(&path)
             .map_err(|error| about(&path, "can't be opened", &error))?;
-        file.lock().map_err(|error| about(&path, "can't be locked", &error))?;
+        fs4::FileExt::lock(&file).map_err(|error| about(&path, "can't be locked", &error))?;
         Ok(file)
     }
 
