@@ -50,6 +50,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) published: bool,
+    pub(crate) has_library: bool,
     pub(crate) features: Vec<String>,
     /// What each of its features brings along.
     pub(crate) brings: BTreeMap<String, Vec<String>>,
@@ -100,11 +101,29 @@ fn package(value: &Value) -> Package {
         name: text(&value["name"]),
         // `publish` is null where a package may go anywhere, and an empty list for `publish = false`.
         published: value["publish"].is_null(),
+        has_library: value["targets"].as_array().into_iter().flatten().any(is_library),
         features: brings.keys().cloned().collect(),
         brings,
         asks: asks.collect(),
         dependencies,
     }
+}
+
+fn is_library(target: &Value) -> bool {
+    target["kind"]
+        .as_array()
+        .is_some_and(|kinds| kinds.iter().any(|kind| *kind == "lib" || *kind == "proc-macro"))
+}
+
+/// Packages the published crates and builds each from its own package, with the other packages in
+/// place of the registry.
+pub(crate) fn package_published() -> Result<(), String> {
+    let packages = packages()?;
+    let published = packages.iter().filter(|package| package.published);
+    let mut command = cargo();
+    command.args(["package", "--quiet", "--allow-dirty", "--locked"]);
+    command.args(published.flat_map(|package| ["--package", &package.name]));
+    run(&mut command)
 }
 
 fn could_not_start(command: &Command, error: &std::io::Error) -> String {
@@ -124,13 +143,13 @@ mod tests {
     #[test]
     fn metadata_gives_names_features_and_outside_dependencies() {
         let text = r#"{"packages": [
-            {"name": "a", "publish": null, "features": {"x": [], "default": ["x"]},
+            {"name": "a", "publish": null, "targets": [{"kind": ["lib"]}], "features": {"x": [], "default": ["x"]},
              "dependencies": [{"name": "serde", "path": null}, {"name": "serde", "path": null},
                               {"name": "b", "path": "/somewhere", "features": ["y"]}]},
             {"name": "b", "publish": [], "features": {}, "dependencies": []}]}"#;
         let packages = parse_metadata(text).unwrap();
         assert_eq!(packages[0].name, "a");
-        assert!(packages[0].published);
+        assert!(packages[0].published && packages[0].has_library);
         assert_eq!(packages[0].features, ["default", "x"]);
         assert_eq!(packages[0].brings["default"], ["x"]);
         assert_eq!(packages[0].asks, [("b".to_owned(), "y".to_owned())]);

@@ -2,6 +2,7 @@
 //! Does not own: any measurement; the programs in `bench/` and valgrind make them.
 
 mod bridge;
+mod builds;
 mod child;
 mod clients;
 mod count;
@@ -50,6 +51,8 @@ enum Task {
     Count,
     /// Counts of ours, which may fail the build.
     Gate,
+    /// The cost of builds, into the page.
+    Build,
 }
 
 #[derive(Debug, PartialEq)]
@@ -78,6 +81,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
             report::write_section("counts", &report::counts(&results))?;
             results.check()
         }
+        Task::Build => report::write_section("builds", &builds::measure()?),
         Task::Gate => {
             let ours = [OURS.to_owned()];
             let programs = Programs::build_counted(&ours)?;
@@ -102,7 +106,7 @@ fn measure(effort: &Effort, candidates: &[String]) -> Result<Results, String> {
 }
 
 fn parse(words: &[String]) -> Result<Options, String> {
-    let (mut quick, mut count, mut gate) = (false, false, false);
+    let (mut quick, mut count, mut gate, mut build) = (false, false, false, false);
     let mut rounds = None;
     let mut candidates: Vec<String> = CANDIDATES.iter().map(|name| (*name).to_owned()).collect();
     let mut words = words.iter();
@@ -112,6 +116,7 @@ fn parse(words: &[String]) -> Result<Options, String> {
             "--quick" => quick = true,
             "--count" => count = true,
             "--gate" => gate = true,
+            "--build" => build = true,
             "--rounds" => {
                 let value = value()?;
                 let number =
@@ -129,16 +134,17 @@ fn parse(words: &[String]) -> Result<Options, String> {
             _ => return Err(format!("bench does not know {word}")),
         }
     }
-    let task = match (quick, count, gate) {
-        (false, true, true) => Task::Gate,
-        (false, true, false) => Task::Count,
-        (true, false, false) => {
+    let task = match (quick, count, gate, build) {
+        (false, true, true, false) => Task::Gate,
+        (false, true, false, false) => Task::Count,
+        (false, false, false, true) => Task::Build,
+        (true, false, false, false) => {
             Task::Glance(Effort { rounds: rounds.unwrap_or(1), seconds: 0.5, retries: 0 })
         }
-        (false, false, false) => {
+        (false, false, false, false) => {
             Task::Measure(Effort { rounds: rounds.unwrap_or(3), seconds: 2.0, retries: 3 })
         }
-        _ => return Err("--gate goes with --count, and --quick with neither".to_owned()),
+        _ => return Err("--gate goes with --count; --quick and --build go with neither".to_owned()),
     };
     Ok(Options { task, candidates })
 }
@@ -167,7 +173,9 @@ mod tests {
         assert!(matches!(options("--quick").unwrap().task, Task::Glance(_)));
         assert_eq!(options("--count").unwrap().task, Task::Count);
         assert_eq!(options("--count --gate").unwrap().task, Task::Gate);
+        assert_eq!(options("--build").unwrap().task, Task::Build);
         assert!(options("--gate").is_err());
+        assert!(options("--build --quick").is_err());
         assert!(options("--quick --count").is_err());
         assert!(options("--fast").is_err());
     }

@@ -33,6 +33,11 @@ to what the machine allows without an SDK; absolute times are those of the machi
 
 <!-- counts: begin -->
 <!-- counts: end -->
+
+## Build cost
+
+<!-- builds: begin -->
+<!-- builds: end -->
 ";
 
 /// Puts a section into the page on disk.

@@ -18,6 +18,11 @@ impl Built {
         workspace::output(command).map(Built)
     }
 
+    /// Cargo's messages, a JSON object in each line.
+    pub(crate) fn messages(&self) -> &str {
+        &self.0
+    }
+
     /// Where a program is.
     pub(crate) fn program(&self, name: &str) -> Result<PathBuf, String> {
         executable(&self.0, name).ok_or_else(|| format!("cargo built no `{name}`"))
