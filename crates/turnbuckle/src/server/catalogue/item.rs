@@ -186,9 +186,9 @@ impl Item for Template {
 
     fn clash(&self, other: &Template) -> Option<String> {
         let (one, two) = self.uri.as_ref().zip(other.uri.as_ref())?;
-        one.overlaps(two).then(|| {
+        one.has_shape_of(two).then(|| {
             format!(
-                "the templates `{}`{} and `{}`{} match the same URIs: only one can answer",
+                "the templates `{}`{} and `{}`{} match the same URIs: remove one",
                 other.uri_template(),
                 at(other.offer.place),
                 self.uri_template(),

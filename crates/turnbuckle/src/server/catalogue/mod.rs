@@ -15,11 +15,12 @@ pub(super) use item::Item;
 pub(super) use live::Live;
 pub use registry::{Handle, Registry};
 pub(super) use shelf::{Entry, Shelf};
+use shelf::{Slot, Switch};
 
 use super::{
     extract::States,
     offer::{Group, Prompt, Resource, Template, Tool},
-    uri::{Table, Variables},
+    uri::{UriRouter, Variables},
 };
 
 /// Everything that is offered. It never changes: there will be another.
@@ -132,11 +133,13 @@ impl Catalogue {
             || self.templates.listed().iter().any(|template| !template.completers.is_empty())
     }
 
-    /// Makes what follows from the templates that there are.
+    /// Rebuilds the routes after a change of the templates.
     pub(super) fn route(&mut self) {
-        let route =
-            |template: &Arc<Entry<Template>>| Some((template.uri.clone()?, template.clone()));
-        let routes: Table<_> = self.templates.listed().iter().filter_map(route).collect();
+        let route = |slot: &Slot<Template>| {
+            let is_on = slot.switch == Switch::On;
+            Some((slot.entry.uri.clone()?, is_on.then(|| slot.entry.clone())))
+        };
+        let routes: UriRouter<_> = self.templates.slots().iter().filter_map(route).collect();
         self.routes = Some(Arc::new(routes));
     }
 }
@@ -146,9 +149,10 @@ trait Routes: Send + Sync {
     fn lead(&self, uri: &str) -> Option<Found>;
 }
 
-impl Routes for Table<Arc<Entry<Template>>> {
+/// A disabled template has its URIs still, so that no less specific one answers for it.
+impl Routes for UriRouter<Option<Arc<Entry<Template>>>> {
     fn lead(&self, uri: &str) -> Option<Found> {
-        let (_, template, variables) = self.find(uri)?;
-        Some(Found::Template(template.clone(), variables))
+        let (template, variables) = self.find(uri)?;
+        Some(Found::Template(template.clone()?, variables))
     }
 }

@@ -157,6 +157,11 @@ impl<T: Item> Shelf<T> {
         self.position(number).map(|at| &self.slots[at])
     }
 
+    /// Everything that is registered, enabled or not, in order.
+    pub(super) fn slots(&self) -> &[Slot<T>] {
+        &self.slots
+    }
+
     /// What is enabled, in order.
     pub(crate) fn listed(&self) -> &[Arc<Entry<T>>] {
         &self.listed

@@ -92,7 +92,7 @@ fn what_is_refused_at_the_start_is_refused_later_in_the_same_words() {
         "there are two tools named `taken`: one at ",
         "there are two prompts named `taken`: one at ",
         "there are two resources named `a:taken`: one at ",
-        "match the same URIs: only one can answer",
+        "match the same URIs: remove one",
         "tool `needy` takes State<u8>, which the server was not given",
         "the tool name `no spaces` must be",
     ];
@@ -164,6 +164,24 @@ fn a_family_that_is_disabled_is_not_found() {
     assert!(matches!(registry.catalogue().find("x://1"), Some(Found::Resource(_))));
     one.disable();
     assert!(!leads_anywhere());
+}
+
+#[test]
+fn the_most_specific_template_answers_even_if_it_is_disabled() {
+    let server = Server::new("s", "1")
+        .template(template("x://{+path}", async || ""))
+        .template(template("x://private/{id}", async || ""));
+    let registry = server.registry().unwrap();
+    let found = |uri: &str| match registry.catalogue().find(uri)? {
+        Found::Template(template, _) => Some(template.uri_template().to_owned()),
+        Found::Resource(_) => None,
+    };
+    assert_eq!(found("x://private/1").as_deref(), Some("x://private/{id}"));
+    assert_eq!(found("x://other/1").as_deref(), Some("x://{+path}"));
+    registry.template("x://private/{id}").unwrap().disable();
+    assert_eq!(found("x://private/1"), None);
+    registry.template("x://private/{id}").unwrap().remove();
+    assert_eq!(found("x://private/1").as_deref(), Some("x://{+path}"));
 }
 
 #[test]
