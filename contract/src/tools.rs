@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use turnbuckle::{
-    Args, Ctx, Json, Limits, RpcError, Server, State, Tool, ToolError, blocking_tool, elicit, tool,
-    types::LogLevel,
+    Args, Ctx, Json, Limits, RpcError, Server, State, ToolDef, ToolError, blocking_tool, elicit,
+    tool, types::LogLevel,
 };
 
 use crate::{Fixture, LONG_GRACE, Ledger, SECRET, SHORT_GRACE};
@@ -107,7 +107,7 @@ async fn inquire(
     Ok(format!("{} rounds", fixture.of(&key).started))
 }
 
-fn plain_tools() -> [Tool; 8] {
+fn plain_tools() -> [ToolDef; 8] {
     [
         tool("echo", async |Args(Text { text }): Args<Text>| text),
         tool("add", async |Args(Add { a, b }): Args<Add>| Json(Sum { sum: a + b })),
@@ -129,7 +129,7 @@ fn plain_tools() -> [Tool; 8] {
     ]
 }
 
-fn failing_tools() -> [Tool; 6] {
+fn failing_tools() -> [ToolDef; 6] {
     async fn panic() -> String {
         panic!("{SECRET}")
     }
@@ -159,7 +159,7 @@ fn failing_tools() -> [Tool; 6] {
     ]
 }
 
-fn holding_tools() -> [Tool; 7] {
+fn holding_tools() -> [ToolDef; 7] {
     [
         tool("hold", hold),
         tool("moved", moved),
@@ -267,7 +267,7 @@ pub(crate) fn wait(wish: impl Fn() -> bool) {
     }
 }
 
-fn speaking_tools() -> [Tool; 7] {
+fn speaking_tools() -> [ToolDef; 7] {
     [
         tool("progress", async |Args(Steps { n }): Args<Steps>, ctx: Ctx| {
             for step in 1..=n {

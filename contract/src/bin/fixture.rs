@@ -6,7 +6,7 @@
 
 use std::future::IntoFuture;
 
-use turnbuckle::{Limits, Result, Server, Serves};
+use turnbuckle::{Limits, Result, Revisions, Server};
 use turnbuckle_contract::{Fixture, Tenant, offers, server};
 
 #[tokio::main(flavor = "current_thread")]
@@ -14,7 +14,7 @@ async fn main() -> Result<()> {
     let fixture = Fixture::default();
     let options = options();
     let server = match options.what {
-        What::Tools => server(&fixture, options.limits).serves(options.serves),
+        What::Tools => server(&fixture, options.limits).revisions(options.serves),
         What::Everything => offers(&fixture),
     };
     match options.wire {
@@ -35,7 +35,7 @@ async fn serve_http(server: &Server, fixture: &Fixture) -> Result<()> {
 
 struct Options {
     limits: Limits,
-    serves: Serves,
+    serves: Revisions,
     wire: Wire,
     what: What,
 }
@@ -52,12 +52,12 @@ enum Wire {
 
 fn options() -> Options {
     let mut limits = Limits::default();
-    let (mut serves, mut wire, mut what) = (Serves::Everything, Wire::Stdio, What::Tools);
+    let (mut serves, mut wire, mut what) = (Revisions::All, Wire::Stdio, What::Tools);
     let mut words = std::env::args().skip(1);
     while let (Some(name), Some(value)) = (words.next(), words.next()) {
         match (name.as_str(), value.as_str()) {
-            ("--serves", "modern") => serves = Serves::Modern,
-            ("--serves", "legacy") => serves = Serves::Legacy,
+            ("--serves", "modern") => serves = Revisions::Modern,
+            ("--serves", "legacy") => serves = Revisions::Legacy,
             ("--http", _) => wire = Wire::Http,
             ("--offers", _) => what = What::Everything,
             _ => limits = limited(limits, &name, &value),

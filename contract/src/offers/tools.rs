@@ -66,7 +66,7 @@ async fn mixed() -> Vec<ContentBlock> {
     ]
 }
 
-fn described() -> turnbuckle::Tool {
+fn described() -> turnbuckle::ToolDef {
     let mut annotations = ToolAnnotations::new();
     annotations.read_only_hint = Some(true);
     annotations.open_world_hint = Some(false);

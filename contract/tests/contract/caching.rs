@@ -13,7 +13,7 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnbuckle::{
-    Cache, CacheMode, Client, ErrorKind, Metrics, OfferKind, ResponseCache, Server, Started,
+    Cache, CacheMode, Client, ErrorKind, ItemKind, Metrics, ResponseCache, Server, Started,
     TraceContext, resource, tool,
     types::{ElicitAction, ElicitResult, Era, Meta},
 };
@@ -139,8 +139,8 @@ async fn an_event_makes_answers_stale(wire: Wire, era: Era) {
     let other = async || "other";
     let server = Server::new("s", "1")
         .tool(tool("a", async || ()))
-        .cache_for(OfferKind::Tool, seconds(60))
-        .cache_for(OfferKind::Prompt, seconds(60))
+        .cache_for(ItemKind::Tool, seconds(60))
+        .cache_for(ItemKind::Prompt, seconds(60))
         .resource(resource("x:one", read).cache(seconds(60)))
         .resource(resource("x:other", other).cache(seconds(60)))
         .observe(requests.clone());

@@ -12,7 +12,7 @@ use std::{
 use serde_json::{Value, json};
 use turnbuckle::{
     CacheEntry, CacheKey, CacheMode, CacheStore, Client, MemoryCache, ResponseCache, Revision,
-    Server, StoreFuture, Tool, tool,
+    Server, StoreFuture, ToolDef, tool,
     types::{Era, ListToolsResult},
 };
 
@@ -177,7 +177,7 @@ async fn a_store_that_fails_costs_no_call() {
 }
 
 /// A tool whose argument is repeated in a header.
-fn annotated() -> Tool {
+fn annotated() -> ToolDef {
     let schema = json!({
         "type": "object",
         "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Cache, Client, Ctx, Group, OfferKind, Offered, Principal, RpcError, Server, ToolError, Watch,
+    Cache, Client, Ctx, Group, Item, ItemKind, Principal, RpcError, Server, ToolError, Watch,
     prompt, resource, template, tool,
     types::{
         Annotations, Era, PromptArgument, ReadResourceResult, Resource, Role, TextResourceContents,
@@ -205,8 +205,8 @@ fn with_secrets() -> Server {
         .template(template("open://{x}", async || "said").name("open"))
         .group(secrets)
         .tool(tool("admin-stop", async || "stopped"))
-        .visible(|ctx: &Ctx, offered: &Offered<'_>| {
-            let is_admins = offered.kind == OfferKind::Tool && offered.name.starts_with("admin-");
+        .visible(|ctx: &Ctx, item: &Item<'_>| {
+            let is_admins = item.kind == ItemKind::Tool && item.name.starts_with("admin-");
             !is_admins || is_friend(ctx)
         })
 }
@@ -361,7 +361,7 @@ async fn only_the_modern_era_hears_for_how_long_something_may_be_kept(wire: Wire
     let server = Server::new("s", "1")
         .tool(tool("t", async || ()))
         .prompt(prompt("p", async || ""))
-        .cache_for(OfferKind::Prompt, seconds(9).private())
+        .cache_for(ItemKind::Prompt, seconds(9).private())
         .resource(resource("x:plain", async || ""))
         .resource(resource("x:kept", async || "").cache(seconds(60).public()))
         .resource(resource("x:own", own).cache(seconds(60).public()))

@@ -4,7 +4,7 @@
 use std::{future::IntoFuture, process::Command};
 
 use turnbuckle::{
-    Client, ClientBuilder, Error, Limits, Result, Revision, Serves, transport::child::Spawn,
+    Client, ClientBuilder, Error, Limits, Result, Revision, Revisions, transport::child::Spawn,
 };
 use turnbuckle_contract::{Fixture, server};
 
@@ -98,11 +98,11 @@ fn builder(speaks: Speaks) -> ClientBuilder {
 async fn connect(wire: Wire, builder: ClientBuilder, theirs: Speaks) -> Result<Client> {
     let fixture = Fixture::default();
     let serves = match theirs {
-        Modern => Serves::Modern,
-        Legacy => Serves::Legacy,
-        Both => Serves::Everything,
+        Modern => Revisions::Modern,
+        Legacy => Revisions::Legacy,
+        Both => Revisions::All,
     };
-    let server = server(&fixture, Limits::default()).serves(serves);
+    let server = server(&fixture, Limits::default()).revisions(serves);
     match wire {
         Wire::Stdio => builder.spawn(Spawn::new(child(theirs))).await,
         Wire::Http => {

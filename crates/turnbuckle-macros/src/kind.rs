@@ -62,9 +62,9 @@ impl Kind {
         format_ident!("blocking_{}", self.lower())
     }
 
-    /// Its type in the SDK: `Tool`.
+    /// Its type in the SDK: `ToolDef`.
     pub(crate) fn ty(self) -> TokenStream {
-        let ident = format_ident!("{}", self.upper());
+        let ident = format_ident!("{}Def", self.upper());
         quote!(::turnbuckle::#ident)
     }
 

@@ -129,7 +129,7 @@ pub use seal::KeyRing;
 pub use server::ForwardLogs;
 #[cfg(feature = "server")]
 pub use server::{
-    Action, Ask, AskError, Asked, Asking, Elicit, ElicitFields, ElicitPage, Elicited,
+    Action, Ask, AskError, Asked, Asking, ElicitFields, ElicitPage, Elicitation, Elicited,
     InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,
     elicit_url, form_of, roots, sample,
 };
@@ -137,11 +137,12 @@ pub use server::{
 pub use server::{
     Amount, Args, Arguments, Audio, BlockingFn, Cache, Change, Changes, Ctx, Extension, Failure,
     FromCall, Group, Handle, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply, IntoResource,
-    IntoTemplate, IntoTool, Invocation, Json, Listeners, MemoryBus, NotFound, OfferKind, Offered,
-    PathError, PathSegment, Prompt, RawArgs, Registry, Report, Resource, RootsChanged, SafePath,
-    Server, Serves, Serving, State, Streaming, SubscriptionBus, Template, TemplateError, TextValue,
-    Tool, ToolError, Toolset, Typed, UriTemplate, Variables, blocking_prompt, blocking_resource,
-    blocking_template, blocking_tool, layer, prompt, resource, safe_join, schema, template, tool,
+    IntoTemplate, IntoTool, Invocation, Item, ItemKind, Json, Listeners, MemoryBus, NotFound,
+    PathError, PathSegment, ProgressUpdate, PromptDef, RawArgs, Registry, ResourceDef, Revisions,
+    RootsChanged, SafePath, Server, Serving, State, Streaming, SubscriptionBus, TemplateDef,
+    TemplateError, TextValue, ToolDef, ToolError, Toolset, Typed, UriTemplate, Variables,
+    blocking_prompt, blocking_resource, blocking_template, blocking_tool, layer, prompt, resource,
+    safe_join, schema, template, tool,
 };
 #[cfg(all(feature = "http", feature = "server"))]
 pub use server::{Header, HttpHeader};

@@ -9,7 +9,7 @@ use std::sync::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use turnbuckle::{
-    Ctx, Json, RawArgs, Server, State, Tool, ToolError, elicit, tool,
+    Ctx, Json, RawArgs, Server, State, ToolDef, ToolError, elicit, tool,
     types::{CallToolResult, Raw},
 };
 
@@ -51,7 +51,7 @@ impl Numbers {
 }
 
 /// The same tool with everything by hand: the schemas, the checks, the result.
-fn raw_add(calls: Calls) -> Tool {
+fn raw_add(calls: Calls) -> ToolDef {
     const INPUT: &str = r#"{"type":"object","properties":{"a":{"type":"integer","description":"The first number.","minimum":0,"maximum":999999999},"b":{"type":"integer","description":"The second number.","minimum":0,"maximum":999999999}},"required":["a","b"]}"#;
     const OUTPUT: &str =
         r#"{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}"#;

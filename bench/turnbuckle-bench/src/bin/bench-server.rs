@@ -7,7 +7,7 @@ use std::sync::{
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use turnbuckle::{Args, Changes, Ctx, Json, RawArgs, Server, State, Tool, tool, types::Raw};
+use turnbuckle::{Args, Changes, Ctx, Json, RawArgs, Server, State, ToolDef, tool, types::Raw};
 
 #[derive(Default)]
 struct Counters {
@@ -85,7 +85,7 @@ async fn emit(State(changes): State<Changes>) -> &'static str {
 async fn dummy(_: RawArgs) {}
 
 /// Tools that only fill the list. Their schema is by hand, so that every candidate lists the same.
-fn dummies(count: usize) -> impl Iterator<Item = Tool> {
+fn dummies(count: usize) -> impl Iterator<Item = ToolDef> {
     const SCHEMA: &str = r#"{"type":"object","properties":{"text":{"type":"string","description":"Some text"},"count":{"type":"integer","description":"A count"}},"required":["text"]}"#;
     let schema = Raw::from_json(SCHEMA).expect("it is JSON");
     (1..count).map(move |number| {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 use turnbuckle::{
-    Args, Changes, Ctx, Json, Server, State, Tool, ToolError, elicit, tool,
+    Args, Changes, Ctx, Json, Server, State, ToolDef, ToolError, elicit, tool,
     types::{LogLevel, ToolAnnotations},
 };
 
@@ -63,7 +63,7 @@ pub(crate) fn server() -> Server {
         .group(shelf::group())
 }
 
-fn harmless(tool: Tool) -> Tool {
+fn harmless(tool: ToolDef) -> ToolDef {
     let mut annotations = ToolAnnotations::new();
     annotations.read_only_hint = Some(true);
     annotations.open_world_hint = Some(false);

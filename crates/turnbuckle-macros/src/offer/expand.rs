@@ -8,7 +8,7 @@
 //!         struct __Arguments<T> { a: T }                   // decoded from a call
 //!         fn __call(a: i64, ctx: Ctx) -> impl Future<…>    // a `Send` future
 //!         impl Deref for add { type Target = fn(i64, Ctx) -> Pin<Box<…>>; … }
-//!         fn __register<T, C, R, F>(function: impl Fn(T, C) -> F) -> Tool {
+//!         fn __register<T, C, R, F>(function: impl Fn(T, C) -> F) -> ToolDef {
 //!             tool("add", |Args(__Arguments { a }), ctx| function(a, ctx))
 //!         }
 //!         impl IntoTool for add { … __register::<i64, Ctx, i64, _>(__call).description("…") … }

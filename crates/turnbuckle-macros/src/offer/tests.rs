@@ -369,7 +369,7 @@ fn a_prompt_completes_its_arguments() {
     );
     let code = code.to_string().replace(' ', "");
     for part in [
-        "impl::turnbuckle::IntoPromptforreview{fninto_prompt(self)->::turnbuckle::Prompt{",
+        "impl::turnbuckle::IntoPromptforreview{fninto_prompt(self)->::turnbuckle::PromptDef{",
         "::turnbuckle::blocking_prompt::<(__R,",
         "__R:::turnbuckle::IntoReply<::turnbuckle::types::GetPromptResult>+",
         "message=\"`{Self}`can'tbeanargumentofaprompt\"",
@@ -393,7 +393,7 @@ fn a_uri_with_variables_makes_a_template() {
     let template = quote!("demo://items/{id}", list = items, mime_type = "text/plain");
     let code = super::expand(Kind::Resource, template, function()).to_string().replace(' ', "");
     for part in [
-        "impl::turnbuckle::IntoTemplateforitem{fninto_template(self)->::turnbuckle::Template{",
+        "impl::turnbuckle::IntoTemplateforitem{fninto_template(self)->::turnbuckle::TemplateDef{",
         "::turnbuckle::template::<",
         "(\"demo://items/{id}\",move|",
         ".name(\"item\").mime_type(\"text/plain\").list(items)",

@@ -10,7 +10,7 @@
 //!         let group = Group::new();
 //!         let group = group.tool({
 //!             fn __call(this: Arc<Notes>, text: String) -> impl Future<…>   // a `Send` future
-//!             fn __register<…>(function: impl Fn(String) -> F) -> Tool { tool("add", …) }
+//!             fn __register<…>(function: impl Fn(String) -> F) -> ToolDef { tool("add", …) }
 //!             let this = self.clone();
 //!             __register::<…>(move |text| __call(this.clone(), text)).description("…")
 //!         });

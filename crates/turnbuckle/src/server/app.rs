@@ -12,14 +12,13 @@ use super::{
     Server,
     around::Around,
     cache::{Caching, Nature},
-    catalogue::{Catalogue, Found, Live},
     changes::Changes,
     context::Ctx,
     extract::States,
     forward::Forward,
+    items::Rules,
+    registry::{FoundResource, LiveRegistry, MethodSets, RegistrySnapshot},
     roots_hook::RootsHook,
-    visibility::Rules,
-    ways::Ways,
 };
 use crate::error::Error;
 use crate::{Asking, KeyRing};
@@ -28,7 +27,7 @@ use crate::{Asking, KeyRing};
 pub(crate) struct App {
     info: Implementation,
     instructions: Option<String>,
-    pub(super) live: Live,
+    pub(super) live: LiveRegistry,
     pub(super) states: Arc<States>,
     pub(super) changes: Changes,
     /// What stands around every request.
@@ -37,7 +36,7 @@ pub(crate) struct App {
     /// Who hears that a client's roots are others.
     pub(super) roots: Option<RootsHook>,
     /// What serves what was registered before it ran.
-    ways: Ways,
+    method_sets: MethodSets,
     /// Fixed when the first client is told.
     advertised: OnceLock<Advertised>,
     /// How many streams may listen at once.
@@ -58,7 +57,7 @@ struct Advertised {
     /// What was known then of what may come.
     nature: Nature,
     /// What serves all that there can be.
-    ways: Ways,
+    method_sets: MethodSets,
 }
 
 impl App {
@@ -72,15 +71,15 @@ impl App {
                 place.line(),
             ));
         }
-        let catalogue = Catalogue::new(&server.offers, &server.states, server.page_size)
+        let snapshot = RegistrySnapshot::new(&server.offers, &server.states, server.page_size)
             .map_err(|problems| problems.join("; "))?;
         let states = Arc::new(server.states.clone());
         Ok(App {
             info: server.info.clone(),
             instructions: server.instructions.clone(),
-            ways: server.offers.ways,
+            method_sets: server.offers.method_sets,
             advertised: OnceLock::new(),
-            live: Live::new(catalogue, states.clone(), server.changes.clone()),
+            live: LiveRegistry::new(snapshot, states.clone(), server.changes.clone()),
             states,
             changes: server.changes.clone(),
             around: server.around.clone(),
@@ -96,32 +95,32 @@ impl App {
     }
 
     /// What is offered now.
-    pub(super) fn catalogue(&self) -> Arc<Catalogue> {
-        self.live.catalogue()
+    pub(super) fn snapshot(&self) -> Arc<RegistrySnapshot> {
+        self.live.snapshot()
     }
 
     /// What is advertised, and so what a client may listen to.
     pub(super) fn capabilities(&self) -> &ServerCapabilities {
-        &self.advertise(Nature::Fixed, self.ways).capabilities
+        &self.advertise(Nature::Fixed, self.method_sets).capabilities
     }
 
     /// What serves what is offered.
-    pub(super) fn ways(&self) -> Ways {
-        self.advertise(Nature::Fixed, self.ways).ways
+    pub(super) fn method_sets(&self) -> MethodSets {
+        self.advertise(Nature::Fixed, self.method_sets).method_sets
     }
 
     /// What is advertised; if nothing is yet, then what follows from this.
-    fn advertise(&self, nature: Nature, ways: Ways) -> &Advertised {
+    fn advertise(&self, nature: Nature, method_sets: MethodSets) -> &Advertised {
         self.advertised.get_or_init(|| Advertised {
-            capabilities: capabilities(&self.catalogue(), nature),
+            capabilities: capabilities(&self.snapshot(), nature),
             nature,
-            ways,
+            method_sets,
         })
     }
 
     /// From now on what is offered may change.
     pub(super) fn open_registry(&self) -> Result<(), Error> {
-        if self.advertise(Nature::Changing, Ways::all()).nature == Nature::Fixed {
+        if self.advertise(Nature::Changing, MethodSets::all()).nature == Nature::Fixed {
             return Err(Error::refused(
                 "the server serves already, and has told clients what it offers: take its \
                  registry before",
@@ -136,18 +135,18 @@ impl App {
     }
 
     /// Whether it takes a rule to tell who may know of what a URI leads to.
-    pub(super) fn has_rules_for(&self, found: &Found) -> bool {
+    pub(super) fn has_rules_for(&self, found: &FoundResource) -> bool {
         match found {
-            Found::Resource(resource) => self.rules.concern(&***resource),
-            Found::Template(template, _) => self.rules.concern(&***template),
+            FoundResource::Resource(resource) => self.rules.concern(&***resource),
+            FoundResource::Template(template, _) => self.rules.concern(&***template),
         }
     }
 
     /// Whether whoever sends this request may know of what a URI leads to.
-    pub(super) fn shows(&self, found: &Found, ctx: &Ctx) -> bool {
+    pub(super) fn shows(&self, found: &FoundResource, ctx: &Ctx) -> bool {
         match found {
-            Found::Resource(resource) => self.rules.show(&***resource, ctx),
-            Found::Template(template, _) => self.rules.show(&***template, ctx),
+            FoundResource::Resource(resource) => self.rules.show(&***resource, ctx),
+            FoundResource::Template(template, _) => self.rules.show(&***template, ctx),
         }
     }
 
@@ -222,27 +221,27 @@ impl App {
 }
 
 /// What follows from what is offered, or from what may come.
-fn capabilities(catalogue: &Catalogue, nature: Nature) -> ServerCapabilities {
+fn capabilities(snapshot: &RegistrySnapshot, nature: Nature) -> ServerCapabilities {
     let open = nature == Nature::Changing;
     let mut capabilities = ServerCapabilities::new();
     capabilities.logging = Some(Raw::empty_object());
-    if open || catalogue.has_tools() {
+    if open || snapshot.has_tools() {
         let mut tools = ToolsCapability::new();
         tools.list_changed = Some(true);
         capabilities.tools = Some(tools);
     }
-    if open || catalogue.has_prompts() {
+    if open || snapshot.has_prompts() {
         let mut prompts = PromptsCapability::new();
         prompts.list_changed = Some(true);
         capabilities.prompts = Some(prompts);
     }
-    if open || catalogue.has_resources() {
+    if open || snapshot.has_resources() {
         let mut resources = ResourcesCapability::new();
         resources.list_changed = Some(true);
         resources.subscribe = Some(true);
         capabilities.resources = Some(resources);
     }
-    if open || catalogue.has_completers() {
+    if open || snapshot.has_completers() {
         capabilities.completions = Some(Raw::empty_object());
     }
     capabilities

@@ -108,8 +108,8 @@ fn watch(visit: &Visit, known: Option<Method>, name: Option<&str>) -> Watch {
     let (app, ctx) = (&visit.app, &visit.ctx);
     // What a client makes up is no label.
     let offered = name.filter(|name| match known {
-        Some(Method::CallTool) => app.catalogue().tool(name).is_some(),
-        Some(Method::GetPrompt) => app.catalogue().prompt(name).is_some(),
+        Some(Method::CallTool) => app.snapshot().tool(name).is_some(),
+        Some(Method::GetPrompt) => app.snapshot().prompt(name).is_some(),
         _ => false,
     });
     let label = known.map_or("_OTHER", Method::as_str);

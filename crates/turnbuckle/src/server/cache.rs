@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use turnbuckle_types::{CacheScope, ReadResourceResult};
 
-use super::{Server, visibility::OfferKind};
+use super::{Server, items::ItemKind};
 
 /// For how long a list that is written into the program may be kept.
 const FIXED: Duration = Duration::from_secs(5 * 60);
@@ -51,7 +51,7 @@ impl Cache {
 #[derive(Clone, Default)]
 pub(super) struct Caching {
     everything: Option<Cache>,
-    lists: [Option<Cache>; OfferKind::COUNT],
+    lists: [Option<Cache>; ItemKind::COUNT],
     /// Who shares what nobody said anything about.
     sharing: Sharing,
 }
@@ -98,7 +98,7 @@ impl Caching {
         Caching { sharing: Sharing::Nobody, ..self }
     }
 
-    pub(super) fn of_list(&self, kind: OfferKind, nature: Nature, audience: Audience) -> Hint {
+    pub(super) fn of_list(&self, kind: ItemKind, nature: Nature, audience: Audience) -> Hint {
         self.hint(self.lists[kind as usize], nature, audience)
     }
 
@@ -154,7 +154,7 @@ impl Server {
     /// For how long the list of one kind of things may be kept.
     #[must_use]
     #[track_caller]
-    pub fn cache_for(self, list: OfferKind, cache: Cache) -> Server {
+    pub fn cache_for(self, list: ItemKind, cache: Cache) -> Server {
         self.changed(|server| server.caching.lists[list as usize] = Some(cache))
     }
 }
@@ -177,7 +177,7 @@ mod tests {
             (Nature::Changing, 0, CacheScope::Public),
             (Nature::Made, 0, CacheScope::Private),
         ] {
-            let of = |audience| caching.of_list(OfferKind::Tool, nature, audience);
+            let of = |audience| caching.of_list(ItemKind::Tool, nature, audience);
             assert_eq!(of(Audience::Everyone), hint(ttl_ms, scope), "{nature:?}");
             assert_eq!(of(Audience::Caller), hint(ttl_ms, CacheScope::Private), "{nature:?}");
             assert_eq!(caching.of_discovery(nature), hint(ttl_ms, scope), "{nature:?}");
@@ -188,13 +188,13 @@ mod tests {
     fn what_is_said_closer_wins_field_by_field() {
         let server = Server::new("s", "1")
             .cache(Cache::new(Duration::from_secs(1)).public())
-            .cache_for(OfferKind::Prompt, MINUTE);
+            .cache_for(ItemKind::Prompt, MINUTE);
         let of = |kind, audience| server.caching.of_list(kind, Nature::Made, audience);
         let public = CacheScope::Public;
-        assert_eq!(of(OfferKind::Tool, Audience::Everyone), hint(1_000, public));
-        assert_eq!(of(OfferKind::Prompt, Audience::Everyone), hint(60_000, public));
+        assert_eq!(of(ItemKind::Tool, Audience::Everyone), hint(1_000, public));
+        assert_eq!(of(ItemKind::Prompt, Audience::Everyone), hint(60_000, public));
         let private = hint(60_000, CacheScope::Private);
-        assert_eq!(of(OfferKind::Prompt, Audience::Caller), private, "it would be shared");
+        assert_eq!(of(ItemKind::Prompt, Audience::Caller), private, "it would be shared");
         let forever = server.cache(Cache::new(Duration::MAX));
         assert_eq!(forever.caching.of_discovery(Nature::Fixed).ttl_ms, u64::MAX);
     }

@@ -233,8 +233,8 @@ impl Ctx {
     /// Does nothing if the client did not ask for progress, if the value does not exceed
     /// the one before, or once the request has ended. Waits only while the client is far
     /// behind. Dropping the future reports nothing.
-    pub fn progress(&self, done: impl Into<say::Amount>) -> say::Report<'_> {
-        say::Report::new(self, done.into())
+    pub fn progress(&self, done: impl Into<say::Amount>) -> say::ProgressUpdate<'_> {
+        say::ProgressUpdate::new(self, done.into())
     }
 
     /// Sends a log message to the client, if it asked for messages this severe.

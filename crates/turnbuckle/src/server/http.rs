@@ -11,7 +11,7 @@ use super::{
     forward::{Memory, Near},
     kernel::Kernel,
     legacy::{self, Opened},
-    serves,
+    revisions,
 };
 use crate::{
     dispatch::Serve,
@@ -84,7 +84,7 @@ impl Server {
 
     /// What makes connections that open with a handshake.
     fn connect(&self) -> Result<Connect> {
-        let (app, served) = (self.app()?, serves::legacy(&self.serves.revisions()));
+        let (app, served) = (self.app()?, revisions::legacy(&self.revisions.revisions()));
         if served.is_empty() {
             return Err(Error::refused(
                 "HTTP with server-sent events carries the revisions until 2025-11-25, and this \
@@ -98,7 +98,7 @@ impl Server {
     }
 
     fn host(&self) -> Result<Arc<dyn Host>> {
-        let (app, served) = (self.app()?, self.serves.revisions());
+        let (app, served) = (self.app()?, self.revisions.revisions());
         let protection = self.protection(&app)?;
         let stateless = Kernel::near(app.clone(), served.clone(), Near::Many).shared();
         Ok(Arc::new(Hosted { app, served, stateless, protection }))
@@ -157,7 +157,7 @@ impl Host for Hosted {
         let opened = Opened { revision, client };
         let handshake = legacy::Handshake::restored(opened, record.log_level);
         // What declares a revision of its own is no part of a session.
-        let (app, served) = (self.app.clone(), serves::legacy(&self.served));
+        let (app, served) = (self.app.clone(), revisions::legacy(&self.served));
         Kernel::restored(app, served, (handshake, near), record.subscriptions).shared()
     }
 }

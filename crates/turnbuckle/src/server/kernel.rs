@@ -13,12 +13,12 @@ use super::{
     app::App,
     around,
     calls::{self, Visit},
-    catalogue::Item,
     context::{Connection, Ctx, Inner},
     forward::{Line, Near, Visitor},
+    items::ToolDef,
     legacy::{Handshake, Opened},
     listen, lists,
-    offer::Tool,
+    registry::Definition,
     reply::not_found,
     roots_hook::{Course, RootsChanged},
     subscriptions::Subscriptions,
@@ -35,7 +35,7 @@ use crate::{
 use crate::{dispatch::Came, envelope::ladder::ladder};
 
 /// Serves one connection.
-pub(super) struct Kernel {
+pub(crate) struct Kernel {
     /// Itself, for what outlives the moment in which it is asked.
     me: Weak<Kernel>,
     app: Arc<App>,
@@ -62,7 +62,7 @@ pub(super) struct Asked {
 }
 
 /// A request to be answered.
-pub(super) enum Arrived {
+pub(crate) enum Arrived {
     /// As it came: nothing stands around it.
     Plain { request: Incoming, asked: Asked, replies: Replies },
     /// It has passed what stands around it.
@@ -216,7 +216,7 @@ impl Kernel {
             .ok_or_else(|| RpcError::method_not_found(arrived.method()))?;
         match method {
             Method::Discover => Ok(Reply::Now(Ok(self.app.discover(revision, &self.served)))),
-            Method::ListTools => self.list::<Tool>(arrived),
+            Method::ListTools => self.list::<ToolDef>(arrived),
             Method::CallTool => calls::call_tool(self.visit(arrived)?),
             Method::Listen => {
                 let Listen { notifications, .. } = decode(params)?;
@@ -227,7 +227,7 @@ impl Kernel {
                 self.handshake.set_log_level(level.level);
                 Ok(done(revision))
             }
-            _ => self.app.ways().answer(self, method, arrived),
+            _ => self.app.method_sets().answer(self, method, arrived),
         }
     }
 
@@ -248,17 +248,17 @@ impl Kernel {
         Ok(Reply::Later(line.request(Visitor { method, params, ctx, permit })))
     }
 
-    pub(super) fn list<T: Item>(&self, arrived: Arrived) -> Result<Reply, RpcError> {
+    pub(super) fn list<T: Definition>(&self, arrived: Arrived) -> Result<Reply, RpcError> {
         // The params of all lists are the same.
         let ListTools { cursor, .. } = decode(arrived.params())?;
-        let list = lists::Asked { cursor, revision: arrived.revision() };
+        let list = lists::ListRequest { cursor, revision: arrived.revision() };
         lists::list::<T>(&self.app, list, || self.visit(arrived))
     }
 
     pub(super) fn subscribe(&self, arrived: Arrived) -> Result<Reply, RpcError> {
         let Subscribe { uri, .. } = decode(arrived.params())?;
         let (revision, subscriptions) = (arrived.revision(), self.subscriptions.clone());
-        let found = self.app.catalogue().find(&uri).ok_or_else(|| not_found(&uri, revision))?;
+        let found = self.app.snapshot().find(&uri).ok_or_else(|| not_found(&uri, revision))?;
         if !calls::is_guarded(&self.app, &found) {
             subscriptions.add(&self.app, uri)?;
             self.tell_changes();

@@ -9,10 +9,8 @@ mod ask;
 mod bus;
 mod cache;
 mod calls;
-mod catalogue;
 mod changes;
 mod context;
-mod directory;
 mod extract;
 #[cfg_attr(
     not(feature = "client"),
@@ -26,31 +24,29 @@ mod handler;
 mod hear;
 #[cfg(feature = "http")]
 mod http;
+mod items;
 mod kernel;
 pub mod layer;
 mod legacy;
 mod listen;
 mod listeners;
-mod listing;
 mod lists;
 mod observe;
-mod offer;
 #[cfg(feature = "http")]
 #[cfg_attr(not(feature = "auth"), path = "unprotected.rs")]
 mod protect;
 mod reading;
+mod registry;
 mod reply;
+mod revisions;
 mod roots_hook;
 mod run;
 mod say;
 pub mod schema;
-mod serves;
 mod serving;
 mod structured;
 mod subscriptions;
 mod uri;
-mod visibility;
-mod ways;
 
 use std::{
     panic::Location,
@@ -62,36 +58,35 @@ use turnbuckle_types::Implementation;
 #[cfg(feature = "client")]
 pub(crate) use ask::write_canonical;
 pub use ask::{
-    Action, Ask, AskError, Asked, Asking, Elicit, ElicitFields, ElicitPage, Elicited,
+    Action, Ask, AskError, Asked, Asking, ElicitFields, ElicitPage, Elicitation, Elicited,
     InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,
     elicit_url, form_of, roots, sample,
 };
 pub use bus::{Change, MemoryBus, SubscriptionBus};
 pub use cache::Cache;
-pub use catalogue::{Handle, Registry};
 pub use changes::Changes;
 pub use context::Ctx;
 pub use extract::{Args, Arguments, Extension, FromCall, Invocation, RawArgs, State, Typed};
 #[cfg(feature = "http")]
 pub use extract::{Header, HttpHeader};
 pub use handler::{BlockingFn, HandlerFn};
+pub use items::{
+    Group, IntoGroup, IntoPrompt, IntoResource, IntoTemplate, IntoTool, Item, ItemKind, PromptDef,
+    ResourceDef, TemplateDef, ToolDef, Toolset, blocking_prompt, blocking_resource,
+    blocking_template, blocking_tool, prompt, resource, template, tool,
+};
 pub use listeners::Listeners;
 #[cfg(feature = "logs")]
 pub use observe::ForwardLogs;
-pub use offer::{
-    Group, IntoGroup, IntoPrompt, IntoResource, IntoTemplate, IntoTool, Prompt, Resource, Template,
-    Tool, Toolset, blocking_prompt, blocking_resource, blocking_template, blocking_tool, prompt,
-    resource, template, tool,
-};
+pub use registry::{Handle, Registry};
 pub use reply::{Audio, Failure, Image, IntoReply, Json, NotFound, Streaming, ToolError};
+pub use revisions::Revisions;
 pub use roots_hook::RootsChanged;
-pub use say::{Amount, Report};
-pub use serves::Serves;
+pub use say::{Amount, ProgressUpdate};
 pub use serving::Serving;
 pub use uri::{
     PathError, PathSegment, SafePath, TemplateError, TextValue, UriTemplate, Variables, safe_join,
 };
-pub use visibility::{OfferKind, Offered};
 
 #[doc(hidden)]
 pub use extract::Description;
@@ -108,9 +103,9 @@ use around::Around;
 use cache::{Caching, Nature};
 use context::Connection;
 use extract::States;
+use items::Rules;
 use kernel::Kernel;
 use roots_hook::RootsHook;
-use visibility::Rules;
 
 /// How many items a page of a list has unless a server is told otherwise. Without cursors, which are
 /// sealed, there is one page.
@@ -144,7 +139,7 @@ pub struct Server {
     states: States,
     limits: Limits,
     changes: Changes,
-    serves: Serves,
+    revisions: Revisions,
     around: Around,
     asking: Asking,
     /// Who hears that a client's roots are others.
@@ -175,7 +170,7 @@ impl Server {
             states: States::default(),
             limits: Limits::default(),
             changes: Changes::default(),
-            serves: Serves::default(),
+            revisions: Revisions::default(),
             around: Around::default(),
             asking: Asking::default(),
             roots: None,
@@ -288,12 +283,12 @@ impl Server {
         self.changed(|server| server.keys = keys)
     }
 
-    /// Which revisions of the protocol are served: all, unless told otherwise. A client that
-    /// speaks none of them is told which there are.
+    /// Sets the revisions of the protocol that are served; by default all. A client that speaks none
+    /// of them is told which the server has.
     #[must_use]
     #[track_caller]
-    pub fn serves(self, serves: Serves) -> Server {
-        self.changed(|server| server.serves = serves)
+    pub fn revisions(self, revisions: Revisions) -> Server {
+        self.changed(|server| server.revisions = revisions)
     }
 
     /// Puts a layer around everything that is asked of this server: see [`layer`](mod@layer). The
@@ -442,7 +437,7 @@ impl Server {
 
     /// What serves one connection that began with something.
     fn connection_with(&self, connection: Connection) -> Result<Arc<dyn Serve>> {
-        Ok(Kernel::new(self.app()?, self.serves.revisions()).with(connection).shared())
+        Ok(Kernel::new(self.app()?, self.revisions.revisions()).with(connection).shared())
     }
 
     pub(crate) fn connection_limits(&self) -> Limits {

@@ -18,9 +18,9 @@ use super::{
     Server,
     app::App,
     calls,
-    catalogue::{Catalogue, Entry, Found, Item},
     context::Ctx,
-    offer::{Prompt, Resource, Template, Tool},
+    items::{PromptDef, ResourceDef, TemplateDef, ToolDef},
+    registry::{Definition, Entry, FoundResource, RegistrySnapshot},
 };
 use crate::{
     dispatch::{Came, Head},
@@ -126,7 +126,7 @@ impl Server {
     pub(super) fn protection(&self, app: &Arc<App>) -> Result<Option<Protection>> {
         let Doorkeeper { server, problem, required } = &self.doorkeeper;
         let Some(server) = server else {
-            return match unguarded(&app.catalogue(), required) {
+            return match unguarded(&app.snapshot(), required) {
                 Some(what) => Err(Error::refused(format!(
                     "{what} scopes, but nothing looks at tokens: call Server::protect"
                 ))),
@@ -147,18 +147,18 @@ impl Server {
 }
 
 /// What demands scopes.
-fn unguarded(catalogue: &Catalogue, required: &[String]) -> Option<String> {
-    fn one<T: Item>(catalogue: &Catalogue) -> Option<String> {
-        let listed = catalogue.shelf::<T>().listed();
+fn unguarded(snapshot: &RegistrySnapshot, required: &[String]) -> Option<String> {
+    fn one<T: Definition>(snapshot: &RegistrySnapshot) -> Option<String> {
+        let listed = snapshot.section::<T>().listed();
         let needs = listed.iter().find(|entry| !entry.demands().is_empty())?;
         Some(format!("the {} `{}` needs", T::KIND.word(), needs.name()))
     }
     let server = (!required.is_empty()).then(|| "the server needs".to_owned());
     server
-        .or_else(|| one::<Tool>(catalogue))
-        .or_else(|| one::<Prompt>(catalogue))
-        .or_else(|| one::<Resource>(catalogue))
-        .or_else(|| one::<Template>(catalogue))
+        .or_else(|| one::<ToolDef>(snapshot))
+        .or_else(|| one::<PromptDef>(snapshot))
+        .or_else(|| one::<ResourceDef>(snapshot))
+        .or_else(|| one::<TemplateDef>(snapshot))
 }
 
 /// Each of them has to be one: what is left out would demand nothing.
@@ -246,12 +246,12 @@ impl Ctx {
 
 impl Needs for App {
     fn needs(&self, method: &str, params: &Params) -> Scopes {
-        let target = Target::of(&self.catalogue(), method, params);
+        let target = Target::of(&self.snapshot(), method, params);
         target.map(|target| target.demands().clone()).unwrap_or_default()
     }
 
     fn hides(&self, method: &str, params: &Params, sender: &Arc<Head>) -> bool {
-        let Some(target) = Target::of(&self.catalogue(), method, params) else { return true };
+        let Some(target) = Target::of(&self.snapshot(), method, params) else { return true };
         // What can't be read is told so further on, without a word of what it is about.
         let Some((revision, meta)) = declared(method, params) else { return true };
         let mut head = Head::clone(sender);
@@ -275,33 +275,33 @@ fn declared(method: &str, params: &Params) -> Option<(Revision, Meta)> {
 
 /// What a request is about.
 enum Target {
-    Tool(Arc<Entry<Tool>>),
-    Prompt(Arc<Entry<Prompt>>),
-    Template(Arc<Entry<Template>>),
-    At(Found),
+    Tool(Arc<Entry<ToolDef>>),
+    Prompt(Arc<Entry<PromptDef>>),
+    Template(Arc<Entry<TemplateDef>>),
+    At(FoundResource),
 }
 
 impl Target {
     /// Nothing if it can't be read, or leads nowhere.
-    fn of(catalogue: &Catalogue, method: &str, params: &Params) -> Option<Target> {
+    fn of(snapshot: &RegistrySnapshot, method: &str, params: &Params) -> Option<Target> {
         match Method::from_name(method)? {
-            Method::CallTool => named::<Tool>(catalogue, params).map(Target::Tool),
-            Method::GetPrompt => named::<Prompt>(catalogue, params).map(Target::Prompt),
+            Method::CallTool => named::<ToolDef>(snapshot, params).map(Target::Tool),
+            Method::GetPrompt => named::<PromptDef>(snapshot, params).map(Target::Prompt),
             Method::ReadResource => {
                 let ReadResource { uri, .. } = decode(params).ok()?;
-                catalogue.find(&uri).map(Target::At)
+                snapshot.find(&uri).map(Target::At)
             }
             Method::Subscribe => {
                 let Subscribe { uri, .. } = decode(params).ok()?;
-                catalogue.find(&uri).map(Target::At)
+                snapshot.find(&uri).map(Target::At)
             }
             // What demands something is completed by those who may have it.
             Method::Complete => match decode::<Complete>(params).ok()?.reference {
                 CompletionReference::Prompt(prompt) => {
-                    catalogue.prompt(&prompt.name).cloned().map(Target::Prompt)
+                    snapshot.prompt(&prompt.name).cloned().map(Target::Prompt)
                 }
                 CompletionReference::Resource(template) => {
-                    catalogue.template(&template.uri).cloned().map(Target::Template)
+                    snapshot.template(&template.uri).cloned().map(Target::Template)
                 }
                 _ => None,
             },
@@ -314,8 +314,8 @@ impl Target {
             Target::Tool(tool) => tool.demands(),
             Target::Prompt(prompt) => prompt.demands(),
             Target::Template(template) => template.demands(),
-            Target::At(Found::Resource(resource)) => resource.demands(),
-            Target::At(Found::Template(template, _)) => template.demands(),
+            Target::At(FoundResource::Resource(resource)) => resource.demands(),
+            Target::At(FoundResource::Template(template, _)) => template.demands(),
         }
     }
 
@@ -330,8 +330,8 @@ impl Target {
 }
 
 /// A tool or a prompt. What has no rules demands nothing: scopes are rules among others.
-fn named<T: Item>(catalogue: &Catalogue, params: &Params) -> Option<Arc<Entry<T>>> {
-    let shelf = Some(catalogue.shelf::<T>()).filter(|shelf| shelf.has_rules())?;
+fn named<T: Definition>(snapshot: &RegistrySnapshot, params: &Params) -> Option<Arc<Entry<T>>> {
+    let section = Some(snapshot.section::<T>()).filter(|section| section.has_rules())?;
     let name = calls::text(params.name.as_ref()?)?;
-    shelf.find(&name).cloned()
+    section.find(&name).cloned()
 }

@@ -12,14 +12,18 @@ use std::{
 use super::{
     context::Ctx,
     extract::Invocation,
+    items::{OnCancel, Registration},
     observe::Carry,
-    offer::{Offer, OnCancel},
     reply::Failure,
 };
 use crate::dispatch::{BoxFuture, duplex::Permit};
 
 /// Runs a handler. Dropping this future cancels it in the way the offer asks for.
-pub(super) fn run<R: Send + 'static>(offer: &Offer<R>, call: Invocation, permit: Permit) -> Run<R> {
+pub(super) fn run<R: Send + 'static>(
+    offer: &Registration<R>,
+    call: Invocation,
+    permit: Permit,
+) -> Run<R> {
     let told = FireOnDrop { ctx: call.ctx.clone(), is_armed: false };
     Run { part: run_part(offer, call, permit), told }
 }
@@ -27,7 +31,7 @@ pub(super) fn run<R: Send + 'static>(offer: &Offer<R>, call: Invocation, permit:
 /// Runs a handler that is a part of what its request asks for: whoever runs the whole tells when
 /// that is given up.
 pub(super) fn run_part<R: Send + 'static>(
-    offer: &Offer<R>,
+    offer: &Registration<R>,
     call: Invocation,
     permit: Permit,
 ) -> Part<R> {

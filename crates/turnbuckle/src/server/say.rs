@@ -31,7 +31,7 @@ amounts!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64);
 /// A progress report, sent when awaited.
 #[must_use = "a report is sent when it is awaited"]
 #[derive(Debug)]
-pub struct Report<'a> {
+pub struct ProgressUpdate<'a> {
     ctx: &'a Ctx,
     done: f64,
     total: Option<f64>,
@@ -46,19 +46,19 @@ enum Stage {
     Waiting,
 }
 
-impl<'a> Report<'a> {
-    pub(super) fn new(ctx: &'a Ctx, done: Amount) -> Report<'a> {
-        Report { ctx, done: done.0, total: None, message: None, stage: Stage::New }
+impl<'a> ProgressUpdate<'a> {
+    pub(super) fn new(ctx: &'a Ctx, done: Amount) -> ProgressUpdate<'a> {
+        ProgressUpdate { ctx, done: done.0, total: None, message: None, stage: Stage::New }
     }
 
     /// How much there is in all.
-    pub fn total(mut self, total: impl Into<Amount>) -> Report<'a> {
+    pub fn total(mut self, total: impl Into<Amount>) -> ProgressUpdate<'a> {
         self.total = Some(total.into().0);
         self
     }
 
     /// What is being done, for people.
-    pub fn message(mut self, message: impl Into<String>) -> Report<'a> {
+    pub fn message(mut self, message: impl Into<String>) -> ProgressUpdate<'a> {
         self.message = Some(message.into());
         self
     }
@@ -82,7 +82,7 @@ impl<'a> Report<'a> {
     }
 }
 
-impl Future for Report<'_> {
+impl Future for ProgressUpdate<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {

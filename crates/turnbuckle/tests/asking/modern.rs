@@ -1,7 +1,7 @@
 //! The modern era: a handler that waits for answers is a result that asks for them.
 
 use serde_json::json;
-use turnbuckle::{Ask, Asked, Ctx, Elicit, Invocation, Server, ToolError, elicit, tool};
+use turnbuckle::{Ask, Asked, Ctx, Elicitation, Invocation, Server, ToolError, elicit, tool};
 
 use crate::{
     peer::{Peer, able, accept, asked, code, message, params_of, text},
@@ -269,8 +269,8 @@ fn an_argument_that_has_no_form_is_refused_when_the_server_starts() {
     }
     impl Ask for Deep {
         const KEY: &'static str = "deep";
-        type Question = Elicit<Deep>;
-        fn question(_: &Invocation) -> Elicit<Deep> {
+        type Question = Elicitation<Deep>;
+        fn question(_: &Invocation) -> Elicitation<Deep> {
             elicit("?")
         }
     }

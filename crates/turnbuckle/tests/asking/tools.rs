@@ -7,7 +7,7 @@ use std::sync::{
 
 use serde::Deserialize;
 use turnbuckle::{
-    Ask, Asked, Ctx, Elicit, Elicited, Invocation, RpcError, Server, State, ToolError, elicit,
+    Ask, Asked, Ctx, Elicitation, Elicited, Invocation, RpcError, Server, State, ToolError, elicit,
     elicit_url, prompt, resource, roots, template, tool,
 };
 
@@ -26,16 +26,16 @@ pub(crate) struct Age {
 
 impl Ask for Name {
     const KEY: &'static str = "name";
-    type Question = Elicit<Name>;
-    fn question(_: &Invocation) -> Elicit<Name> {
+    type Question = Elicitation<Name>;
+    fn question(_: &Invocation) -> Elicitation<Name> {
         elicit("Who are you?")
     }
 }
 
 impl Ask for Age {
     const KEY: &'static str = "age";
-    type Question = Elicit<Age>;
-    fn question(_: &Invocation) -> Elicit<Age> {
+    type Question = Elicitation<Age>;
+    fn question(_: &Invocation) -> Elicitation<Age> {
         elicit("How old are you?")
     }
 }

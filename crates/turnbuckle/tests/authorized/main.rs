@@ -9,7 +9,7 @@ use std::{path::Path, time::Duration};
 
 use serde_json::json;
 use turnbuckle::{
-    Client, ErrorKind, HttpConfig, Revision, ServerConfig, Serves,
+    Client, ErrorKind, HttpConfig, Revision, Revisions, ServerConfig,
     auth::{
         Auth, AuthError, Grant, GrantStore as _, LoggedOut, MemoryStore, Scopes, Secret, Settings,
         StoreKey,
@@ -73,7 +73,7 @@ async fn a_client_that_does_not_know_what_is_spoken_logs_in_before_it_finds_out(
 // req: client-auth:negotiation:auth-before-era
 #[tokio::test]
 async fn the_login_comes_first_and_then_the_question_of_the_era() {
-    let world = World::serving(Serves::Legacy).await;
+    let world = World::serving(Revisions::Legacy).await;
     let client = world.builder().connect(&world.url).await.unwrap();
     assert_eq!(client.revision(), Revision::V2025_11_25);
     assert_eq!(said(&client, "echo").await.unwrap(), "hello");

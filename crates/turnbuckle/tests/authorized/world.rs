@@ -17,7 +17,7 @@ use tokio::{
     sync::{Semaphore, watch},
 };
 use turnbuckle::{
-    Args, Client, ClientBuilder, Server, Serves,
+    Args, Client, ClientBuilder, Revisions, Server,
     auth::{
         Auth, Clock, HandledLogin, LoginRequest, Scopes,
         resource_server::ResourceServer,
@@ -60,8 +60,8 @@ impl World {
     }
 
     /// With a server of that era only.
-    pub(crate) async fn serving(serves: Serves) -> World {
-        World::of(server().serves(serves)).await
+    pub(crate) async fn serving(serves: Revisions) -> World {
+        World::of(server().revisions(serves)).await
     }
 
     async fn of(server: Server) -> World {

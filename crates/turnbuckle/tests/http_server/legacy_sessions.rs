@@ -6,7 +6,7 @@ use http::Request;
 use serde_json::json;
 use tower_service::Service;
 use turnbuckle::{
-    KeyRing, Limits, MemoryEvents, MemorySessions, RpcError, Serves,
+    KeyRing, Limits, MemoryEvents, MemorySessions, Revisions, RpcError,
     layer::{self, Next},
     resource,
     types::LogLevel,
@@ -125,7 +125,7 @@ async fn a_request_needs_one_session_id_that_is_known() {
 #[tokio::test]
 async fn the_version_header_may_be_absent_but_not_wrong() {
     let (server, _watch) = legacy_server();
-    let server = server.serves(Serves::Only(vec![LATEST.parse().unwrap()]));
+    let server = server.revisions(Revisions::Only(vec![LATEST.parse().unwrap()]));
     let service = server.into_http();
     let session = Session::open(&service, LATEST).await;
     let with = || post().header("mcp-session-id", &session.id);
@@ -193,7 +193,7 @@ async fn delete_ends_a_session_and_what_runs_in_it() {
 #[tokio::test]
 async fn a_server_of_the_modern_era_alone_knows_no_sessions() {
     let (server, _watch) = legacy_server();
-    let service = server.serves(Serves::Modern).into_http();
+    let service = server.revisions(Revisions::Modern).into_http();
     let response = send(&service, post(), &initialize(LATEST)).await;
     assert_eq!(response.status(), 400);
     assert!(!response.headers().contains_key("mcp-session-id"));

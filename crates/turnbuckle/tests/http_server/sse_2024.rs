@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpStream, sync::oneshot};
 use tower_service::Service;
 use turnbuckle::{
-    Ctx, HttpBody, Limits, Principal, RawArgs, Server, Serves, SseService, ToolError, tool,
+    Ctx, HttpBody, Limits, Principal, RawArgs, Revisions, Server, SseService, ToolError, tool,
 };
 
 use crate::support::{Fed, Raw, Watch, frame, server, server_with, text};
@@ -197,7 +197,7 @@ async fn any_legacy_revision_may_be_agreed_on_and_the_modern_one_may_not() {
         }}}))
         .await;
     assert_eq!(client.next().await["error"]["code"], -32022);
-    let modern = server.clone().serves(Serves::Modern).into_sse("/sse");
+    let modern = server.clone().revisions(Revisions::Modern).into_sse("/sse");
     assert!(modern.check().unwrap_err().to_string().contains("serves none of them"));
     assert_eq!(status(&modern, request("GET", "/sse", "")).await, 500);
 }
@@ -541,7 +541,7 @@ async fn a_path_that_can_not_be_served_is_refused_before_anything_listens() {
         let error = server.serve_http("127.0.0.1:0").with_sse(path).bind().await.unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
-    let modern = server.serves(Serves::Modern);
+    let modern = server.revisions(Revisions::Modern);
     assert!(modern.serve_http("127.0.0.1:0").with_sse("/sse").bind().await.is_err());
     assert!(modern.serve_http("127.0.0.1:0").bind().await.is_ok());
 }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use serde_json::json;
 use tower_service::Service;
 use turnbuckle::{
-    Client, ClientBuilder, Ctx, Elicit, InputRequired, RpcError, Server, elicit,
+    Client, ClientBuilder, Ctx, Elicitation, InputRequired, RpcError, Server, elicit,
     layer::{NextQuestion, Question},
     prompt, resource, roots, tool,
     types::{ElicitAction, ElicitResult, Era, GetPromptResult, Raw, Revision, Root},
@@ -90,7 +90,7 @@ struct Name {
     name: String,
 }
 
-fn name() -> Elicit<Name> {
+fn name() -> Elicitation<Name> {
     elicit("Who are you?")
 }
 

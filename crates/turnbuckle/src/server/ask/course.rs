@@ -19,7 +19,7 @@ use crate::{
         calls::{Ended, Subject, encode},
         context::Ctx,
         extract::Invocation,
-        offer::Offer,
+        items::Registration,
         reply::{Cause, Failure},
         run::{self, Run},
     },
@@ -34,7 +34,7 @@ pub(crate) struct Course<R> {
 }
 
 impl<R: Send + 'static> Course<R> {
-    pub(crate) fn new(offer: &Offer<R>, call: Invocation, permit: Permit) -> Course<R> {
+    pub(crate) fn new(offer: &Registration<R>, call: Invocation, permit: Permit) -> Course<R> {
         call.ctx.asks_through(&offer.questions);
         let is_live = call.ctx.revision().questions() == Questions::AsRequests;
         let again = is_live.then(|| Box::new(call.clone()));
@@ -49,7 +49,7 @@ impl<R: Send + 'static> Course<R> {
 #[expect(clippy::manual_async_fn, reason = "an `async fn` would keep room for its arguments twice")]
 pub(crate) fn run<'a, R: Send + 'static>(
     app: &'a App,
-    offer: &'a Offer<R>,
+    offer: &'a Registration<R>,
     ctx: &'a Ctx,
     course: &'a mut Course<R>,
     subject: Subject<'a>,
@@ -213,7 +213,7 @@ fn binding(ctx: &Ctx, subject: Subject<'_>) -> Binding {
 /// is run again with the answers.
 async fn live<R: Send + 'static>(
     app: &App,
-    offer: &Offer<R>,
+    offer: &Registration<R>,
     course: &mut Course<R>,
 ) -> Result<R, Failure> {
     let asked = match ((&mut course.run).await, course.again.take()) {
@@ -228,7 +228,7 @@ async fn live<R: Send + 'static>(
 /// Puts what a handler asks by hand to a client, and runs it again, until it asks nothing more.
 async fn asked_live<R: Send + 'static>(
     app: &App,
-    offer: &Offer<R>,
+    offer: &Registration<R>,
     call: Invocation,
     mut asks: InputRequired,
 ) -> Result<R, Failure> {

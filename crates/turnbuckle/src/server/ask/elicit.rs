@@ -29,7 +29,7 @@ use crate::{
 /// Asks the user to fill in a form: the fields of a flat struct, as [`form_of`](crate::form_of) makes
 /// them. An answer is checked against the form before it is decoded.
 ///
-/// A user who says no is an error that says so; [`action`](Elicit::action) makes it an answer. Never
+/// A user who says no is an error that says so; [`action`](Elicitation::action) makes it an answer. Never
 /// ask for secrets in this way: what is typed into a form passes through the client. Use
 /// [`elicit_url`] for those.
 ///
@@ -47,41 +47,41 @@ use crate::{
 /// let server = Server::new("demo", "1.0").tool(tool("greet", greet));
 /// # let _ = server;
 /// ```
-pub fn elicit<T>(message: impl Into<String>) -> Elicit<T>
+pub fn elicit<T>(message: impl Into<String>) -> Elicitation<T>
 where
     T: DeserializeOwned + JsonSchema + Send + 'static,
 {
-    Elicit { message: message.into(), form: Form::of::<T>(), answer: PhantomData }
+    Elicitation { message: message.into(), form: Form::of::<T>(), answer: PhantomData }
 }
 
 /// A form for the user: see [`elicit`].
 #[must_use = "a question is asked with `Ctx::ask`"]
-pub struct Elicit<T> {
+pub struct Elicitation<T> {
     message: String,
     form: Arc<Result<Form, SchemaError>>,
     answer: PhantomData<fn() -> T>,
 }
 
-impl<T> Elicit<T> {
+impl<T> Elicitation<T> {
     /// Makes a decline and a cancel answers instead of errors.
-    pub fn action(self) -> Action<Elicit<T>> {
+    pub fn action(self) -> Action<Elicitation<T>> {
         Action(self)
     }
 }
 
-impl<T> Clone for Elicit<T> {
-    fn clone(&self) -> Elicit<T> {
-        Elicit { message: self.message.clone(), form: self.form.clone(), answer: PhantomData }
+impl<T> Clone for Elicitation<T> {
+    fn clone(&self) -> Elicitation<T> {
+        Elicitation { message: self.message.clone(), form: self.form.clone(), answer: PhantomData }
     }
 }
 
-impl<T> fmt::Debug for Elicit<T> {
+impl<T> fmt::Debug for Elicitation<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Elicit").field("message", &self.message).finish_non_exhaustive()
+        f.debug_struct("Elicitation").field("message", &self.message).finish_non_exhaustive()
     }
 }
 
-impl<T: DeserializeOwned + JsonSchema + 'static> sealed::Ask for Elicit<T> {
+impl<T: DeserializeOwned + JsonSchema + 'static> sealed::Ask for Elicitation<T> {
     fn method(&self) -> Method {
         Method::Elicit
     }
@@ -100,7 +100,7 @@ impl<T: DeserializeOwned + JsonSchema + 'static> sealed::Ask for Elicit<T> {
     }
 }
 
-impl<T: DeserializeOwned + JsonSchema + Send + 'static> Question for Elicit<T> {
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> Question for Elicitation<T> {
     type Answer = T;
 
     fn check(&self, answer: &Raw) -> Result<T, Unanswered> {
@@ -267,7 +267,7 @@ pub enum Elicited<T> {
     Cancel,
 }
 
-/// A question whose answer says what the user did: see [`Elicit::action`].
+/// A question whose answer says what the user did: see [`Elicitation::action`].
 #[derive(Clone, Debug)]
 #[must_use = "a question is asked with `Ctx::ask`"]
 pub struct Action<Q>(Q);

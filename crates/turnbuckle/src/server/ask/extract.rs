@@ -19,14 +19,14 @@ pub trait Ask: Sized + Send + 'static {
 /// An answer, asked for before the handler runs. Several are asked for at once.
 ///
 /// ```
-/// use turnbuckle::{Ask, Asked, Elicit, Invocation, Server, elicit, tool};
+/// use turnbuckle::{Ask, Asked, Elicitation, Invocation, Server, elicit, tool};
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Name { name: String }
 ///
 /// impl Ask for Name {
 ///     const KEY: &'static str = "name";
-///     type Question = Elicit<Name>;
-///     fn question(_: &Invocation) -> Elicit<Name> {
+///     type Question = Elicitation<Name>;
+///     fn question(_: &Invocation) -> Elicitation<Name> {
 ///         elicit("Who are you?")
 ///     }
 /// }

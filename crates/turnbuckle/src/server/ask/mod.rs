@@ -21,7 +21,7 @@ mod store;
 
 pub use by_hand::InputRequired;
 pub use elicit::{
-    Action, Elicit, ElicitFields, ElicitPage, Elicited, elicit, elicit_form, elicit_url,
+    Action, ElicitFields, ElicitPage, Elicitation, Elicited, elicit, elicit_form, elicit_url,
 };
 pub use error::AskError;
 pub use extract::{Ask, Asked};

@@ -12,11 +12,11 @@ use crate::{
     envelope::params::decode,
     server::{
         app::App,
-        catalogue::{Catalogue, Entry},
         context::Ctx,
         extract::Invocation,
+        items::{Completer, Completers, PromptDef, Registration, TemplateDef},
         layer::{Questions, Stack},
-        offer::{Completer, Completers, Offer, Prompt, Template},
+        registry::{Entry, RegistrySnapshot},
         run::run,
     },
 };
@@ -27,7 +27,7 @@ const SUGGESTIONS: usize = 100;
 
 pub(crate) fn complete_argument(visit: Visit) -> Result<Reply, RpcError> {
     let asked: Complete = decode(&visit.params)?;
-    let whole = Whole::find(&visit.app.catalogue(), &asked.reference).ok_or_else(unknown)?;
+    let whole = Whole::find(&visit.app.snapshot(), &asked.reference).ok_or_else(unknown)?;
     let gate = if whole.has_rules(&visit.app) {
         let whole = whole.clone();
         Gate::Rule(move |visit: &Visit| {
@@ -57,18 +57,18 @@ fn completed(reference: &CompletionReference) -> &str {
 /// What has arguments that can be completed.
 #[derive(Clone)]
 enum Whole {
-    Prompt(Arc<Entry<Prompt>>),
-    Template(Arc<Entry<Template>>),
+    Prompt(Arc<Entry<PromptDef>>),
+    Template(Arc<Entry<TemplateDef>>),
 }
 
 impl Whole {
-    fn find(catalogue: &Catalogue, reference: &CompletionReference) -> Option<Whole> {
+    fn find(snapshot: &RegistrySnapshot, reference: &CompletionReference) -> Option<Whole> {
         match reference {
             CompletionReference::Prompt(prompt) => {
-                catalogue.prompt(&prompt.name).cloned().map(Whole::Prompt)
+                snapshot.prompt(&prompt.name).cloned().map(Whole::Prompt)
             }
             CompletionReference::Resource(template) => {
-                catalogue.template(&template.uri).cloned().map(Whole::Template)
+                snapshot.template(&template.uri).cloned().map(Whole::Template)
             }
             _ => None,
         }
@@ -97,15 +97,15 @@ impl Whole {
 
     fn questions(&self) -> &Questions {
         match self {
-            Whole::Prompt(prompt) => &prompt.offer.questions,
-            Whole::Template(template) => &template.offer.questions,
+            Whole::Prompt(prompt) => &prompt.registration.questions,
+            Whole::Template(template) => &template.registration.questions,
         }
     }
 
     fn layers(&self) -> &Stack {
         match self {
-            Whole::Prompt(prompt) => &prompt.offer.layers,
-            Whole::Template(template) => &template.offer.layers,
+            Whole::Prompt(prompt) => &prompt.registration.layers,
+            Whole::Template(template) => &template.registration.layers,
         }
     }
 }
@@ -133,7 +133,11 @@ fn suggest(visit: Visit, whole: &Whole, asked: Complete) -> Reply {
     Reply::Now(Ok(suggested(&visit.app, &visit.ctx, completion)))
 }
 
-async fn run_completer(visit: Visit, offer: Arc<Offer<Completion>>, call: Invocation) -> Outcome {
+async fn run_completer(
+    visit: Visit,
+    offer: Arc<Registration<Completion>>,
+    call: Invocation,
+) -> Outcome {
     let Visit { app, ctx, permit, .. } = visit;
     let replied = run(&offer, call, permit).await;
     Ok(suggested(&app, &ctx, settled(replied, &ctx, "completion")?))

@@ -10,15 +10,15 @@ use crate::{
     envelope::params::decode,
     server::{
         ask::{self, Course},
-        catalogue::Entry,
         extract::Invocation,
-        offer::Prompt,
+        items::PromptDef,
+        registry::Entry,
     },
 };
 
 pub(crate) fn get_prompt(visit: Visit) -> Result<Reply, RpcError> {
     let asked: GetPrompt = decode(&visit.params)?;
-    let prompt = visit.app.catalogue().prompt(&asked.name).cloned();
+    let prompt = visit.app.snapshot().prompt(&asked.name).cloned();
     let prompt = prompt.ok_or_else(|| unknown(&asked.name))?;
     let gate = if visit.app.rules.concern(&**prompt) {
         let prompt = prompt.clone();
@@ -29,7 +29,7 @@ pub(crate) fn get_prompt(visit: Visit) -> Result<Reply, RpcError> {
     } else {
         Gate::Open
     };
-    let layers = prompt.offer.layers.clone();
+    let layers = prompt.registration.layers.clone();
     let target = move || Target { method: Method::GetPrompt, name: asked.name, layers };
     let mut call = visit.call(as_text(asked.arguments.unwrap_or_default()));
     call.checks.clone_from(&prompt.checks);
@@ -44,14 +44,14 @@ fn unknown(name: &str) -> RpcError {
 /// Not an `async fn`, which would keep room for its arguments twice.
 fn render(
     visit: Visit,
-    prompt: Arc<Entry<Prompt>>,
+    prompt: Arc<Entry<PromptDef>>,
     call: Invocation,
 ) -> impl Future<Output = Outcome> + Send {
     let Visit { app, ctx, params, permit } = visit;
-    let mut course = Course::new(&prompt.offer, call, permit);
+    let mut course = Course::new(&prompt.registration, call, permit);
     async move {
         let subject = Subject::of(Method::GetPrompt, prompt.name(), &params);
-        let replied = match ask::run(&app, &prompt.offer, &ctx, &mut course, subject).await {
+        let replied = match ask::run(&app, &prompt.registration, &ctx, &mut course, subject).await {
             Ended::Replied(replied) => replied,
             Ended::Instead(outcome) => return outcome,
         };

@@ -11,20 +11,20 @@ use crate::{
         app::App,
         ask::{self, Course},
         cache::Audience,
-        catalogue::Found,
         extract::{Arguments, Invocation},
         layer::Stack,
+        registry::FoundResource,
         reply::not_found,
     },
 };
 
 pub(crate) fn read_resource(visit: Visit) -> Result<Reply, RpcError> {
     let ReadResource { uri, .. } = decode(&visit.params)?;
-    let found = visit.app.catalogue().find(&uri);
+    let found = visit.app.snapshot().find(&uri);
     let found = found.ok_or_else(|| not_found(&uri, visit.ctx.revision()))?;
     let (variables, checks) = match &found {
-        Found::Resource(_) => (Vec::new(), None),
-        Found::Template(template, variables) => {
+        FoundResource::Resource(_) => (Vec::new(), None),
+        FoundResource::Template(template, variables) => {
             (variables.clone().into_texts(), template.checks.clone())
         }
     };
@@ -36,7 +36,7 @@ pub(crate) fn read_resource(visit: Visit) -> Result<Reply, RpcError> {
 }
 
 /// Whether anything stands between a request and what its URI leads to.
-pub(crate) fn is_guarded(app: &App, found: &Found) -> bool {
+pub(crate) fn is_guarded(app: &App, found: &FoundResource) -> bool {
     app.has_rules_for(found) || !layers(found).is_empty()
 }
 
@@ -44,8 +44,8 @@ pub(crate) fn is_guarded(app: &App, found: &Found) -> bool {
 pub(crate) fn reach_found(
     visit: Visit,
     method: Method,
-    (found, uri): (Found, String),
-    answer: impl FnOnce(Visit, (Found, String)) -> Reply + Send + 'static,
+    (found, uri): (FoundResource, String),
+    answer: impl FnOnce(Visit, (FoundResource, String)) -> Reply + Send + 'static,
 ) -> Reply {
     let gate = if visit.app.has_rules_for(&found) {
         let (found, uri) = (found.clone(), uri.clone());
@@ -61,18 +61,18 @@ pub(crate) fn reach_found(
     reach(visit, gate, target, move |visit| answer(visit, (found, uri)))
 }
 
-fn layers(found: &Found) -> &Stack {
+fn layers(found: &FoundResource) -> &Stack {
     match found {
-        Found::Resource(resource) => &resource.offer.layers,
-        Found::Template(template, _) => &template.offer.layers,
+        FoundResource::Resource(resource) => &resource.registration.layers,
+        FoundResource::Template(template, _) => &template.registration.layers,
     }
 }
 
-async fn read(visit: Visit, found: Found, uri: String, call: Invocation) -> Outcome {
+async fn read(visit: Visit, found: FoundResource, uri: String, call: Invocation) -> Outcome {
     let Visit { app, ctx, params, permit } = visit;
     let (offer, mime_type, cache) = match &found {
-        Found::Resource(one) => (&one.offer, &one.spec.mime_type, one.cache),
-        Found::Template(one, _) => (&one.offer, &one.spec.mime_type, one.cache),
+        FoundResource::Resource(one) => (&one.registration, &one.spec.mime_type, one.cache),
+        FoundResource::Template(one, _) => (&one.registration, &one.spec.mime_type, one.cache),
     };
     let subject = Subject::of(Method::ReadResource, &uri, &params);
     let mut course = Course::new(offer, call, permit);

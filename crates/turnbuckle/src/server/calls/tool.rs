@@ -11,10 +11,10 @@ use crate::{
     server::{
         app::App,
         ask::{self, Course},
-        catalogue::Entry,
         context::Ctx,
         extract::{Arguments, Invocation},
-        offer::{Check, Promise, Tool},
+        items::{Check, Promise, ToolDef},
+        registry::Entry,
         reply::Failure,
         schema::Checks,
     },
@@ -27,9 +27,9 @@ pub(crate) fn call_tool(visit: Visit) -> Result<Reply, RpcError> {
         }
         None => return Err(RpcError::invalid_params("`params.name` is missing")),
     };
-    let tool = visit.app.catalogue().tool(&name).cloned().ok_or_else(|| unknown(&name))?;
+    let tool = visit.app.snapshot().tool(&name).cloned().ok_or_else(|| unknown(&name))?;
     drop(name);
-    if !visit.app.rules.concern(&**tool) && tool.offer.layers.is_empty() {
+    if !visit.app.rules.concern(&**tool) && tool.registration.layers.is_empty() {
         return Ok(run(visit, tool));
     }
     let gate = if visit.app.rules.concern(&**tool) {
@@ -46,7 +46,7 @@ pub(crate) fn call_tool(visit: Visit) -> Result<Reply, RpcError> {
         move || Target {
             method: Method::CallTool,
             name: tool.name().to_owned(),
-            layers: tool.offer.layers.clone(),
+            layers: tool.registration.layers.clone(),
         }
     };
     Ok(reach(visit, gate, target, move |visit| run(visit, tool)))
@@ -56,7 +56,7 @@ fn unknown(name: &str) -> RpcError {
     RpcError::invalid_params(format!("there is no tool named `{name}`"))
 }
 
-fn run(visit: Visit, tool: Arc<Entry<Tool>>) -> Reply {
+fn run(visit: Visit, tool: Arc<Entry<ToolDef>>) -> Reply {
     match arguments(&visit, &tool) {
         Ok(arguments) => {
             let call = visit.call(Arguments::Json(arguments.clone()));
@@ -68,7 +68,7 @@ fn run(visit: Visit, tool: Arc<Entry<Tool>>) -> Reply {
     }
 }
 
-fn arguments(visit: &Visit, tool: &Tool) -> Result<Raw, RpcError> {
+fn arguments(visit: &Visit, tool: &ToolDef) -> Result<Raw, RpcError> {
     let arguments = visit.params.arguments.clone().unwrap_or_else(Raw::empty_object);
     if !arguments.is_object() {
         return Err(RpcError::invalid_params("`params.arguments` must be an object"));
@@ -92,21 +92,21 @@ struct Asked {
 /// Not an `async fn`, which would keep room for its arguments twice: this is held for each call.
 fn answer(
     app: Arc<App>,
-    tool: Arc<Entry<Tool>>,
+    tool: Arc<Entry<ToolDef>>,
     mut call: Invocation,
     asked: Asked,
     permit: Permit,
 ) -> impl Future<Output = Outcome> + Send {
     let ctx = call.ctx.clone();
     call.checks = checks(&tool);
-    let mut course = Course::new(&tool.offer, call, permit);
+    let mut course = Course::new(&tool.registration, call, permit);
     async move {
         if let Err(failure) = fits(&tool, &asked.arguments) {
             return finished(&app, &ctx, &tool, Err(failure));
         }
         let (arguments, retry) = (Some(&asked.arguments), asked.retry.as_deref());
         let subject = Subject { method: Method::CallTool, name: tool.name(), arguments, retry };
-        match ask::run(&app, &tool.offer, &ctx, &mut course, subject).await {
+        match ask::run(&app, &tool.registration, &ctx, &mut course, subject).await {
             Ended::Replied(replied) => finished(&app, &ctx, &tool, replied),
             Ended::Instead(outcome) => outcome,
         }
@@ -117,7 +117,7 @@ fn answer(
 fn finished(
     app: &App,
     ctx: &Ctx,
-    tool: &Tool,
+    tool: &ToolDef,
     replied: Result<CallToolResult, Failure>,
 ) -> Outcome {
     let replied = keeps_promise(tool, replied);
@@ -128,7 +128,7 @@ fn finished(
 }
 
 /// What the arguments are checked for when they are decoded.
-fn checks(tool: &Tool) -> Option<Arc<Checks>> {
+fn checks(tool: &ToolDef) -> Option<Arc<Checks>> {
     match &tool.check {
         Check::Decoding(checks) => checks.clone(),
         #[cfg(feature = "validate")]
@@ -137,7 +137,7 @@ fn checks(tool: &Tool) -> Option<Arc<Checks>> {
 }
 
 /// Whether the arguments fit a hand-written schema, if there is one.
-fn fits(tool: &Tool, arguments: &Raw) -> Result<(), Failure> {
+fn fits(tool: &ToolDef, arguments: &Raw) -> Result<(), Failure> {
     #[cfg(feature = "validate")]
     if let Check::Schema(schema) = &tool.check {
         return schema.validate(arguments.as_str()).map_err(Failure::arguments);
@@ -148,7 +148,7 @@ fn fits(tool: &Tool, arguments: &Raw) -> Result<(), Failure> {
 
 /// Output that does not fit its schema is the server's mistake.
 fn keeps_promise(
-    tool: &Tool,
+    tool: &ToolDef,
     replied: Result<CallToolResult, Failure>,
 ) -> Result<CallToolResult, Failure> {
     let (promise, Ok(result)) = (&tool.promise, &replied) else { return replied };

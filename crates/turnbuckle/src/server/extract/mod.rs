@@ -133,7 +133,7 @@ impl std::fmt::Debug for Description {
 
 /// Shared values by their type.
 #[derive(Clone, Default)]
-pub(super) struct States(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+pub(crate) struct States(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
 impl States {
     pub(super) fn insert<S: Send + Sync + 'static>(&mut self, state: S) {

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Something that a handler asks its client, on its way through the layers that stand around that:
-/// [`Tool::ask_layer`](crate::Tool::ask_layer), [`Group::ask_layer`](crate::Group::ask_layer),
+/// [`ToolDef::ask_layer`](crate::ToolDef::ask_layer), [`Group::ask_layer`](crate::Group::ask_layer),
 /// [`Server::ask_layer`](crate::Server::ask_layer).
 ///
 /// ```

@@ -20,9 +20,9 @@ use super::{
     app::App,
     bus::Change,
     calls::{self, Visit},
-    catalogue::{Catalogue, Found},
     layer::Request,
     listeners::{BACKLOG, Listener},
+    registry::{FoundResource, RegistrySnapshot},
     run::caught,
 };
 use crate::dispatch::{
@@ -42,19 +42,19 @@ pub(super) fn open(
     visit: Visit,
     asked: SubscriptionFilter,
 ) -> Result<BoxFuture<'static, Outcome>, RpcError> {
-    let catalogue = visit.app.catalogue();
+    let snapshot = visit.app.snapshot();
     let mut guarded = false;
     let is_there = |uri: &str| {
-        let found = catalogue.find(uri);
+        let found = snapshot.find(uri);
         guarded |= found.as_ref().is_some_and(|found| is_guarded(&visit.app, found));
         found.is_some()
     };
     let granted = granted(asked, visit.app.capabilities(), is_there)?;
-    let resources = visit.app.ways().resources.filter(|_| guarded);
+    let resources = visit.app.method_sets().resources.filter(|_| guarded);
     let Some(admit) = resources.and_then(|way| way.admit) else { return start(visit, granted) };
     Ok(Box::pin(async move {
-        let granted = admit(&visit, &catalogue, granted).await;
-        drop(catalogue);
+        let granted = admit(&visit, &snapshot, granted).await;
+        drop(snapshot);
         let stream = start(visit, granted)?;
         stream.await
     }))
@@ -79,27 +79,30 @@ fn start(
 }
 
 /// Whether anything stands between a stream and a resource.
-fn is_guarded(app: &App, found: &Found) -> bool {
+fn is_guarded(app: &App, found: &FoundResource) -> bool {
     !app.around.layers.is_empty() || calls::is_guarded(app, found)
 }
 
 /// Asks rules and layers about the resources of a stream. Only a program that has resources links it.
-pub(super) type Admit =
-    for<'a> fn(&'a Visit, &'a Catalogue, SubscriptionFilter) -> BoxFuture<'a, SubscriptionFilter>;
+pub(super) type Admit = for<'a> fn(
+    &'a Visit,
+    &'a RegistrySnapshot,
+    SubscriptionFilter,
+) -> BoxFuture<'a, SubscriptionFilter>;
 
 pub(super) const ADMIT: Admit =
-    |visit, catalogue, granted| Box::pin(admitted(visit, catalogue, granted));
+    |visit, snapshot, granted| Box::pin(admitted(visit, snapshot, granted));
 
 /// What is left once rules and layers were asked about each resource, in the order in which the
 /// client named them. What one of them refuses costs that resource only.
 async fn admitted(
     visit: &Visit,
-    catalogue: &Catalogue,
+    snapshot: &RegistrySnapshot,
     mut granted: SubscriptionFilter,
 ) -> SubscriptionFilter {
     let mut uris = Vec::new();
     for uri in granted.resource_subscriptions.take().into_iter().flatten() {
-        let Some(found) = catalogue.find(&uri) else { continue };
+        let Some(found) = snapshot.find(&uri) else { continue };
         if !is_guarded(&visit.app, &found) || admits(visit, found, &uri).await {
             uris.push(uri);
         }
@@ -110,7 +113,7 @@ async fn admitted(
 
 /// Takes a request for one resource past what would stand in the way of a legacy subscription to
 /// it: the layers of the server, the rules, the layers of its groups and its own.
-async fn admits(visit: &Visit, found: Found, uri: &str) -> bool {
+async fn admits(visit: &Visit, found: FoundResource, uri: &str) -> bool {
     let Visit { app, ctx, params, permit } = visit;
     let permit = Permit::another(&permit.counter());
     let part = Visit { app: app.clone(), ctx: ctx.within(), params: params.clone(), permit };

@@ -1,4 +1,4 @@
-//! Owns how a client keeps for us where a page begins. Does not own pages.
+//! Cursors: sealed texts that say where a page begins.
 
 use ring::digest::{SHA256, digest};
 use turnbuckle_types::RpcError;
@@ -6,33 +6,33 @@ use turnbuckle_types::RpcError;
 use super::place::{Mark, Owner, Place, no_cursor};
 use crate::{
     seal::KeyRing,
-    server::{app::App, visibility::OfferKind},
+    server::{app::App, items::ItemKind},
 };
 
 /// The longest text that can be a cursor.
 const LONGEST: usize = 128;
 
-/// What a cursor keeps of a member of a family, by its URI.
+/// Returns the mark of a resource that a template lists, by its URI.
 pub(super) fn mark(uri: &str) -> Mark {
     digest(&SHA256, uri.as_bytes()).as_ref().first_chunk().copied().unwrap_or_default()
 }
 
-/// What a client is given.
-pub(super) fn seal(app: &App, kind: OfferKind, owner: &Owner, place: Place) -> String {
+/// Returns the cursor for a place.
+pub(super) fn seal(app: &App, kind: ItemKind, owner: &Owner, place: Place) -> String {
     sealed(&app.keys, kind, owner, place)
 }
 
-/// What a client gave back.
+/// Returns the place of a cursor.
 pub(super) fn open(
     app: &App,
-    kind: OfferKind,
+    kind: ItemKind,
     cursor: Option<&str>,
     caller: impl FnOnce() -> Owner,
 ) -> Result<Place, RpcError> {
     opened(&app.keys, kind, cursor, caller)
 }
 
-fn sealed(keys: &KeyRing, kind: OfferKind, owner: &Owner, place: Place) -> String {
+fn sealed(keys: &KeyRing, kind: ItemKind, owner: &Owner, place: Place) -> String {
     let (tag, one, two, three) = match place {
         Place::After(number) => (0, number, 0, Mark::default()),
         Place::Member { family, offset, last } => (1, family, offset, last),
@@ -48,7 +48,7 @@ fn sealed(keys: &KeyRing, kind: OfferKind, owner: &Owner, place: Place) -> Strin
 /// began: either cursor is good then.
 fn opened(
     keys: &KeyRing,
-    kind: OfferKind,
+    kind: ItemKind,
     cursor: Option<&str>,
     caller: impl FnOnce() -> Owner,
 ) -> Result<Place, RpcError> {
@@ -59,7 +59,7 @@ fn opened(
     open_as(keys, kind, &caller(), cursor).ok_or_else(no_cursor)
 }
 
-fn open_as(keys: &KeyRing, kind: OfferKind, owner: &Owner, cursor: &str) -> Option<Place> {
+fn open_as(keys: &KeyRing, kind: ItemKind, owner: &Owner, cursor: &str) -> Option<Place> {
     let (_, text) = keys.open_within(LONGEST, &purpose(kind, owner), cursor.as_bytes())?;
     read(&text)
 }
@@ -78,7 +78,7 @@ fn read(text: &[u8]) -> Option<Place> {
 }
 
 /// Each list of each owner has cursors of its own.
-fn purpose(kind: OfferKind, owner: &Owner) -> Vec<u8> {
+fn purpose(kind: ItemKind, owner: &Owner) -> Vec<u8> {
     let mut purpose = format!("cursor {}", kind.word()).into_bytes();
     // The words above have no such bytes, and a name comes last.
     match owner {
@@ -101,7 +101,7 @@ mod tests {
         let keys = KeyRing::random();
         let named = |name: &str| Owner::Caller(Some(name.to_owned()));
         let owners = [Owner::Anyone, Owner::Caller(None), named(""), named("alice"), named("bob")];
-        let kinds = [OfferKind::Tool, OfferKind::Prompt, OfferKind::Resource, OfferKind::Template];
+        let kinds = [ItemKind::Tool, ItemKind::Prompt, ItemKind::Resource, ItemKind::Template];
         let place = Place::Member { family: 7, offset: u64::MAX, last: [9; 8] };
         for kind in kinds {
             for owner in &owners {
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn what_is_no_cursor_is_a_wrong_parameter() {
         let keys = KeyRing::random();
-        let kind = OfferKind::Tool;
+        let kind = ItemKind::Tool;
         let open = |cursor| opened(&keys, kind, cursor, || Owner::Caller(None));
         assert_eq!(open(None), Ok(Place::After(0)));
         let purpose = purpose(kind, &Owner::Anyone);

@@ -1,34 +1,34 @@
-//! Owns the resources that templates list: asked for, completed, paged. Does not own the listers.
+//! The resources that templates list.
 
 use std::sync::Arc;
 
 use turnbuckle_types::{ListResourcesResult, Method, Raw, Resource, ResourceTemplate, RpcError};
 
 use super::{
-    Filling,
+    PageBuilder,
     cursor::mark,
     place::{Mark, Place},
 };
 use crate::dispatch::duplex::Permit;
 use crate::server::{
     calls::Visit,
-    catalogue::{Catalogue, Entry},
     extract::Arguments,
+    items::TemplateDef,
     layer::Request,
-    offer::Template,
+    registry::{Entry, RegistrySnapshot},
     reply::Failure,
     run::{caught, run_part},
 };
 
-/// How many members of one family are listed.
+/// The most resources of one template that are listed.
 const MEMBERS: usize = 10_000;
 
-/// Adds the members of each family that the caller may know of, in order. A lister that fails
-/// costs its own members only.
+/// Adds the resources of each template that is visible to the caller, in order. A lister that fails
+/// is logged; the others are listed.
 pub(crate) async fn fill(
-    filling: &mut Filling,
+    filling: &mut PageBuilder,
     visit: &Visit,
-    catalogue: &Catalogue,
+    snapshot: &RegistrySnapshot,
     place: Place,
 ) {
     if filling.next.is_some() {
@@ -38,7 +38,7 @@ pub(crate) async fn fill(
         Place::After(_) => (0, None),
         Place::Member { family, offset, last } => (family, Some((offset, last))),
     };
-    let families = catalogue.families().filter(|family| family.number >= first);
+    let families = snapshot.families().filter(|family| family.number >= first);
     for family in families.filter(|family| visit.app.rules.show(&****family, &visit.ctx)) {
         let family_at = |offset, last| Place::Member { family: family.number, offset, last };
         if filling.is_full() {
@@ -50,7 +50,7 @@ pub(crate) async fn fill(
         let skipped = begun.map_or(0, |(offset, last)| resumed(&members, offset, last));
         for offset in skipped..members.len() {
             // A resource that is registered under this URI is the one that is read.
-            if catalogue.has_resource(&members[offset].uri) {
+            if snapshot.has_resource(&members[offset].uri) {
                 continue;
             }
             if filling.is_full() {
@@ -64,8 +64,8 @@ pub(crate) async fn fill(
     }
 }
 
-/// Where a page goes on: behind the one that the page before ended with, wherever that is now. If it
-/// is gone, as far in as it was.
+/// Returns where a page continues: after the last resource of the previous page, wherever that is
+/// now. If it is gone, at the same offset.
 fn resumed(members: &[Resource], offset: u64, last: Mark) -> usize {
     let offset = usize::try_from(offset).unwrap_or(usize::MAX).min(members.len());
     let is_last = |at: &usize| members.get(*at).is_some_and(|member| mark(&member.uri) == last);
@@ -74,18 +74,18 @@ fn resumed(members: &[Resource], offset: u64, last: Mark) -> usize {
     found.map_or(offset, |at| at + 1)
 }
 
-/// What a lister has to say, to the layers of its family first. What goes wrong is for the log.
-async fn members(visit: &Visit, family: &Arc<Entry<Template>>) -> Vec<Resource> {
+/// Runs a lister within the layers of its template. Failures are logged.
+async fn members(visit: &Visit, family: &Arc<Entry<TemplateDef>>) -> Vec<Resource> {
     let Some(lister) = family.list.clone() else { return Vec::new() };
     let (call, permit) =
         (visit.call(Arguments::Text(Vec::new())), Permit::another(&visit.permit.counter()));
-    let questions = family.offer.questions.clone();
+    let questions = family.registration.questions.clone();
     let listing = async move {
         call.ctx.asks_through(&questions);
         run_part(&lister, call, permit).await
     };
     let template = family.uri_template();
-    let layers = &family.offer.layers;
+    let layers = &family.registration.layers;
     let listed = if layers.is_empty() {
         caught(listing).await
     } else {
@@ -122,7 +122,7 @@ async fn members(visit: &Visit, family: &Arc<Entry<Template>>) -> Vec<Resource> 
     }
 }
 
-/// What a member does not say of itself is true of its family.
+/// Fills in missing parts of a resource from its template.
 fn complete(member: &mut Resource, family: &ResourceTemplate) {
     fn inherit<T: Clone>(own: &mut Option<T>, from: &Option<T>) {
         if own.is_none() {

@@ -1,7 +1,7 @@
-//! Owns how a list is answered: which page, for whom, from what was written before. Does not own
-//! what is listed, nor the text of each item.
+//! Answers the list methods: pages, cursors, and the text of each item, which is written once.
 
 mod cursor;
+mod listed_tool;
 mod members;
 mod place;
 
@@ -16,60 +16,60 @@ use super::{
     app::App,
     cache::{Audience, Hint, Nature},
     calls::Visit,
-    catalogue::{Catalogue, Item, Shelf},
-    offer::Resource,
+    items::{ItemKind, ResourceDef},
+    registry::{Definition, RegistrySnapshot, Section},
     run::FireOnDrop,
-    visibility::OfferKind,
 };
 use crate::dispatch::{Outcome, Reply};
+pub(super) use listed_tool::listed;
 pub(super) use members::fill as fill_with_members;
 use place::Owner;
 pub(super) use place::Place;
 
-/// What a list that was asked for is about.
-pub(super) struct Asked {
+/// The parameters of a list request.
+pub(super) struct ListRequest {
     pub(super) cursor: Option<String>,
     pub(super) revision: Revision,
 }
 
-/// Answers a list. What is the same for everyone is answered at once, mostly with text that was
-/// written before; a rule or a lister is an author's code, and runs as handlers do.
-pub(super) fn list<T: Item>(
+/// Answers a list request. A list that is the same for all callers is answered at once, mostly with
+/// cached text. Rules and listers are user code and run like handlers.
+pub(super) fn list<T: Definition>(
     app: &Arc<App>,
-    asked: Asked,
+    asked: ListRequest,
     visit: impl FnOnce() -> Result<Visit, RpcError>,
 ) -> Result<Reply, RpcError> {
-    let catalogue = app.catalogue();
-    let audience = audience::<T>(app, &catalogue);
-    if audience == Audience::Everyone && !has_members::<T>(&catalogue) {
-        return plain::<T>(app, &catalogue, &asked, visit).map(|page| Reply::Now(Ok(page)));
+    let snapshot = app.snapshot();
+    let audience = audience::<T>(app, &snapshot);
+    if audience == Audience::Everyone && !has_members::<T>(&snapshot) {
+        return plain::<T>(app, &snapshot, &asked, visit).map(|page| Reply::Now(Ok(page)));
     }
     let visit = visit()?;
-    Ok(Reply::Later(Box::pin(assembled::<T>(visit, catalogue, asked, audience))))
+    Ok(Reply::Later(Box::pin(assembled::<T>(visit, snapshot, asked, audience))))
 }
 
 /// A page whose items are the same for everyone. So is its text, unless it has a cursor and it is
 /// known who asks: then the page is put together for them, from items that were written before.
-fn plain<T: Item>(
+fn plain<T: Definition>(
     app: &App,
-    catalogue: &Catalogue,
-    asked: &Asked,
+    snapshot: &RegistrySnapshot,
+    asked: &ListRequest,
     visit: impl FnOnce() -> Result<Visit, RpcError>,
 ) -> Result<Raw, RpcError> {
-    let Asked { cursor, revision } = asked;
-    let (shelf, size) = (catalogue.shelf::<T>(), catalogue.page_size);
-    let is_one_page = cursor.is_none() && shelf.listed().len() <= size;
+    let ListRequest { cursor, revision } = asked;
+    let (section, size) = (snapshot.section::<T>(), snapshot.page_size);
+    let is_one_page = cursor.is_none() && section.listed().len() <= size;
     let ctx = if is_one_page { None } else { Some(visit()?.ctx) };
     let caller = || ctx.as_ref().map_or(Owner::Anyone, Owner::of);
     let place = cursor::open(app, T::KIND, cursor.as_deref(), caller)?;
-    let start = shelf.after(match place {
+    let start = section.after(match place {
         Place::After(number) => number,
         // It was given out while there were members to list.
         Place::Member { .. } => u64::MAX,
     });
     let owner = ctx.as_ref().map_or(Owner::Anyone, Owner::sharing);
     let make = || {
-        let rest = &shelf.listed()[start..];
+        let rest = &section.listed()[start..];
         let items = &rest[..rest.len().min(size)];
         let next = (rest.len() > size).then(|| items.last()).flatten();
         let next = next.map(|last| cursor::seal(app, T::KIND, &owner, Place::After(last.number)));
@@ -78,18 +78,18 @@ fn plain<T: Item>(
         page(&frame(app, T::KIND, next, hint, *revision), &texts)
     };
     // A page that starts anywhere else was begun before something was removed.
-    let is_regular = start.is_multiple_of(size) && (start == 0 || start < shelf.listed().len());
+    let is_regular = start.is_multiple_of(size) && (start == 0 || start < section.listed().len());
     if is_regular && owner == Owner::Anyone {
-        return Ok(shelf.page(start / size, *revision, make));
+        return Ok(section.page(start / size, *revision, make));
     }
     Ok(make())
 }
 
 /// A page for one caller.
-async fn assembled<T: Item>(
+async fn assembled<T: Definition>(
     visit: Visit,
-    catalogue: Arc<Catalogue>,
-    asked: Asked,
+    snapshot: Arc<RegistrySnapshot>,
+    asked: ListRequest,
     audience: Audience,
 ) -> Outcome {
     let (app, ctx, revision) = (visit.app.clone(), visit.ctx.clone(), asked.revision);
@@ -99,14 +99,14 @@ async fn assembled<T: Item>(
     };
     let place = cursor::open(&app, T::KIND, asked.cursor.as_deref(), || Owner::of(&ctx))?;
     let armed = FireOnDrop::new(&ctx);
-    let mut filling = Filling { texts: Vec::new(), size: catalogue.page_size, next: None };
+    let mut filling = PageBuilder { texts: Vec::new(), size: snapshot.page_size, next: None };
     if let Place::After(number) = place {
-        filling.fill(&visit, catalogue.shelf::<T>(), number, revision);
+        filling.fill(&visit, snapshot.section::<T>(), number, revision);
     }
     let mut nature = app.nature();
-    if has_members::<T>(&catalogue) {
+    if has_members::<T>(&snapshot) {
         nature = Nature::Made;
-        T::fill(&mut filling, &visit, &catalogue, place).await;
+        T::fill(&mut filling, &visit, &snapshot, place).await;
     }
     armed.disarm();
     let next = filling.next.map(|place| cursor::seal(&app, T::KIND, &owner, place));
@@ -118,22 +118,28 @@ async fn assembled<T: Item>(
 }
 
 /// A page that is being filled.
-pub(super) struct Filling {
+pub(super) struct PageBuilder {
     texts: Vec<Raw>,
     size: usize,
     /// Where the next page begins, once this one is full.
     next: Option<Place>,
 }
 
-impl Filling {
+impl PageBuilder {
     fn is_full(&self) -> bool {
         self.texts.len() >= self.size
     }
 
-    /// Adds what the caller may know of.
-    fn fill<T: Item>(&mut self, visit: &Visit, shelf: &Shelf<T>, after: u64, revision: Revision) {
+    /// Adds the items that are visible to the caller.
+    fn fill<T: Definition>(
+        &mut self,
+        visit: &Visit,
+        section: &Section<T>,
+        after: u64,
+        revision: Revision,
+    ) {
         let mut last = after;
-        for entry in &shelf.listed()[shelf.after(after)..] {
+        for entry in &section.listed()[section.after(after)..] {
             if !visit.app.rules.show(&***entry, &visit.ctx) {
                 continue;
             }
@@ -147,24 +153,24 @@ impl Filling {
     }
 }
 
-/// Whether a rule decides who sees what of a list.
-fn audience<T: Item>(app: &App, catalogue: &Catalogue) -> Audience {
-    let families_have_rules = || catalogue.families().any(|family| !family.rules().is_empty());
+/// Returns whether a rule decides who sees which items.
+fn audience<T: Definition>(app: &App, snapshot: &RegistrySnapshot) -> Audience {
+    let families_have_rules = || snapshot.families().any(|family| !family.rules().is_empty());
     let has_rules = !app.rules.is_empty()
-        || catalogue.shelf::<T>().has_rules()
-        || T::KIND == Resource::KIND && families_have_rules();
+        || snapshot.section::<T>().has_rules()
+        || T::KIND == ResourceDef::KIND && families_have_rules();
     if has_rules { Audience::Caller } else { Audience::Everyone }
 }
 
-/// Whether something has to be asked what it has.
-fn has_members<T: Item>(catalogue: &Catalogue) -> bool {
-    T::KIND == Resource::KIND && catalogue.families().next().is_some()
+/// Returns whether templates list resources.
+fn has_members<T: Definition>(snapshot: &RegistrySnapshot) -> bool {
+    T::KIND == ResourceDef::KIND && snapshot.families().next().is_some()
 }
 
 /// A page without items.
 fn frame(
     app: &App,
-    kind: OfferKind,
+    kind: ItemKind,
     next_cursor: Option<String>,
     hint: Hint,
     revision: Revision,
@@ -179,10 +185,10 @@ fn frame(
         }};
     }
     match kind {
-        OfferKind::Tool => empty!(ListToolsResult),
-        OfferKind::Prompt => empty!(ListPromptsResult),
-        OfferKind::Resource => empty!(ListResourcesResult),
-        OfferKind::Template => empty!(ListResourceTemplatesResult),
+        ItemKind::Tool => empty!(ListToolsResult),
+        ItemKind::Prompt => empty!(ListPromptsResult),
+        ItemKind::Resource => empty!(ListResourcesResult),
+        ItemKind::Template => empty!(ListResourceTemplatesResult),
     }
 }
 

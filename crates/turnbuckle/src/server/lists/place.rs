@@ -1,4 +1,4 @@
-//! Owns where a page begins and whose it is. Does not own how a client keeps that for us.
+//! The start of a page, and the owner of a cursor.
 
 use turnbuckle_types::RpcError;
 
@@ -10,7 +10,7 @@ use crate::{
 /// Where a page begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// After what has this number; zero: at the beginning.
+    /// After the item with this number; zero is the beginning.
     After(u64),
     /// At a member of the family that has this number, or of those after it.
     Member {
@@ -27,24 +27,24 @@ pub(super) type Mark = [u8; 8];
 /// Whose cursor it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// The list is the same for everyone and nobody knows who asked for it, so that a page with its
-    /// cursor may be shared.
+    /// The list is the same for all callers and the caller is unknown, so a page with its cursor may
+    /// be shared.
     Anyone,
-    /// The list is theirs, or it is known who they are; `None` if it is not.
+    /// The list is made for the caller, or the caller is known; `None` for an unknown caller.
     Caller(Option<String>),
 }
 
 impl Owner {
-    /// Of a list that is the same for everyone.
+    /// Returns the owner of the cursors of a list that is the same for all callers.
     pub(super) fn sharing(ctx: &Ctx) -> Owner {
-        // Whoever is at the other end of a wire of their own needs no name there.
+        // The only client of a connection such as stdio needs no name.
         match ctx.extension::<Principal>() {
             Some(principal) => Owner::Caller(Some(principal.name().to_owned())),
             None => Owner::Anyone,
         }
     }
 
-    /// Who may keep a page with such a cursor.
+    /// Returns who may cache a page with such a cursor.
     pub(super) fn audience(&self) -> Audience {
         match self {
             Owner::Anyone => Audience::Everyone,
@@ -57,7 +57,7 @@ impl Owner {
     }
 }
 
-/// Whatever is wrong with a cursor, the sentence is the same.
+/// The error for any invalid cursor.
 pub(super) fn no_cursor() -> RpcError {
     RpcError::invalid_params("`cursor` is not one that this server gave out for this list")
 }

@@ -8,7 +8,7 @@ use crate::{
     Server,
     dispatch::duplex::Permit,
     prompt,
-    server::{context::Ctx, offer::Tool},
+    server::{context::Ctx, items::ToolDef},
     tool,
 };
 
@@ -17,12 +17,12 @@ fn server(count: usize) -> Server {
     Server::new("s", "1").tools(tools)
 }
 
-fn asked(cursor: Option<&str>, revision: Revision) -> Asked {
-    Asked { cursor: cursor.map(str::to_owned), revision }
+fn asked(cursor: Option<&str>, revision: Revision) -> ListRequest {
+    ListRequest { cursor: cursor.map(str::to_owned), revision }
 }
 
 /// A list that is answered at once.
-fn at_once<T: Item>(app: &Arc<App>, asked: Asked) -> Raw {
+fn at_once<T: Definition>(app: &Arc<App>, asked: ListRequest) -> Raw {
     match list::<T>(app, asked, || Ok(visit(app))) {
         Ok(Reply::Now(Ok(page))) => page,
         _ => panic!("it is not answered at once"),
@@ -36,7 +36,7 @@ fn visit(app: &Arc<App>) -> Visit {
 }
 
 fn page_at(app: &Arc<App>, cursor: Option<&str>) -> (Vec<String>, Option<String>) {
-    let page = at_once::<Tool>(app, asked(cursor, Revision::LATEST));
+    let page = at_once::<ToolDef>(app, asked(cursor, Revision::LATEST));
     let page: ListToolsResult = page.decode().unwrap();
     (page.tools.into_iter().map(|tool| tool.name).collect(), page.next_cursor)
 }
@@ -45,15 +45,14 @@ fn page_at(app: &Arc<App>, cursor: Option<&str>) -> (Vec<String>, Option<String>
 fn a_page_is_written_once_for_each_revision() {
     let app = server(1_000).app().unwrap();
     for revision in Revision::ALL {
-        let first = at_once::<Tool>(&app, asked(None, revision));
+        let first = at_once::<ToolDef>(&app, asked(None, revision));
         let nobody = || panic!("who asks for all of it does not matter");
-        let Ok(Reply::Now(Ok(again))) = list::<Tool>(&app, asked(None, revision), nobody) else {
+        let Ok(Reply::Now(Ok(again))) = list::<ToolDef>(&app, asked(None, revision), nobody) else {
             panic!("it is not answered at once");
         };
         assert_eq!(first.as_str().as_ptr(), again.as_str().as_ptr(), "{revision}");
-        let tools = app.catalogue().shelf::<Tool>().listed().to_vec();
-        let tools: Vec<_> =
-            tools.iter().map(|tool| super::super::listing::listed(tool, revision)).collect();
+        let tools = app.snapshot().section::<ToolDef>().listed().to_vec();
+        let tools: Vec<_> = tools.iter().map(|tool| super::listed(tool, revision)).collect();
         let mut whole = ListToolsResult::new(tools);
         whole.ttl_ms = Some(300_000);
         whole.cache_scope = Some(CacheScope::Public);
@@ -68,7 +67,7 @@ fn pages_after_the_first_are_written_once_too_with_their_cursors() {
     let mut cursor = None;
     for _ in 0..3 {
         let page = |cursor: &Option<String>| {
-            at_once::<Tool>(&app, asked(cursor.as_deref(), Revision::LATEST))
+            at_once::<ToolDef>(&app, asked(cursor.as_deref(), Revision::LATEST))
         };
         let (first, again) = (page(&cursor), page(&cursor));
         assert_eq!(first.as_str().as_ptr(), again.as_str().as_ptr());
@@ -129,7 +128,7 @@ fn replicas_that_share_keys_take_each_others_cursors() {
     let (_, cursor) = page_at(&here, None);
     assert_eq!(page_at(&there, cursor.as_deref()).0, ["tool0002", "tool0003"]);
     let stranger = server(4).page_size(2).app().unwrap();
-    let refused = list::<Tool>(&stranger, asked(cursor.as_deref(), Revision::LATEST), || {
+    let refused = list::<ToolDef>(&stranger, asked(cursor.as_deref(), Revision::LATEST), || {
         Ok(visit(&stranger))
     });
     assert_eq!(refused.err().unwrap().code, -32602);
@@ -141,13 +140,13 @@ fn a_cached_list_belongs_to_its_moment() {
     let registry = server.registry().unwrap();
     let app = server.app().unwrap();
     assert_eq!(page_at(&app, None).0, ["tool0000"]);
-    let prompts = at_once::<crate::Prompt>(&app, asked(None, Revision::LATEST));
+    let prompts = at_once::<crate::PromptDef>(&app, asked(None, Revision::LATEST));
     registry.add_tool(tool("b", async || ())).unwrap();
     assert_eq!(page_at(&app, None).0, ["tool0000", "b"]);
-    let untouched = at_once::<crate::Prompt>(&app, asked(None, Revision::LATEST));
+    let untouched = at_once::<crate::PromptDef>(&app, asked(None, Revision::LATEST));
     assert_eq!(prompts.as_str().as_ptr(), untouched.as_str().as_ptr());
     registry.add_prompt(prompt("p", async || "")).unwrap();
-    let page = at_once::<crate::Prompt>(&app, asked(None, Revision::LATEST));
+    let page = at_once::<crate::PromptDef>(&app, asked(None, Revision::LATEST));
     let page: Value = page.decode().unwrap();
     assert_eq!((&page["prompts"][0]["name"], &page["ttlMs"]), (&"p".into(), &0.into()));
 }
@@ -157,7 +156,7 @@ mod per_caller {
 
     use super::*;
 
-    async fn page<T: Item>(app: &Arc<App>, cursor: Option<&str>) -> Value {
+    async fn page<T: Definition>(app: &Arc<App>, cursor: Option<&str>) -> Value {
         let reply = list::<T>(app, asked(cursor, Revision::LATEST), || Ok(visit(app))).unwrap();
         reply.into_outcome().await.unwrap().decode().unwrap()
     }
@@ -172,12 +171,12 @@ mod per_caller {
         let server = server(6).page_size(2);
         let registry = server.registry().unwrap();
         let app = server.app().unwrap();
-        let first = page::<Tool>(&app, None).await;
+        let first = page::<ToolDef>(&app, None).await;
         let hidden = registry.add_tool(tool("z", async || ()).visible_to(|_| false)).unwrap();
-        let second = page::<Tool>(&app, first["nextCursor"].as_str()).await;
+        let second = page::<ToolDef>(&app, first["nextCursor"].as_str()).await;
         assert_eq!(second["tools"][0]["name"], "tool0002");
         hidden.remove();
-        let third = page::<Tool>(&app, second["nextCursor"].as_str()).await;
+        let third = page::<ToolDef>(&app, second["nextCursor"].as_str()).await;
         assert_eq!(third["tools"][0]["name"], "tool0004");
         assert_eq!(third["nextCursor"], Value::Null);
     }
@@ -193,7 +192,7 @@ mod per_caller {
         };
         let family = crate::template("x://{id}", async || "").list(lister);
         let app = server(0).template(family).page_size(2).app().unwrap();
-        let first = page::<Resource>(&app, None).await;
+        let first = page::<ResourceDef>(&app, None).await;
         assert_eq!(uris(&first), ["x://c", "x://d"]);
         let cursor = first["nextCursor"].as_str();
         for (members, rest) in [
@@ -202,7 +201,7 @@ mod per_caller {
             (vec!["c", "d2", "e", "f"], ["x://e", "x://f"]),
         ] {
             *now.lock().unwrap() = members;
-            assert_eq!(uris(&page::<Resource>(&app, cursor).await), rest);
+            assert_eq!(uris(&page::<ResourceDef>(&app, cursor).await), rest);
         }
     }
 
@@ -254,7 +253,7 @@ mod per_caller {
             server = server.template(family(scheme));
         }
         let app = server.app().unwrap();
-        let page = page::<Resource>(&app, None).await;
+        let page = page::<ResourceDef>(&app, None).await;
         assert_eq!(uris(&page), ["passed://1"]);
         assert_eq!(seen.load(Ordering::Relaxed), 4);
     }
@@ -274,8 +273,8 @@ mod per_caller {
             }));
         let app = server.app().unwrap();
         let asked = || asked(None, Revision::LATEST);
-        let tools = list::<Tool>(&app, asked(), || Ok(visit(&app))).unwrap();
-        let resources = list::<Resource>(&app, asked(), || Ok(visit(&app))).unwrap();
+        let tools = list::<ToolDef>(&app, asked(), || Ok(visit(&app))).unwrap();
+        let resources = list::<ResourceDef>(&app, asked(), || Ok(visit(&app))).unwrap();
         assert_eq!(runs.load(Ordering::Relaxed), 0);
         let (Reply::Later(tools), Reply::Later(resources)) = (tools, resources) else {
             panic!("they were answered at once");
@@ -287,6 +286,6 @@ mod per_caller {
         assert_eq!((&resources["ttlMs"], &resources["cacheScope"]), (&0.into(), &"private".into()));
         assert_eq!(runs.load(Ordering::Relaxed), 2);
         // What no rule and no lister concerns is answered at once as before.
-        at_once::<crate::server::offer::Template>(&app, asked());
+        at_once::<crate::server::items::TemplateDef>(&app, asked());
     }
 }

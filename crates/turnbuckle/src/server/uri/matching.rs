@@ -1,230 +1,330 @@
-//! Owns reading the values out of an address, by a plan. Each character is looked at a fixed number
-//! of times, whatever the template and the address. Does not own which templates can be matched.
+//! Matches URIs with templates and reads the values of the variables.
+//!
+//! A template is a list of parts. [`Matcher::read`] first computes, from the end of the URI, which
+//! parts fit at which position, then gives each value the longest text that leaves a match. Both
+//! passes look at each character once per part, so no URI takes more than linear time.
 
-use super::characters::{Set, Token, decode};
-use super::plan::{Fragment, Plan, Query, Slot, Step};
-use super::syntax::Modifier;
+use std::collections::{HashSet, btree_map::Entry};
+
+use super::characters::{AsciiSet, Token, decode, tokens};
+use super::syntax::{Expression, Modifier, Operator, Piece, Variable, variables};
+use super::template::TemplateError;
 use super::variables::{TextValue, Value, Variables};
 
-/// The longest address.
-pub(super) const LONGEST: usize = 8192;
+/// The most bytes of a URI that can match.
+pub(super) const MAX_URI: usize = 8192;
 
-/// What an address says, and how many characters were looked at to know it.
-pub(super) fn read(plan: &Plan, uri: &[Token]) -> (Option<Variables>, usize) {
-    let mut reader = Reader { variables: Variables::new(), looks: 0 };
-    let found = reader.address(plan, uri);
-    (found.map(|()| reader.variables), reader.looks)
+/// A template, prepared for matching.
+#[derive(Debug, Clone)]
+pub(super) struct Matcher {
+    /// Two templates with equal parts match the same URIs.
+    parts: Vec<Part>,
+    /// The variables of each [`Part::Value`], in order.
+    captures: Vec<Capture>,
 }
 
-struct Reader {
-    variables: Variables,
-    looks: usize,
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Literal(Vec<Token>),
+    Value {
+        /// The character before the value. A value that has one may be absent, or empty.
+        mark: Option<u8>,
+        excluded: AsciiSet,
+    },
 }
 
-/// The order in which the characters of a slice were written.
-#[derive(Clone, Copy)]
-enum Order {
-    Forwards,
-    Backwards,
+/// The variables that take the text of a part.
+#[derive(Debug, Clone)]
+enum Capture {
+    One(Variable),
+    /// All values that are left in an expression: `{x*}`, `{/x*}`.
+    List {
+        variable: Variable,
+        separator: u8,
+    },
+    /// Pairs of names and values: `{;x,y}`, `{?x,y}`, `{&x,y}`.
+    Pairs {
+        variables: Vec<(Vec<Token>, Variable)>,
+        separator: u8,
+    },
 }
 
-impl Reader {
-    fn address(&mut self, plan: &Plan, uri: &[Token]) -> Option<()> {
-        let uri = self.fragment(&plan.fragment, uri)?;
-        let body = self.query(&plan.query, uri)?;
-        let rest = self.steps(&plan.before, body, Order::Forwards)?;
-        let Some(wide) = &plan.wide else { return rest.is_empty().then_some(()) };
-        // Nothing after it, as a rule.
-        if plan.after.is_empty() {
-            return self.plain(wide, rest, Order::Forwards);
+impl Matcher {
+    pub(super) fn new(pieces: &[Piece]) -> Result<Matcher, TemplateError> {
+        let mut names = HashSet::new();
+        if let Some(twice) = variables(pieces).find(|variable| !names.insert(&variable.name)) {
+            let name = &twice.name;
+            return Err(TemplateError::new(format!(
+                "`{name}` is there twice: give each variable a name of its own"
+            )));
         }
-        let reversed: Vec<_> = rest.iter().rev().copied().collect();
-        self.looks += reversed.len();
-        let rest = self.steps(&plan.after, &reversed, Order::Backwards)?;
-        self.plain(wide, rest, Order::Backwards)
-    }
-
-    /// Reads the fragment and leaves what is before it.
-    fn fragment<'u>(&mut self, fragment: &Fragment, uri: &'u [Token]) -> Option<&'u [Token]> {
-        if let Fragment::None = fragment {
-            return Some(uri);
-        }
-        let (before, rest) = self.split_before(uri, Set::of(b"#"));
-        match fragment {
-            Fragment::None => {}
-            Fragment::Literal(text) if rest == text => {}
-            Fragment::Literal(_) => return None,
-            Fragment::Variable(_) if rest.is_empty() => {}
-            Fragment::Variable(slot) => self.put(slot, &rest[1..], Order::Forwards)?,
-        }
-        Some(before)
-    }
-
-    /// Reads the query and leaves what is before it.
-    fn query<'u>(&mut self, query: &Query, uri: &'u [Token]) -> Option<&'u [Token]> {
-        let (slots, before) = match query {
-            Query::None => return Some(uri),
-            Query::Whole(slots) => (slots, self.split_before(uri, Set::of(b"?")).0.len()),
-            Query::Rest { ampersands, slots } => {
-                let mut before = self.split_before(uri, Set::of(b"?")).0.len();
-                for _ in 0..=*ampersands {
-                    // From behind the `?`, or the `&` that the template itself has.
-                    let start = (before + 1).min(uri.len());
-                    before = start + self.split_before(&uri[start..], Set::of(b"&")).0.len();
+        let pieces = merge_queries(pieces);
+        let mut builder = Builder::default();
+        for (at, piece) in pieces.iter().enumerate().rev() {
+            match piece {
+                Piece::Literal(text) => builder.literal(text),
+                Piece::Expression(expression) => {
+                    let opens_query =
+                        |piece: &Piece| matches!(piece, Piece::Literal(text) if text.contains('?'));
+                    builder.expression(expression, pieces[..at].iter().any(opens_query))?;
                 }
-                (slots, before.min(uri.len()))
             }
+        }
+        let Builder { mut parts, mut captures, .. } = builder;
+        parts.reverse();
+        captures.reverse();
+        Ok(Matcher { parts, captures })
+    }
+
+    /// Returns whether the templates differ in the names and the number of their variables only.
+    pub(super) fn has_shape_of(&self, other: &Matcher) -> bool {
+        self.parts == other.parts
+    }
+
+    /// Returns the number of literal characters.
+    pub(super) fn literal_length(&self) -> usize {
+        let length = |part: &Part| match part {
+            Part::Literal(text) => text.len(),
+            Part::Value { .. } => 0,
         };
-        let (before, rest) = uri.split_at(before);
-        self.looks += rest.len();
-        if rest.contains(&Token::from(b'#')) {
+        self.parts.iter().map(length).sum()
+    }
+
+    /// Returns the values of the variables, or `None` if the URI does not match.
+    pub(super) fn read(&self, uri: &[Token]) -> Option<Variables> {
+        // Most templates of a server part here.
+        let (uri, parts) = match &self.parts[..] {
+            [Part::Literal(text), rest @ ..] => (uri.strip_prefix(&text[..])?, rest),
+            parts => (uri, parts),
+        };
+        let fits = fits(parts, uri);
+        if !fits[0][0] {
             return None;
         }
-        let parameters =
-            rest.get(1..).unwrap_or_default().split(|token| *token == Token::from(b'&'));
-        for parameter in parameters {
-            self.looks += parameter.len();
-            let (name, value) = split_name(parameter);
-            // Others are not for us, as is usual with queries.
-            if let Some(slot) = slots.iter().find(|slot| slot.spelled == name) {
-                self.put(slot, value, Order::Forwards)?;
-            } else {
-                decode(parameter.iter().copied())?;
+        let (mut variables, mut captures, mut at) = (Variables::new(), self.captures.iter(), 0);
+        for (part, next) in parts.iter().zip(&fits[1..]) {
+            let (mark, excluded) = match part {
+                Part::Literal(text) => {
+                    at += text.len();
+                    continue;
+                }
+                Part::Value { mark, excluded } => (*mark, *excluded),
+            };
+            let capture = captures.next()?;
+            let Some((start, end)) = longest(uri, at, mark, excluded, next) else { continue };
+            capture.read(&uri[start..end], &mut variables)?;
+            at = end;
+        }
+        Some(variables)
+    }
+}
+
+/// Joins `{?x}{&y}` to one expression: the parameters of a query come in any order.
+fn merge_queries(pieces: &[Piece]) -> Vec<Piece> {
+    let mut merged: Vec<Piece> = Vec::new();
+    for piece in pieces {
+        match (merged.last_mut(), piece) {
+            (Some(Piece::Expression(last)), Piece::Expression(more))
+                if more.operator == Operator::Continuation
+                    && matches!(last.operator, Operator::Query | Operator::Continuation) =>
+            {
+                last.variables.extend(more.variables.iter().cloned());
+            }
+            _ => merged.push(piece.clone()),
+        }
+    }
+    merged
+}
+
+/// Returns for each part, and for the end, the positions from which on all that follows matches.
+fn fits(parts: &[Part], uri: &[Token]) -> Vec<Vec<bool>> {
+    let mut rows = vec![vec![false; uri.len() + 1]; parts.len() + 1];
+    rows[parts.len()][uri.len()] = true;
+    for (at, part) in parts.iter().enumerate().rev() {
+        let (rows, following) = rows.split_at_mut(at + 1);
+        let (row, next) = (&mut rows[at], &following[0]);
+        match part {
+            Part::Literal(text) => {
+                for start in 0..=uri.len().saturating_sub(text.len()) {
+                    row[start] = next.get(start + text.len()) == Some(&true)
+                        && uri[start..].starts_with(text);
+                }
+            }
+            Part::Value { mark, excluded } => {
+                // Whether a value may go on at the position after this one.
+                let mut goes_on = next[uri.len()];
+                row[uri.len()] = mark.is_some() && goes_on;
+                for (position, token) in uri.iter().enumerate().rev() {
+                    let continues = goes_on && !excluded.contains(*token);
+                    row[position] = match mark {
+                        Some(mark) => next[position] || goes_on && *token == Token::from(*mark),
+                        None => continues,
+                    };
+                    goes_on = next[position] || continues;
+                }
             }
         }
-        Some(before)
     }
+    rows
+}
 
-    /// Takes the steps and leaves what is behind them.
-    fn steps<'u>(
-        &mut self,
-        steps: &[Step],
-        mut rest: &'u [Token],
-        order: Order,
-    ) -> Option<&'u [Token]> {
-        for step in steps {
-            rest = match step {
-                Step::Literal(text) => {
-                    self.looks += text.len();
-                    rest.strip_prefix(&text[..])?
-                }
-                Step::Run { slots, stops, ending } => {
-                    let (run, rest) = self.split_before(rest, *stops);
-                    let run = run.strip_suffix(&ending[..])?;
-                    self.looks += ending.len();
-                    self.run(slots, run, order)?;
-                    rest
-                }
-                Step::Marked { slots, mark, stops } => self.marked(slots, *mark, *stops, rest)?,
-                Step::Named { slots, stops } => self.named(slots, *stops, rest)?,
-            };
-        }
-        Some(rest)
-    }
+/// Returns the longest text of a value that leaves a match; `None` if the value is absent.
+fn longest(
+    uri: &[Token],
+    at: usize,
+    mark: Option<u8>,
+    excluded: AsciiSet,
+    next: &[bool],
+) -> Option<(usize, usize)> {
+    let (start, shortest) = match mark {
+        Some(mark) if uri.get(at) == Some(&Token::from(mark)) => (at + 1, at + 1),
+        Some(_) => return None,
+        None => (at, at + 1),
+    };
+    let length = uri[start..].iter().position(|token| excluded.contains(*token));
+    let limit = length.map_or(uri.len(), |length| start + length);
+    let end = (shortest..=limit).rev().find(|end| next[*end])?;
+    Some((start, end))
+}
 
-    /// `{x}`, `{x,y}`, `{x*}`.
-    fn run(&mut self, slots: &[Slot], run: &[Token], order: Order) -> Option<()> {
-        match slots {
-            [slot] if slot.modifier != Modifier::Explode => self.plain(slot, run, order),
-            _ if run.is_empty() => None,
-            slots => {
-                self.looks += run.len();
-                let mut slots = slots.iter();
-                let mut slot = slots.next()?;
-                for (at, item) in run.split(|token| *token == Token::from(b',')).enumerate() {
-                    if at > 0 && slot.modifier != Modifier::Explode {
-                        slot = slots.next()?;
+impl Capture {
+    fn read(&self, text: &[Token], variables: &mut Variables) -> Option<()> {
+        match self {
+            Capture::One(variable) => insert(variable, text, variables),
+            Capture::List { variable, separator } => {
+                (text.split(is(*separator))).try_for_each(|item| insert(variable, item, variables))
+            }
+            Capture::Pairs { variables: known, separator } => {
+                for pair in text.split(is(*separator)) {
+                    let end = pair.iter().position(is(b'=')).unwrap_or(pair.len());
+                    let (name, value) = (&pair[..end], pair.get(end + 1..).unwrap_or_default());
+                    match known.iter().find(|(known, _)| known == name) {
+                        Some((_, variable)) => insert(variable, value, variables)?,
+                        None if *separator == b';' => return None,
+                        // Unknown parameters of a query are ignored.
+                        None => drop(decode(pair)?),
                     }
-                    self.put(slot, item, order)?;
                 }
-                Some(())
-            }
-        }
-    }
-
-    /// `{/x,y}`, `{.x}`.
-    fn marked<'u>(
-        &mut self,
-        slots: &[Slot],
-        mark: Token,
-        stops: Set,
-        mut rest: &'u [Token],
-    ) -> Option<&'u [Token]> {
-        let mut slots = slots.iter();
-        let mut last: Option<&Slot> = None;
-        while let Some(behind) = rest.strip_prefix(&[mark]) {
-            let slot = match last {
-                Some(slot) if slot.modifier == Modifier::Explode => slot,
-                _ => slots.next()?,
-            };
-            let (value, behind) = self.split_before(behind, stops);
-            self.put(slot, value, Order::Forwards)?;
-            (last, rest) = (Some(slot), behind);
-        }
-        Some(rest)
-    }
-
-    /// `{;x,y}`.
-    fn named<'u>(
-        &mut self,
-        slots: &[Slot],
-        stops: Set,
-        mut rest: &'u [Token],
-    ) -> Option<&'u [Token]> {
-        let stops = stops.and(Set::of(b";"));
-        while let Some(behind) = rest.strip_prefix(&[Token::from(b';')]) {
-            let (parameter, behind) = self.split_before(behind, stops);
-            let (name, value) = split_name(parameter);
-            let slot = slots.iter().find(|slot| slot.spelled == name)?;
-            self.put(slot, value, Order::Forwards)?;
-            rest = behind;
-        }
-        Some(rest)
-    }
-
-    fn split_before<'u>(&mut self, text: &'u [Token], stops: Set) -> (&'u [Token], &'u [Token]) {
-        let end = text.iter().position(|token| stops.contains(*token)).unwrap_or(text.len());
-        self.looks += end;
-        text.split_at(end)
-    }
-
-    /// A value that nothing marks is there only if it has a character.
-    fn plain(&mut self, slot: &Slot, text: &[Token], order: Order) -> Option<()> {
-        if text.is_empty() { None } else { self.put(slot, text, order) }
-    }
-
-    /// Keeps a value; not if it is no text, is too long, or is there already.
-    fn put(&mut self, slot: &Slot, text: &[Token], order: Order) -> Option<()> {
-        self.looks += text.len();
-        let text = match order {
-            Order::Forwards => decode(text.iter().copied())?,
-            Order::Backwards => decode(text.iter().rev().copied())?,
-        };
-        let place = self.variables.place(&slot.name);
-        match slot.modifier {
-            Modifier::Explode => {
-                let value = place.or_insert(Value::Text(TextValue::Many(Vec::new())));
-                if let Value::Text(TextValue::Many(texts)) = value {
-                    texts.push(text);
-                }
-                return Some(());
-            }
-            Modifier::Prefix(longest) if text.chars().nth(longest).is_some() => return None,
-            Modifier::None | Modifier::Prefix(_) => {}
-        }
-        match place {
-            std::collections::btree_map::Entry::Occupied(_) => None,
-            std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(Value::Text(TextValue::One(text)));
                 Some(())
             }
         }
     }
 }
 
-/// `name=value`, or a name alone.
-fn split_name(parameter: &[Token]) -> (&[Token], &[Token]) {
-    let end = parameter.iter().position(|token| *token == Token::from(b'='));
-    let (name, value) = parameter.split_at(end.unwrap_or(parameter.len()));
-    (name, value.get(1..).unwrap_or_default())
+fn is(byte: u8) -> impl FnMut(&Token) -> bool {
+    move |token| *token == Token::from(byte)
+}
+
+/// Adds a value, unless it is not UTF-8, is too long, or the variable has one already.
+fn insert(variable: &Variable, text: &[Token], variables: &mut Variables) -> Option<()> {
+    let text = decode(text)?;
+    match (variable.modifier, variables.entry(&variable.name)) {
+        (Modifier::Prefix(longest), _) if text.chars().nth(longest).is_some() => None,
+        (Modifier::Explode, entry) => {
+            let value = entry.or_insert(Value::Text(TextValue::Many(Vec::new())));
+            if let Value::Text(TextValue::Many(texts)) = value {
+                texts.push(text);
+            }
+            Some(())
+        }
+        (_, Entry::Occupied(_)) => None,
+        (_, Entry::Vacant(entry)) => {
+            entry.insert(Value::Text(TextValue::One(text)));
+            Some(())
+        }
+    }
+}
+
+/// The characters that no value of `{x}`, `{.x}`, `{/x}` and `{;x}` holds.
+const SEPARATORS: AsciiSet = AsciiSet::of(b"/?#");
+
+/// Collects the parts of a template, from its end.
+#[derive(Default)]
+struct Builder {
+    parts: Vec<Part>,
+    captures: Vec<Capture>,
+    /// The characters that may come next in the template. A plain value holds none of them.
+    next: AsciiSet,
+    /// Those of them that begin a value which directly follows.
+    marks: AsciiSet,
+    /// The marks of a query and a fragment anywhere after this place.
+    suffixes: AsciiSet,
+}
+
+impl Builder {
+    fn literal(&mut self, text: &str) {
+        if let Some(first) = text.bytes().find(|byte| AsciiSet::RESERVED.contains((*byte).into())) {
+            self.next = AsciiSet::of(&[first]);
+        }
+        self.marks = AsciiSet::default();
+        // The syntax has checked the escapes.
+        self.parts.push(Part::Literal(tokens(text).unwrap_or_default()));
+    }
+
+    fn expression(&mut self, expression: &Expression, in_query: bool) -> Result<(), TemplateError> {
+        let Expression { operator, variables } = expression;
+        if let Some(Part::Value { mark: None, .. }) = self.parts.last() {
+            return Err(TemplateError::new(format!(
+                "nothing separates `{expression}` from the variable after it: write a `/` or other \
+                 text between them"
+            )));
+        }
+        let separator = operator.separator().as_bytes()[0];
+        let own = AsciiSet::of(&[separator]);
+        let plain =
+            SEPARATORS.with(if in_query { AsciiSet::of(b"&") } else { AsciiSet::default() });
+        let first = operator.first().bytes().next();
+        if let Operator::Parameter | Operator::Query | Operator::Continuation = operator {
+            let excluded = match operator {
+                Operator::Parameter => plain.with(self.next).without(AsciiSet::of(b";=")),
+                _ => AsciiSet::of(b"#"),
+            };
+            let known = |variable: &Variable| {
+                (tokens(&variable.name).unwrap_or_default(), variable.clone())
+            };
+            let variables = variables.iter().map(known).collect();
+            self.value(first, excluded, Capture::Pairs { variables, separator });
+        } else {
+            for (at, variable) in variables.iter().enumerate().rev() {
+                let explodes = variable.modifier == Modifier::Explode;
+                if explodes && at + 1 < variables.len() {
+                    return Err(TemplateError::new(format!(
+                        "`{}*` in `{expression}` takes all values that follow: write it last",
+                        variable.name
+                    )));
+                }
+                let excluded = match operator {
+                    Operator::Reserved | Operator::Fragment => self.suffixes.with(self.marks),
+                    Operator::Simple if variables.len() == 1 => plain.with(self.next),
+                    _ => plain.with(self.next).with(own),
+                };
+                let (excluded, capture) = match variable.clone() {
+                    variable if explodes => {
+                        (excluded.without(own), Capture::List { variable, separator })
+                    }
+                    variable => (excluded, Capture::One(variable)),
+                };
+                let mark = if at == 0 { first } else { Some(separator) };
+                self.value(mark, excluded, capture);
+            }
+        }
+        self.suffixes = self.suffixes.with(match operator {
+            Operator::Query | Operator::Continuation => AsciiSet::of(b"?"),
+            Operator::Fragment => AsciiSet::of(b"#"),
+            _ => AsciiSet::default(),
+        });
+        Ok(())
+    }
+
+    fn value(&mut self, mark: Option<u8>, excluded: AsciiSet, capture: Capture) {
+        self.parts.push(Part::Value { mark, excluded });
+        self.captures.push(capture);
+        match mark {
+            Some(mark) => {
+                self.next = self.next.with(AsciiSet::of(&[mark]));
+                self.marks = self.marks.with(AsciiSet::of(&[mark]));
+            }
+            None => (self.next, self.marks) = Default::default(),
+        }
+    }
 }

@@ -1,11 +1,11 @@
-//! Owns the syntax of RFC 6570, all four levels. Does not own whether a template can be matched.
+//! The syntax of RFC 6570 URI templates, all four levels.
 
 use super::characters::unescape;
 use super::template::TemplateError;
 
-/// The longest template.
-const LONGEST: usize = 2048;
-const MOST_VARIABLES: usize = 32;
+/// The most bytes of a template.
+const MAX_TEMPLATE: usize = 2048;
+const MAX_VARIABLES: usize = 32;
 const SPECIFICATION: &str =
     "an expression is `{`, perhaps one of `+#./;?&`, names with commas between them, and `}`";
 
@@ -15,7 +15,7 @@ pub(super) enum Piece {
     Expression(Expression),
 }
 
-/// Invariant: there is a variable.
+/// Invariant: it has at least one variable.
 #[derive(Debug, Clone)]
 pub(super) struct Expression {
     pub(super) operator: Operator,
@@ -75,20 +75,30 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    const SIGNED: [(char, Operator); 7] = [
-        ('+', Operator::Reserved),
-        ('#', Operator::Fragment),
-        ('.', Operator::Label),
-        ('/', Operator::Segment),
-        (';', Operator::Parameter),
-        ('?', Operator::Query),
-        ('&', Operator::Continuation),
+    const ALL: [Operator; 8] = [
+        Operator::Reserved,
+        Operator::Fragment,
+        Operator::Label,
+        Operator::Segment,
+        Operator::Parameter,
+        Operator::Query,
+        Operator::Continuation,
+        // Last, because its sign is empty.
+        Operator::Simple,
     ];
 
-    pub(super) fn sign(self) -> &'static str {
+    /// Returns the character before the names in a template.
+    fn sign(self) -> &'static str {
         match self {
-            Operator::Simple => "",
             Operator::Reserved => "+",
+            operator => operator.first(),
+        }
+    }
+
+    /// Returns the text before the first value: RFC 6570, appendix A.
+    pub(super) fn first(self) -> &'static str {
+        match self {
+            Operator::Simple | Operator::Reserved => "",
             Operator::Fragment => "#",
             Operator::Label => ".",
             Operator::Segment => "/",
@@ -97,37 +107,46 @@ impl Operator {
             Operator::Continuation => "&",
         }
     }
+
+    /// Returns the character between values.
+    pub(super) fn separator(self) -> &'static str {
+        match self {
+            Operator::Simple | Operator::Reserved | Operator::Fragment => ",",
+            Operator::Query => "&",
+            operator => operator.first(),
+        }
+    }
 }
 
-/// Reads a template.
-pub(super) fn read(text: &str) -> Result<Vec<Piece>, TemplateError> {
-    if text.len() > LONGEST {
-        return Err(TemplateError::new(format!("a template has at most {LONGEST} bytes")));
+/// Parses a template.
+pub(super) fn parse(text: &str) -> Result<Vec<Piece>, TemplateError> {
+    if text.len() > MAX_TEMPLATE {
+        return Err(TemplateError::new(format!("a template has at most {MAX_TEMPLATE} bytes")));
     }
     let mut pieces = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
         let (literal, after) = rest.split_at(rest.find('{').unwrap_or(rest.len()));
         if !literal.is_empty() {
-            pieces.push(Piece::Literal(read_literal(literal)?));
+            pieces.push(Piece::Literal(parse_literal(literal)?));
         }
         let Some(after) = after.strip_prefix('{') else { break };
         let Some((inside, after)) = after.split_once('}') else {
             let sentence = format!("`{{{after}` has no `}}`: {SPECIFICATION}");
             return Err(TemplateError::new(sentence));
         };
-        pieces.push(Piece::Expression(read_expression(inside)?));
+        pieces.push(Piece::Expression(parse_expression(inside)?));
         rest = after;
     }
-    if variables(&pieces).count() > MOST_VARIABLES {
+    if variables(&pieces).count() > MAX_VARIABLES {
         return Err(TemplateError::new(format!(
-            "a template has at most {MOST_VARIABLES} variables"
+            "a template has at most {MAX_VARIABLES} variables"
         )));
     }
     Ok(pieces)
 }
 
-/// The variables of a template, in order.
+/// Returns the variables of a template, in order.
 pub(super) fn variables(pieces: &[Piece]) -> impl Iterator<Item = &Variable> {
     pieces.iter().flat_map(|piece| match piece {
         Piece::Literal(_) => &[][..],
@@ -136,7 +155,7 @@ pub(super) fn variables(pieces: &[Piece]) -> impl Iterator<Item = &Variable> {
 }
 
 /// RFC 6570 §2.1. The apostrophe is let through, as its errata ask.
-fn read_literal(text: &str) -> Result<String, TemplateError> {
+fn parse_literal(text: &str) -> Result<String, TemplateError> {
     for (at, char) in text.char_indices() {
         let sentence = match char {
             '}' => "`}` has no `{`: write `%7D` for the character itself".to_owned(),
@@ -155,24 +174,24 @@ fn read_literal(text: &str) -> Result<String, TemplateError> {
     Ok(text.to_owned())
 }
 
-fn read_expression(inside: &str) -> Result<Expression, TemplateError> {
-    let signed = Operator::SIGNED.iter().find(|(sign, _)| inside.starts_with(*sign));
-    let (operator, list) = match signed {
-        Some((_, operator)) => (*operator, &inside[1..]),
-        None if inside.starts_with(['=', ',', '!', '@', '|']) => {
-            let sentence = format!("`{{{inside}}}`: no operator is written `{}`", &inside[..1]);
-            return Err(TemplateError::new(sentence));
-        }
-        None => (Operator::Simple, inside),
-    };
+fn parse_expression(inside: &str) -> Result<Expression, TemplateError> {
+    if inside.starts_with(['=', ',', '!', '@', '|']) {
+        let sentence = format!("`{{{inside}}}`: no operator is written `{}`", &inside[..1]);
+        return Err(TemplateError::new(sentence));
+    }
+    let operators = Operator::ALL.into_iter();
+    let (operator, list) = operators
+        .filter_map(|operator| Some((operator, inside.strip_prefix(operator.sign())?)))
+        .next()
+        .unwrap_or((Operator::Simple, inside));
     let variables = list.split(',').map(|text| {
         let problem = |sentence| TemplateError::new(format!("`{{{inside}}}`: {sentence}"));
-        read_variable(text).map_err(problem)
+        parse_variable(text).map_err(problem)
     });
     Ok(Expression { operator, variables: variables.collect::<Result<_, _>>()? })
 }
 
-fn read_variable(text: &str) -> Result<Variable, &'static str> {
+fn parse_variable(text: &str) -> Result<Variable, &'static str> {
     let (name, modifier) = if let Some(name) = text.strip_suffix('*') {
         (name, Modifier::Explode)
     } else if let Some((name, length)) = text.split_once(':') {

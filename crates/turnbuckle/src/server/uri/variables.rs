@@ -1,4 +1,4 @@
-//! Owns the values of variables. Does not own where they come from or go to.
+//! The values of the variables of a template.
 
 use std::collections::{BTreeMap, btree_map};
 
@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, btree_map};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextValue {
-    /// What a plain variable has.
+    /// The value of a plain variable.
     One(String),
-    /// What a variable with `*` has.
+    /// The values of a variable with `*`.
     Many(Vec<String>),
 }
 
 impl TextValue {
-    /// The text, or each of them.
+    /// Returns the text, or each of them.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let texts = match self {
             TextValue::One(text) => std::slice::from_ref(text),
@@ -73,19 +73,19 @@ pub(super) enum Value {
 }
 
 impl Variables {
-    /// No values yet.
+    /// Creates an empty set of values.
     pub fn new() -> Variables {
         Variables::default()
     }
 
-    /// With a value for a variable, in place of one that it has.
+    /// Sets the value of a variable, replacing an earlier one.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<TextValue>) -> Variables {
         self.0.insert(name.into(), Value::Text(value.into()));
         self
     }
 
-    /// With names and values for one variable, what RFC 6570 calls an associative array. Such a
+    /// Sets the value of a variable to names and values, an associative array in RFC 6570. Such a
     /// value can be expanded; matching never yields one.
     #[must_use]
     pub fn with_pairs<K: Into<String>, V: Into<String>>(
@@ -98,7 +98,7 @@ impl Variables {
         self
     }
 
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub fn value(&self, name: &str) -> Option<&TextValue> {
         match self.0.get(name)? {
             Value::Text(value) => Some(value),
@@ -106,7 +106,7 @@ impl Variables {
         }
     }
 
-    /// The value of a variable that has one text.
+    /// Returns the value of a variable that has one text.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.value(name)? {
             TextValue::One(text) => Some(text),
@@ -114,12 +114,12 @@ impl Variables {
         }
     }
 
-    /// Whether no variable has a value.
+    /// Returns `true` if no variable has a value.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The variables that have texts, sorted by name.
+    /// Returns the variables that have texts, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &TextValue)> {
         self.0.iter().filter_map(|(name, value)| match value {
             Value::Text(value) => Some((name.as_str(), value)),
@@ -131,12 +131,11 @@ impl Variables {
         self.0.get(name)
     }
 
-    /// Where the value of a variable is or would be.
-    pub(super) fn place(&mut self, name: &str) -> btree_map::Entry<'_, String, Value> {
+    pub(super) fn entry(&mut self, name: &str) -> btree_map::Entry<'_, String, Value> {
         self.0.entry(name.to_owned())
     }
 
-    /// The variables that have texts, for [`from_text`](super::from_text).
+    /// Returns the variables that have texts, for [`from_text`](super::from_text).
     pub(crate) fn into_texts(self) -> Vec<(String, TextValue)> {
         let text = |(name, value)| match value {
             Value::Text(value) => Some((name, value)),

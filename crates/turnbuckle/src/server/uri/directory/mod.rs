@@ -1,5 +1,4 @@
-//! Owns what a directory offers as resources: the list of its files, and the contents of one. Does not
-//! own addresses or registration. All of it waits for the file system: run it on a blocking thread.
+//! Lists and reads the files of a directory. All functions block on the file system.
 
 use std::{
     fs,
@@ -11,11 +10,11 @@ use super::safe::{SafePath, safe_join};
 
 /// The most files that a listing has.
 const MOST_FILES: usize = 10_000;
-/// The most names that are looked at for it: hidden ones, directories and what is left out.
+/// The most directory entries that are looked at for it.
 const MOST_NAMES: usize = 100_000;
 const DEEPEST: usize = 64;
 
-/// The longest file that is read unless somebody says otherwise.
+/// The longest file that is read.
 pub(crate) const LONGEST_FILE: u64 = 16 * 1024 * 1024;
 
 /// The files below a directory.
@@ -29,7 +28,7 @@ pub(crate) struct Listing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,
-    /// There were too many.
+    /// The directory has too many files.
     Part,
 }
 
@@ -37,11 +36,11 @@ pub(crate) enum Extent {
 pub(crate) struct File {
     pub(crate) path: SafePath,
     pub(crate) size: u64,
-    /// By its extension.
+    /// Guessed from the extension.
     pub(crate) mime_type: Option<&'static str>,
 }
 
-/// What is in a file.
+/// The contents of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
     Text { text: String, mime_type: &'static str },
@@ -50,20 +49,20 @@ pub(crate) enum Contents {
 
 /// Lists the files below a directory.
 ///
-/// Hidden ones are left out, also those in hidden directories; so are names that are no [`SafePath`],
-/// symbolic links that lead out of the directory or to another directory, and what is no file.
+/// Hidden files and files in hidden directories are left out; so are names that are no [`SafePath`],
+/// symbolic links to directories or out of the root, and anything that is not a regular file.
 pub(crate) fn list(root: &Path) -> io::Result<Listing> {
     list_at_most(root, MOST_FILES, MOST_NAMES)
 }
 
 /// Reads a file below a directory; not if it has more bytes than `longest`.
 ///
-/// What [`list`] leaves out for what it is cannot be read either: it is not found.
+/// Files that [`list`] leaves out are not found.
 pub(crate) fn read(root: &Path, path: &SafePath, longest: u64) -> io::Result<Contents> {
     let root = root.canonicalize()?;
     let file = file_at(&root, path)?;
     let mut bytes = Vec::new();
-    // One more than may be, so that a file that grows meanwhile is noticed.
+    // One byte more than allowed, so that a file that grows is noticed.
     fs::File::open(file)?.take(longest.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > longest {
         let sentence = format!("the file has more than {longest} bytes");
@@ -100,7 +99,7 @@ struct Lister<'r> {
 }
 
 impl Lister<'_> {
-    /// Adds what is in a directory. What cannot be looked at is left out: it could not be read.
+    /// Adds the files of a directory. Entries that cannot be accessed are left out.
     fn directory(&mut self, prefix: &str, entries: fs::ReadDir, depth: usize) -> Extent {
         let mut names = Vec::new();
         for entry in entries.flatten() {
@@ -110,7 +109,7 @@ impl Lister<'_> {
             self.names_left -= 1;
             names.extend(entry.file_name().into_string().ok().zip(entry.file_type().ok()));
         }
-        // So that it is always the same files that are left out.
+        // So that the same files are left out each time.
         names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         for (name, kind) in names {
             let Ok(path) = SafePath::new(format!("{prefix}{name}")) else { continue };
@@ -139,17 +138,17 @@ impl Lister<'_> {
     }
 }
 
-/// Where a file really is, if it may be read. The root is canonical.
+/// Returns the resolved path of a file that may be read. The root is canonical.
 fn file_at(root: &Path, path: &SafePath) -> io::Result<std::path::PathBuf> {
     let not_found = || io::Error::new(io::ErrorKind::NotFound, "there is no such file");
     let file = safe_join(root, path).map_err(|error| match error.kind() {
-        // Whoever asks need not know what the link is.
+        // Do not reveal the link.
         io::ErrorKind::PermissionDenied => not_found(),
         _ => error,
     })?;
     let inside = file.strip_prefix(root).map_err(|_| not_found())?;
     let leads_to_hidden = inside.iter().any(|name| name.to_str().is_none_or(is_hidden));
-    // Opening a pipe would wait for somebody to write into it.
+    // Opening a pipe would block until another process writes to it.
     if path.segments().any(is_hidden) || leads_to_hidden || !fs::metadata(&file)?.is_file() {
         return Err(not_found());
     }
@@ -171,7 +170,7 @@ fn is_text(mime_type: &str) -> bool {
     mime_type.starts_with("text/") || TEXTS.contains(&mime_type)
 }
 
-/// By the extension, in whatever case.
+/// Returns the media type by the extension, ignoring case.
 fn mime_type(path: &SafePath) -> Option<&'static str> {
     let extension = path.as_path().extension()?.to_str()?.to_ascii_lowercase();
     let known = MIME_TYPES.iter().find(|(extensions, _)| extensions.contains(&extension.as_str()));

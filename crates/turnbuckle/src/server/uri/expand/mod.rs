@@ -1,10 +1,10 @@
-//! Owns filling in a template, RFC 6570 §3. Does not own finding values.
+//! Expands templates: RFC 6570 §3.
 
 use super::characters::{escape, escape_but_reserved};
 use super::syntax::{Expression, Modifier, Operator, Piece, Variable};
 use super::variables::{TextValue, Value, Variables};
 
-/// The address that a template makes of some values. A variable without a value leaves nothing.
+/// Returns the URI that a template has with some values. A variable without a value adds nothing.
 pub(super) fn expand(pieces: &[Piece], variables: &Variables) -> String {
     let mut out = String::new();
     for piece in pieces {
@@ -16,7 +16,7 @@ pub(super) fn expand(pieces: &[Piece], variables: &Variables) -> String {
     out
 }
 
-/// What distinguishes the operators: RFC 6570, appendix A.
+/// How an operator writes its values: RFC 6570, appendix A.
 struct Style {
     first: &'static str,
     between: &'static str,
@@ -27,26 +27,22 @@ struct Style {
 #[derive(Clone, Copy)]
 enum Names {
     None,
-    /// Before each value; what follows the name of an empty value.
+    /// Before each value, with this text after the name of an empty value.
     Before(&'static str),
 }
 
 impl Style {
     fn of(operator: Operator) -> Style {
-        let (first, between, names) = match operator {
-            Operator::Simple | Operator::Reserved => ("", ",", Names::None),
-            Operator::Fragment => ("#", ",", Names::None),
-            Operator::Label => (".", ".", Names::None),
-            Operator::Segment => ("/", "/", Names::None),
-            Operator::Parameter => (";", ";", Names::Before("")),
-            Operator::Query => ("?", "&", Names::Before("=")),
-            Operator::Continuation => ("&", "&", Names::Before("=")),
+        let names = match operator {
+            Operator::Parameter => Names::Before(""),
+            Operator::Query | Operator::Continuation => Names::Before("="),
+            _ => Names::None,
         };
         let escape: fn(&str, &mut String) = match operator {
             Operator::Reserved | Operator::Fragment => escape_but_reserved,
             _ => escape,
         };
-        Style { first, between, names, escape }
+        Style { first: operator.first(), between: operator.separator(), names, escape }
     }
 
     fn named(&self, name: &str, value: &str, out: &mut String) {
@@ -71,7 +67,7 @@ fn expand_one(expression: &Expression, variables: &Variables, out: &mut String) 
     let style = Style::of(expression.operator);
     let mut before = style.first;
     for variable in &expression.variables {
-        // What has no members is undefined: RFC 6570 §2.3.
+        // A list without members is undefined: RFC 6570 §2.3.
         let Some(value) = variables.any(&variable.name).filter(|value| !is_bare(value)) else {
             continue;
         };
@@ -118,7 +114,7 @@ fn expand_value(variable: &Variable, value: &Value, style: &Style, out: &mut Str
     }
 }
 
-/// The name before a value that is not empty.
+/// Appends the name of a value that is not empty.
 fn open(name: &str, style: &Style, out: &mut String) {
     if let Names::Before(_) = style.names {
         out.push_str(name);

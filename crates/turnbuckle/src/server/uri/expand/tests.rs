@@ -27,20 +27,20 @@ fn values() -> Variables {
 fn the_examples_of_the_rfc() {
     let values = values();
     for (template, expected) in EXAMPLES {
-        let pieces = syntax::read(template).unwrap();
+        let pieces = syntax::parse(template).unwrap();
         assert_eq!(expand(&pieces, &values), *expected, "{template}");
     }
 }
 
 #[test]
 fn literals_are_escaped_where_they_must_be() {
-    let pieces = syntax::read("é/%c3%a9/~[a]").unwrap();
+    let pieces = syntax::parse("é/%c3%a9/~[a]").unwrap();
     assert_eq!(expand(&pieces, &Variables::new()), "%C3%A9/%c3%a9/~[a]");
 }
 
 #[test]
 fn a_prefix_counts_characters() {
-    let pieces = syntax::read("{x:2}{+x:1}").unwrap();
+    let pieces = syntax::parse("{x:2}{+x:1}").unwrap();
     assert_eq!(expand(&pieces, &Variables::new().with("x", "é/ä")), "%C3%A9%2F%C3%A9");
 }
 

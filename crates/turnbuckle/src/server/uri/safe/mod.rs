@@ -1,5 +1,4 @@
-//! Owns paths that came from outside: which are accepted at all, and that they stay under their root.
-//! Does not own reading what is there.
+//! Paths from clients: which are accepted, and that they stay below their root.
 
 use std::{
     fmt, io,
@@ -10,13 +9,13 @@ use std::{
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A relative path that leads nowhere but down, on every system.
+/// A relative path that stays below its root, on every system.
 ///
-/// Take it as an argument in place of a `String`: text that is anything else never reaches the
-/// handler. Refused are `..`, `.`, an absolute path, a drive or a share, a backslash, a colon, a
+/// Take it as an argument in place of a `String`: any other text never reaches the handler. Refused
+/// are `..`, `.`, an absolute path, a drive or a share, a backslash, a colon, a
 /// control character such as NUL, an empty name, a name that ends in a dot or a space, and the names
-/// of devices on Windows. It is the decoded text that is looked at, so that `%2e%2e%2f` does not get
-/// past; what is escaped twice is a name with a `%` in it.
+/// of devices on Windows. The decoded text is checked, so `%2e%2e%2f` is refused; a text that is escaped
+/// twice is a name with a `%` in it.
 ///
 /// A symbolic link can still lead out: [`safe_join`] refuses that.
 ///
@@ -32,10 +31,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub struct SafePath(String);
 
 impl SafePath {
-    /// The path, if it is safe.
+    /// Checks a path.
     pub fn new(path: impl Into<String>) -> Result<SafePath, PathError> {
         let path = path.into();
-        // The one mistake that deserves a sentence of its own.
+        // This mistake has its own message.
         if path.starts_with('/') {
             return Err(PathError("must not begin with `/`"));
         }
@@ -43,17 +42,17 @@ impl SafePath {
         Ok(SafePath(path))
     }
 
-    /// The path, with `/` between its segments.
+    /// Returns the path, with `/` between its segments.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The path.
+    /// Returns the path.
     pub fn as_path(&self) -> &Path {
         Path::new(&self.0)
     }
 
-    /// The names it is made of; there is at least one.
+    /// Returns the segments, of which there is at least one.
     pub fn segments(&self) -> impl Iterator<Item = &str> {
         self.0.split('/')
     }
@@ -71,7 +70,7 @@ impl SafePath {
 pub struct PathSegment(String);
 
 impl PathSegment {
-    /// The name, if it is safe.
+    /// Checks a name.
     pub fn new(name: impl Into<String>) -> Result<PathSegment, PathError> {
         let name = name.into();
         if name.contains('/') {
@@ -81,12 +80,12 @@ impl PathSegment {
         Ok(PathSegment(name))
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name, as a path.
+    /// Returns the name as a path.
     pub fn as_path(&self) -> &Path {
         Path::new(&self.0)
     }
@@ -115,12 +114,12 @@ impl fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
-/// The place of a path under a root, both with all symbolic links followed.
+/// Returns the absolute path of a file below a root, with all symbolic links resolved.
 ///
 /// Fails with [`NotFound`](io::ErrorKind::NotFound) if nothing is there, and with
 /// [`PermissionDenied`](io::ErrorKind::PermissionDenied) if a symbolic link leads out of the root.
-/// Use the path at once: whoever may write below the root can change what is there. This waits for the
-/// file system; in an async function, run it on a blocking thread.
+/// Use the path at once: a process that may write below the root can replace the file. This blocks on
+/// the file system; in an async function, run it on a blocking thread.
 ///
 /// ```no_run
 /// use turnbuckle::{SafePath, safe_join};
@@ -131,7 +130,7 @@ impl std::error::Error for PathError {}
 /// ```
 pub fn safe_join(root: &Path, path: &SafePath) -> io::Result<PathBuf> {
     let root = root.canonicalize()?;
-    // By name, because `/` is no separator in the paths that Windows calls canonical.
+    // Segment by segment, because `/` is no separator in canonical paths on Windows.
     let mut joined = root.clone();
     joined.extend(path.segments());
     let joined = joined.canonicalize()?;
@@ -148,7 +147,7 @@ fn check_segment(name: &str) -> Result<(), PathError> {
         name if name.contains('\\') => "must not have `\\` in it: write `/`",
         name if name.contains(':') => "must not have `:` in it",
         name if name.contains(char::is_control) => "must not have control characters in it",
-        // Windows takes them off, so that `...` or `.. ` become something else there.
+        // Windows removes them, so `...` and `.. ` are other names there.
         name if name.ends_with(['.', ' ']) => {
             "must not have a name in it that ends in `.` or a space"
         }
@@ -158,7 +157,7 @@ fn check_segment(name: &str) -> Result<(), PathError> {
     Err(PathError(sentence))
 }
 
-/// Whether Windows takes a name for a device: with any extension, and spaces before it.
+/// Returns whether a name is a device on Windows, with any extension, and spaces before it.
 fn is_device(name: &str) -> bool {
     const NAMES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
     const NUMBERED: [&str; 2] = ["COM", "LPT"];

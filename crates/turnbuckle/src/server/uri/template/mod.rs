@@ -1,14 +1,14 @@
-//! Owns a template as its users see it, and its error. Does not own syntax, matching or expansion.
+//! [`UriTemplate`] and its error.
 
 use std::{fmt, str::FromStr};
 
 use super::characters::{Token, tokens};
-use super::plan::{Plan, Step, plan};
-use super::syntax::{self, Piece};
+use super::expand;
+use super::matching::{MAX_URI, Matcher};
+use super::syntax::{self, Operator, Piece};
 use super::variables::Variables;
-use super::{expand, matching, overlap};
 
-/// A URI template of RFC 6570 (all four levels) that addresses can be matched with.
+/// A URI template of RFC 6570 (all four levels) that URIs can be matched with.
 ///
 /// ```
 /// use turnbuckle::UriTemplate;
@@ -23,110 +23,108 @@ use super::{expand, matching, overlap};
 /// # Ok::<(), turnbuckle::TemplateError>(())
 /// ```
 ///
-/// # What matches
+/// # Matching
 ///
-/// | written | matches | holds |
+/// | expression | matches | characters of a value |
 /// |---|---|---|
 /// | `{x}` | at least one character | no `/`, `?`, `#`, nor the reserved character that comes next in the template |
 /// | `{x,y}` | values with commas between them, the last ones may be absent | as above, no `,` |
-/// | `{+x}` | at least one character | anything |
-/// | `{/x,y}`, `{.x,y}` | `/` or `.` before each value, the last ones or all may be absent | as `{x}`, no `.` |
+/// | `{+x}` | at least one character | any; no `?` before `{?…}`, no `#` before `{#…}` |
+/// | `{/x,y}`, `{.x,y}` | `/` or `.` before each value, the last ones or all may be absent | as `{x}`, no `.` in `{.x}` |
 /// | `{;x,y}` | `;x=…;y=…` in any order, each may be absent, no others | as `{x}`, no `;` |
 /// | `{?x,y}`, `{&x,y}` | parameters of the query in any order, each may be absent, others are ignored | no `&`, no `#` |
-/// | `{#x}` | the fragment, which may be absent | anything |
+/// | `{#x}` | the fragment, which may be absent | any |
+///
+/// Where this leaves a choice, a value takes as many characters as possible, the first value first:
+/// `{name}.{ext}` reads `a.tar.gz` as `a.tar` and `gz`.
 ///
 /// With `*`, the last variable of an expression takes all values that are left, as
-/// [`TextValue::Many`](crate::TextValue); without, a variable has one text and may not be there twice.
-/// With `:3`, a text has at most three characters.
+/// [`TextValue::Many`](crate::TextValue); without `*`, a variable has one text. With `:3`, a text of
+/// more than three characters does not match.
 ///
-/// Values are percent-decoded: `%2F` in the address is `/` in a value, although `/` as such ends it.
-/// An address with a broken escape or a value that is not UTF-8 does not match, nor does one of more
-/// than 8 KiB. Two spellings of one address match alike: `%7e`, `%7E` and `~`.
+/// Values are percent-decoded: `%2F` in the URI is `/` in a value, although `/` itself ends the value.
+/// A URI with a broken escape or a value that is not UTF-8 does not match, nor does one of more
+/// than 8 KiB. Two spellings of one URI match alike: `%7e`, `%7E` and `~`.
 ///
-/// Matching takes time in proportion to the length of the address. That is possible because a template
-/// that could be read in two ways is refused by [`parse`](UriTemplate::parse).
+/// Matching takes time in proportion to the length of the URI.
+///
+/// # Specificity
+///
+/// A server may have several templates that match one URI. The most specific one answers: the one
+/// with the most literal characters; of these the one with the fewest `{+x}`; of these the one that
+/// was registered first. Two templates that differ in the names of their variables only are refused.
 #[derive(Clone)]
 pub struct UriTemplate {
     text: String,
     pieces: Vec<Piece>,
-    plan: Plan,
-    places: Vec<overlap::Place>,
+    matcher: Matcher,
 }
 
 impl UriTemplate {
-    /// Reads a template of at most 2 KiB and 32 variables.
-    ///
-    /// What could not be matched without guessing is refused, and the error says what to write.
+    /// Parses a template of at most 2 KiB and 32 variables.
     ///
     /// ```
     /// use turnbuckle::UriTemplate;
-    /// let error = UriTemplate::parse("cars://{make}-{model}").unwrap_err();
-    /// assert!(error.to_string().starts_with("nobody can tell where `{make}` ends"), "{error}");
+    /// let error = UriTemplate::parse("cars://{make}{model}").unwrap_err();
+    /// assert!(error.to_string().starts_with("nothing separates `{make}` from"), "{error}");
     /// ```
     pub fn parse(text: &str) -> Result<UriTemplate, TemplateError> {
-        let pieces = syntax::read(text)?;
-        let plan = plan(&pieces)?;
-        let places = overlap::places(&plan);
-        Ok(UriTemplate { text: text.to_owned(), pieces, plan, places })
+        let pieces = syntax::parse(text)?;
+        let matcher = Matcher::new(&pieces)?;
+        Ok(UriTemplate { text: text.to_owned(), pieces, matcher })
     }
 
-    /// The template as it was written.
+    /// Returns the text of the template.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The names of the variables, in order.
+    /// Returns the names of the variables, in order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         syntax::variables(&self.pieces).map(|variable| variable.name.as_str())
     }
 
-    /// The values of the variables in an address; `None` if the address is another.
+    /// Returns the values of the variables in a URI, or `None` if it does not match.
     pub fn matches(&self, uri: &str) -> Option<Variables> {
-        if uri.len() > matching::LONGEST {
+        if uri.len() > MAX_URI {
             return None;
         }
-        self.read(&tokens(uri)?).0
+        self.read(&tokens(uri)?)
     }
 
-    /// The address that has these values. A variable without a value leaves nothing.
+    /// Returns the URI that has these values. A variable without a value adds nothing.
     ///
-    /// [`matches`](UriTemplate::matches) gives the values back, except where the address does not show
-    /// them: an empty `{x}` or `{+x}`, what `:3` cuts off, a list without `*`, a value after an absent
-    /// one in `{x,y}`, `{/x,y}` and `{.x,y}`, dots in `{.x}`, escapes in `{+x}` and `{#x}`, and what ends
-    /// `{+x}` in this template.
+    /// [`matches`](UriTemplate::matches) gives the values back, except where the URI does not show
+    /// them: an empty `{x}` or `{+x}`, characters that `:3` cuts off, a list without `*`, a value after
+    /// an absent one in `{x,y}`, `{/x,y}` and `{.x,y}`, dots in `{.x}`, escapes in `{+x}` and `{#x}`, and
+    /// values that the template does not separate clearly.
     pub fn expand(&self, variables: &Variables) -> String {
         expand::expand(&self.pieces, variables)
     }
 
-    /// Whether some address can match both templates.
-    ///
-    /// This may err on the side of yes, where the difference is only in what a query requires, how
-    /// long a value may be or which names `{;x}` has. It never says no to templates that share an
-    /// address.
-    ///
-    /// ```
-    /// use turnbuckle::UriTemplate;
-    /// let [id, name, all] = ["n://{id}", "n://{name}", "n://all/{x}"].map(|text| UriTemplate::parse(text).unwrap());
-    /// assert!(id.overlaps(&name));
-    /// assert!(!id.overlaps(&all));
-    /// ```
-    pub fn overlaps(&self, other: &UriTemplate) -> bool {
-        // Nearly all pairs part here.
-        let mut starts = self.start().iter().zip(other.start());
-        starts.all(|(a, b)| a == b) && overlap::overlap(&self.places, &other.places)
+    /// Returns `true` if the templates differ in the names of their variables only, so that they
+    /// match the same URIs.
+    pub(crate) fn has_shape_of(&self, other: &UriTemplate) -> bool {
+        self.matcher.has_shape_of(&other.matcher)
     }
 
-    /// What every address that matches begins with.
-    pub(super) fn start(&self) -> &[Token] {
-        match self.plan.before.first() {
-            Some(Step::Literal(text)) => text,
-            _ => &[],
-        }
+    pub(super) fn literal_length(&self) -> usize {
+        self.matcher.literal_length()
     }
 
-    /// Also says how many characters were looked at.
-    pub(super) fn read(&self, uri: &[Token]) -> (Option<Variables>, usize) {
-        matching::read(&self.plan, uri)
+    /// Returns the number of variables in `{+…}`.
+    pub(super) fn open_variables(&self) -> usize {
+        let count = |piece: &Piece| match piece {
+            Piece::Expression(expression) if expression.operator == Operator::Reserved => {
+                expression.variables.len()
+            }
+            _ => 0,
+        };
+        self.pieces.iter().map(count).sum()
+    }
+
+    pub(super) fn read(&self, uri: &[Token]) -> Option<Variables> {
+        self.matcher.read(uri)
     }
 }
 
@@ -150,7 +148,7 @@ impl fmt::Debug for UriTemplate {
     }
 }
 
-/// A template that cannot be used, and what to write instead.
+/// An invalid template. The message says what to write instead.
 ///
 /// ```
 /// use turnbuckle::UriTemplate;

@@ -1,5 +1,4 @@
-//! Owns decoding named texts into a type: numbers, choices, lists. Does not own where the texts come
-//! from, nor what a failure becomes on the wire.
+//! Decodes the texts of variables and prompt arguments into types: numbers, enums, lists.
 
 use std::fmt;
 
@@ -16,14 +15,14 @@ use crate::server::schema::{ArgumentError, Problem, shorten};
 
 /// Decodes texts into the fields of a struct, or the entries of a map, by their names.
 ///
-/// A field that is an `Option` may be absent; a list takes a single text too.
+/// A field that is an `Option` may be absent; a list accepts a single text, too.
 pub(crate) fn from_text<T: DeserializeOwned>(
     values: &[(String, TextValue)],
 ) -> Result<T, ArgumentError> {
     T::deserialize(Named { values }).map_err(|error| ArgumentError::one(error.0))
 }
 
-/// The texts as a JSON object of strings, and of lists where there are several.
+/// Returns the texts as a JSON object of strings, and of lists where a name has several.
 pub(crate) fn as_object(values: &[(String, TextValue)]) -> Raw {
     let value = |value: &TextValue| match value {
         TextValue::One(text) => Json::from(text.as_str()),
@@ -33,7 +32,7 @@ pub(crate) fn as_object(values: &[(String, TextValue)]) -> Raw {
     Json::Object(object).into()
 }
 
-/// What is wrong, and with which variable if that is known already.
+/// A problem, with the variable if that is known already.
 #[derive(Debug)]
 struct TextError(Problem);
 
@@ -203,7 +202,7 @@ impl<'v> Value<'v> {
 
     fn number(self) -> Result<f64, TextError> {
         let number: f64 = self.parse("a number")?;
-        // Words such as `inf` are numbers to Rust only.
+        // Rust parses words such as `inf`.
         let is_written_out = self.one()?.bytes().any(|byte| byte.is_ascii_digit());
         if number.is_finite() && is_written_out {
             return Ok(number);

@@ -1,5 +1,4 @@
-//! Owns offers that are registered together, and what is true of all of them.
-//! Does not own the offers.
+//! Groups of items that are registered together and share settings.
 
 use std::{panic::Location, sync::Arc};
 
@@ -7,16 +6,16 @@ use tower_service::Service;
 use turnbuckle_types::Raw;
 
 use super::{
-    Inherited, IntoPrompt, IntoResource, IntoTemplate, IntoTool, Prompt, Resource, Template, Tool,
+    Inherited, IntoPrompt, IntoResource, IntoTemplate, IntoTool, PromptDef, ResourceDef,
+    TemplateDef, ToolDef,
 };
 use crate::server::{
     context::Ctx,
     layer::{Next, NextQuestion, Question, Request, Response},
-    ways::{PROMPTS, RESOURCES, Ways},
+    registry::{MethodSets, PROMPTS, RESOURCES},
 };
 
-/// Tools, prompts and resources that belong together: registered at once, and told at once what
-/// is true of all of them.
+/// Tools, prompts and resources that are registered together and share settings.
 ///
 /// ```
 /// use turnbuckle::{Ctx, Group, Server, tool};
@@ -32,20 +31,20 @@ use crate::server::{
 #[derive(Clone, Default)]
 #[must_use = "a group does nothing until a server has it"]
 pub struct Group {
-    pub(crate) tools: Vec<Tool>,
-    pub(crate) prompts: Vec<Prompt>,
-    pub(crate) resources: Vec<Resource>,
-    pub(crate) templates: Vec<Template>,
-    /// What a server needs for what is in it.
-    pub(crate) ways: Ways,
-    /// What is true of all of them, also of those that are added later.
+    pub(crate) tools: Vec<ToolDef>,
+    pub(crate) prompts: Vec<PromptDef>,
+    pub(crate) resources: Vec<ResourceDef>,
+    pub(crate) templates: Vec<TemplateDef>,
+    /// The methods that serve the items.
+    pub(crate) method_sets: MethodSets,
+    /// Settings of all items, also of those that are added later.
     all: Inherited,
-    /// What was to be changed and is not there, as sentences.
+    /// Changes of items that the group does not have, as sentences.
     pub(crate) missing: Vec<String>,
 }
 
-/// What [`Server::group`](crate::Server::group) takes: a [`Group`], or a value whose `impl`
-/// carries `#[tools]`.
+/// A value that [`Server::group`](crate::Server::group) takes: a [`Group`], or a type whose `impl`
+/// has `#[tools]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a group",
     label = "not a group",
@@ -63,7 +62,7 @@ impl IntoGroup for Group {
 }
 
 impl Group {
-    /// An empty one.
+    /// Creates an empty group.
     pub fn new() -> Group {
         Group::default()
     }
@@ -78,7 +77,7 @@ impl Group {
     /// Adds a prompt.
     #[track_caller]
     pub fn prompt(mut self, prompt: impl IntoPrompt) -> Group {
-        self.ways.prompts = Some(&PROMPTS);
+        self.method_sets.prompts = Some(&PROMPTS);
         self.prompts.push(prompt.into_prompt().placed(Location::caller()));
         self
     }
@@ -86,7 +85,7 @@ impl Group {
     /// Adds a resource.
     #[track_caller]
     pub fn resource(mut self, resource: impl IntoResource) -> Group {
-        self.ways.resources = Some(&RESOURCES);
+        self.method_sets.resources = Some(&RESOURCES);
         self.resources.push(resource.into_resource().placed(Location::caller()));
         self
     }
@@ -94,17 +93,17 @@ impl Group {
     /// Adds a family of resources.
     #[track_caller]
     pub fn template(mut self, template: impl IntoTemplate) -> Group {
-        self.ways.resources = Some(&RESOURCES);
+        self.method_sets.resources = Some(&RESOURCES);
         self.templates.push(template.into_template().placed(Location::caller()));
         self
     }
 
-    /// Adds everything of another group.
+    /// Adds all items of another group.
     #[track_caller]
     pub fn group(mut self, group: impl IntoGroup) -> Group {
-        let Group { tools, prompts, resources, templates, ways, missing, .. } =
-            group.into_group().told();
-        self.ways = self.ways.and(ways);
+        let Group { tools, prompts, resources, templates, method_sets, missing, .. } =
+            group.into_group().with_shared_settings();
+        self.method_sets = self.method_sets.and(method_sets);
         self.missing.extend(missing);
         self.tools.extend(tools);
         self.prompts.extend(prompts);
@@ -140,16 +139,20 @@ impl Group {
     /// # Ok::<(), turnbuckle::Error>(())
     /// ```
     #[track_caller]
-    pub fn change_tool(mut self, name: &str, change: impl FnOnce(Tool) -> Tool) -> Group {
-        let missing = changed(&mut self.tools, ("tool", name, Tool::name), change);
+    pub fn change_tool(mut self, name: &str, change: impl FnOnce(ToolDef) -> ToolDef) -> Group {
+        let missing = changed(&mut self.tools, ("tool", name, ToolDef::name), change);
         self.missing.extend(missing);
         self
     }
 
     /// Changes one prompt that is in it already; see [`change_tool`](Group::change_tool).
     #[track_caller]
-    pub fn change_prompt(mut self, name: &str, change: impl FnOnce(Prompt) -> Prompt) -> Group {
-        let missing = changed(&mut self.prompts, ("prompt", name, Prompt::name), change);
+    pub fn change_prompt(
+        mut self,
+        name: &str,
+        change: impl FnOnce(PromptDef) -> PromptDef,
+    ) -> Group {
+        let missing = changed(&mut self.prompts, ("prompt", name, PromptDef::name), change);
         self.missing.extend(missing);
         self
     }
@@ -160,9 +163,9 @@ impl Group {
     pub fn change_resource(
         mut self,
         uri: &str,
-        change: impl FnOnce(Resource) -> Resource,
+        change: impl FnOnce(ResourceDef) -> ResourceDef,
     ) -> Group {
-        let missing = changed(&mut self.resources, ("resource", uri, Resource::uri), change);
+        let missing = changed(&mut self.resources, ("resource", uri, ResourceDef::uri), change);
         self.missing.extend(missing);
         self
     }
@@ -173,9 +176,10 @@ impl Group {
     pub fn change_template(
         mut self,
         uri_template: &str,
-        change: impl FnOnce(Template) -> Template,
+        change: impl FnOnce(TemplateDef) -> TemplateDef,
     ) -> Group {
-        let which = ("template", uri_template, Template::uri_template as fn(&Template) -> &str);
+        let which =
+            ("template", uri_template, TemplateDef::uri_template as fn(&TemplateDef) -> &str);
         let missing = changed(&mut self.templates, which, change);
         self.missing.extend(missing);
         self
@@ -223,25 +227,25 @@ impl Group {
         self
     }
 
-    /// Hides everything in it from whoever the rule says no of, whether it was added before or is
-    /// added later; see [`Tool::visible_to`](crate::Tool::visible_to).
+    /// Hides all items from callers for whom the rule returns `false`, whether they were added
+    /// before or are added later; see [`ToolDef::visible_to`](crate::ToolDef::visible_to).
     pub fn visible_to(mut self, rule: impl Fn(&Ctx) -> bool + Send + Sync + 'static) -> Group {
         self.all.visible.push(Arc::new(rule));
         self
     }
 
-    /// Everything in it, told what is true of all.
-    fn told(mut self) -> Group {
+    /// Applies the shared settings to all items.
+    fn with_shared_settings(mut self) -> Group {
         let all = std::mem::take(&mut self.all);
-        self.tools.iter_mut().for_each(|tool| tool.offer.join(&all));
-        self.prompts.iter_mut().for_each(|prompt| prompt.offer.join(&all));
-        self.resources.iter_mut().for_each(|resource| resource.offer.join(&all));
-        self.templates.iter_mut().for_each(|template| template.offer.join(&all));
+        self.tools.iter_mut().for_each(|tool| tool.registration.join(&all));
+        self.prompts.iter_mut().for_each(|prompt| prompt.registration.join(&all));
+        self.resources.iter_mut().for_each(|resource| resource.registration.join(&all));
+        self.templates.iter_mut().for_each(|template| template.registration.join(&all));
         self
     }
 }
 
-/// Changes the first that is called so; if there is none, the sentence says what was looked for.
+/// Changes the first item of this name, or returns a sentence that there is none.
 #[track_caller]
 fn changed<T: Clone>(
     all: &mut [T],

@@ -1,13 +1,13 @@
-//! Owns what a family of resources is. Does not own how a URI is matched.
+//! Resource templates.
 
 use std::sync::Arc;
 
 use turnbuckle_types::{Annotations, Icon, Raw, ReadResourceResult};
 
 use super::{
-    Completers, Offer, OnCancel,
+    Completers, OnCancel, Registration,
     completer::completed,
-    members, offered,
+    members, registration_methods,
     resource::{described, last_segment},
 };
 use crate::server::{
@@ -20,21 +20,21 @@ use crate::server::{
     uri::UriTemplate,
 };
 
-/// A family of resources, to be given to [`Server::template`](crate::Server::template).
+/// A resource template and its handler, for [`Server::template`](crate::Server::template).
 #[derive(Clone)]
-pub struct Template {
+pub struct TemplateDef {
     pub(crate) spec: turnbuckle_types::ResourceTemplate,
-    pub(crate) offer: Offer<ReadResourceResult>,
+    pub(crate) registration: Registration<ReadResourceResult>,
     pub(crate) cache: Option<Cache>,
     pub(crate) completers: Completers,
-    /// `None` where the text is no template, which is a problem.
+    /// `None` if the text is not a valid template, which is a problem.
     pub(crate) uri: Option<UriTemplate>,
-    pub(crate) list: Option<Arc<Offer<Resources>>>,
-    /// What its variables are checked for beside decoding them.
+    pub(crate) list: Option<Arc<Registration<Resources>>>,
+    /// Constraints on the variables that decoding does not check.
     pub(crate) checks: Option<Arc<Checks>>,
 }
 
-/// What lists the members of a family.
+/// The result of a lister.
 pub(crate) type Resources = Vec<turnbuckle_types::Resource>;
 
 impl IntoReply<Resources> for Resources {
@@ -43,8 +43,10 @@ impl IntoReply<Resources> for Resources {
     }
 }
 
-/// Makes a family of resources from an RFC 6570 template and an `async fn`, which takes the
-/// variables of the URI as [`Args`](crate::Args), decoded and read as its fields want them.
+/// Creates a resource template from an RFC 6570 template and an `async fn`, which takes the variables
+/// of the URI as [`Args`](crate::Args), decoded into the types of its fields. See
+/// [`UriTemplate`](crate::UriTemplate) for the rules of matching, and for which of several templates
+/// answers.
 ///
 /// ```
 /// use turnbuckle::{Args, Server, template};
@@ -55,23 +57,23 @@ impl IntoReply<Resources> for Resources {
 ///     Server::new("demo", "1.0").template(template("demo://items/{id}", item).name("item"));
 /// # let _ = server;
 /// ```
-pub fn template<M: 'static, F>(uri: impl Into<String>, handler: F) -> Template
+pub fn template<M: 'static, F>(uri: impl Into<String>, handler: F) -> TemplateDef
 where
     F: HandlerFn<ReadResourceResult, M>,
 {
-    Template::new(uri.into(), Offer::asynchronous(handler))
+    TemplateDef::new(uri.into(), Registration::asynchronous(handler))
 }
 
-/// Makes a family of resources from a sync function, which runs on a thread where it may block.
-pub fn blocking_template<M: 'static, F>(uri: impl Into<String>, handler: F) -> Template
+/// Creates a resource template from a sync function, which runs on a thread where it may block.
+pub fn blocking_template<M: 'static, F>(uri: impl Into<String>, handler: F) -> TemplateDef
 where
     F: BlockingFn<ReadResourceResult, M>,
 {
-    Template::new(uri.into(), Offer::blocking(handler))
+    TemplateDef::new(uri.into(), Registration::blocking(handler))
 }
 
-/// What [`Server::template`](crate::Server::template) takes: a [`Template`], or a function that
-/// carries `#[resource]` with a template.
+/// A value that [`Server::template`](crate::Server::template) takes: a [`TemplateDef`], or a function
+/// with `#[resource]` and a template.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a resource template",
     label = "not a resource template",
@@ -79,29 +81,29 @@ where
             `template(\"scheme://{{name}}\", function)`"
 )]
 pub trait IntoTemplate {
-    /// Makes the template.
-    fn into_template(self) -> Template;
+    /// Returns the template.
+    fn into_template(self) -> TemplateDef;
 }
 
-impl IntoTemplate for Template {
-    fn into_template(self) -> Template {
+impl IntoTemplate for TemplateDef {
+    fn into_template(self) -> TemplateDef {
         self
     }
 }
 
-impl Template {
+impl TemplateDef {
     fn new(
         text: String,
-        (mut offer, description): (Offer<ReadResourceResult>, Description),
-    ) -> Template {
+        (mut registration, description): (Registration<ReadResourceResult>, Description),
+    ) -> TemplateDef {
         let uri = match UriTemplate::parse(&text) {
             Ok(template) => Some(template),
             Err(error) => {
-                offer.problems.push(error.to_string());
+                registration.problems.push(error.to_string());
                 None
             }
         };
-        let (schema, checks) = match offer.sound(description.input) {
+        let (schema, checks) = match registration.sound(description.input) {
             Some(input) => (input.schema, input.checks.map(|checks| Arc::new(checks.of_texts()))),
             None => (Raw::empty_object(), None),
         };
@@ -111,52 +113,52 @@ impl Template {
             let variables: Vec<&str> = uri.variables().collect();
             for (name, _, _) in members.iter().filter(|(_, _, required)| *required) {
                 if !variables.contains(&name.as_str()) {
-                    offer.problems.push(format!(
+                    registration.problems.push(format!(
                         "its Args need `{name}`, which `{text}` has no variable for"
                     ));
                 }
             }
-            variables.iter().for_each(|variable| completers.know(variable));
+            variables.iter().for_each(|variable| completers.add_argument(variable));
         }
         let name = last_segment(&text).to_owned();
         let spec = turnbuckle_types::ResourceTemplate::new(text, name);
-        Template { spec, offer, cache: None, completers, uri, list: None, checks }
+        TemplateDef { spec, registration, cache: None, completers, uri, list: None, checks }
     }
 
-    /// The name that programs use; the last part of the template unless told otherwise.
+    /// Sets the name for programs; by default the last part of the template.
     #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Template {
+    pub fn name(mut self, name: impl Into<String>) -> TemplateDef {
         self.spec.name = name.into();
         self
     }
 
-    /// Lists members of the family in `resources/list`: a handler that returns them.
+    /// Sets a handler that returns the resources of this template for `resources/list`.
     #[must_use]
-    pub fn list<M: 'static, F>(mut self, lister: F) -> Template
+    pub fn list<M: 'static, F>(mut self, lister: F) -> TemplateDef
     where
         F: HandlerFn<Vec<turnbuckle_types::Resource>, M>,
     {
-        self.list = Some(Arc::new(Offer::asynchronous(lister).0));
+        self.list = Some(Arc::new(Registration::asynchronous(lister).0));
         self
     }
 
-    /// [`list`](Template::list) with a lister that goes on when its request is given up, and counts
-    /// as in flight until it ends.
-    pub(crate) fn list_to_the_end<M: 'static, F>(mut self, lister: F) -> Template
+    /// [`list`](TemplateDef::list) with a lister that runs to its end when its request is cancelled,
+    /// and counts as in flight until then.
+    pub(crate) fn list_to_the_end<M: 'static, F>(mut self, lister: F) -> TemplateDef
     where
         F: HandlerFn<Vec<turnbuckle_types::Resource>, M>,
     {
-        let (lister, _) = Offer::asynchronous(lister);
-        self.list = Some(Arc::new(Offer { on_cancel: OnCancel::apart(None), ..lister }));
+        let (lister, _) = Registration::asynchronous(lister);
+        self.list = Some(Arc::new(Registration { on_cancel: OnCancel::apart(None), ..lister }));
         self
     }
 
-    /// Its text.
+    /// Returns the text of the template.
     pub fn uri_template(&self) -> &str {
         &self.spec.uri_template
     }
 }
 
-offered!(Template);
-completed!(Template);
-described!(Template);
+registration_methods!(TemplateDef);
+completed!(TemplateDef);
+described!(TemplateDef);

@@ -1,89 +1,88 @@
-//! Owns which kinds of offers a program can have, and what each of them takes to be served.
-//! Does not own the offers, nor how a single request goes.
-//!
-//! What serves prompts and resources is reached by pointers that are set where one is registered, so
-//! that a program that has none does not link it.
+//! The methods that serve prompts and resources. They are reached by pointers that are set when a
+//! prompt or a resource is registered, so that a program without any does not link them.
 
 use turnbuckle_types::{Method, RpcError};
 
-use super::{
-    calls,
-    catalogue::Catalogue,
-    extract::States,
-    kernel::{Arrived, Kernel},
-    listen::{self, Admit},
-    offer::{Group, Prompt, Resource, Template},
+use super::RegistrySnapshot;
+use crate::{
+    dispatch::Reply,
+    server::{
+        calls,
+        extract::States,
+        items::{Group, PromptDef, ResourceDef, TemplateDef},
+        kernel::{Arrived, Kernel},
+        listen::{self, Admit},
+    },
 };
-use crate::dispatch::Reply;
 
-/// What it takes to serve the kinds of offers that there can be, besides tools.
+/// The methods that a server has besides those of tools.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Ways {
-    pub(super) prompts: Option<&'static Way>,
-    /// Those of templates too.
-    pub(super) resources: Option<&'static Way>,
+pub(crate) struct MethodSets {
+    pub(crate) prompts: Option<&'static MethodSet>,
+    /// Those of templates, too.
+    pub(crate) resources: Option<&'static MethodSet>,
 }
 
-/// What it takes to serve one kind.
-pub(super) struct Way {
-    /// Puts what is in a group into a catalogue that has none of it. What is wrong is one sentence
-    /// a problem.
-    pub(super) stock: fn(&mut Catalogue, &Group, &States, &mut Vec<String>),
-    /// Answers a request about it.
+/// The methods of one kind of items.
+pub(crate) struct MethodSet {
+    /// Adds the items of a group to a snapshot that has none of this kind. Each problem is one
+    /// sentence.
+    pub(crate) register: fn(&mut RegistrySnapshot, &Group, &States, &mut Vec<String>),
+    /// Answers a request.
     answer: fn(&Kernel, Method, Arrived) -> Result<Reply, RpcError>,
-    /// Asks what stands around it whether a stream may tell of it, where streams can name it.
-    pub(super) admit: Option<Admit>,
+    /// Asks the middleware of a resource whether a subscription may report it.
+    pub(crate) admit: Option<Admit>,
 }
 
-impl Ways {
-    /// For a server that can be given anything while it runs.
-    pub(super) fn all() -> Ways {
-        Ways { prompts: Some(&PROMPTS), resources: Some(&RESOURCES) }
+impl MethodSets {
+    /// Returns all methods, for a server whose registry may change while it runs.
+    pub(crate) fn all() -> MethodSets {
+        MethodSets { prompts: Some(&PROMPTS), resources: Some(&RESOURCES) }
     }
 
-    /// Both.
-    pub(super) fn and(self, other: Ways) -> Ways {
-        Ways {
+    /// Returns the methods of both.
+    pub(crate) fn and(self, other: MethodSets) -> MethodSets {
+        MethodSets {
             prompts: self.prompts.or(other.prompts),
             resources: self.resources.or(other.resources),
         }
     }
 
-    pub(super) fn iter(self) -> impl Iterator<Item = &'static Way> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = &'static MethodSet> {
         [self.prompts, self.resources].into_iter().flatten()
     }
 
     /// Answers a request that is not about tools.
-    pub(super) fn answer(
+    pub(crate) fn answer(
         self,
         kernel: &Kernel,
         method: Method,
         arrived: Arrived,
     ) -> Result<Reply, RpcError> {
-        let way = match method {
+        let method_set = match method {
             Method::ListPrompts | Method::GetPrompt => self.prompts,
             Method::ListResources
             | Method::ListResourceTemplates
             | Method::ReadResource
             | Method::Subscribe
             | Method::Unsubscribe => self.resources,
-            // Either knows how.
+            // Either can complete.
             Method::Complete => self.prompts.or(self.resources),
             _ => None,
         };
-        match way {
-            Some(way) => (way.answer)(kernel, method, arrived),
+        match method_set {
+            Some(method_set) => (method_set.answer)(kernel, method, arrived),
             None => Err(RpcError::method_not_found(arrived.method())),
         }
     }
 }
 
-pub(super) static PROMPTS: Way = Way {
-    stock: |catalogue, group, states, problems| {
-        catalogue.stock::<Prompt>(&group.prompts, states, problems);
+pub(crate) static PROMPTS: MethodSet = MethodSet {
+    register: |snapshot, group, states, problems| {
+        snapshot.register::<PromptDef>(&group.prompts, states, problems);
     },
     answer: |kernel, method, arrived| match method {
-        Method::ListPrompts => kernel.list::<Prompt>(arrived),
+        Method::ListPrompts => kernel.list::<PromptDef>(arrived),
         Method::GetPrompt => calls::get_prompt(kernel.visit(arrived)?),
         Method::Complete => calls::complete_argument(kernel.visit(arrived)?),
         _ => Err(RpcError::method_not_found(arrived.method())),
@@ -91,15 +90,15 @@ pub(super) static PROMPTS: Way = Way {
     admit: None,
 };
 
-pub(super) static RESOURCES: Way = Way {
-    stock: |catalogue, group, states, problems| {
-        catalogue.stock::<Resource>(&group.resources, states, problems);
-        catalogue.stock::<Template>(&group.templates, states, problems);
-        catalogue.route();
+pub(crate) static RESOURCES: MethodSet = MethodSet {
+    register: |snapshot, group, states, problems| {
+        snapshot.register::<ResourceDef>(&group.resources, states, problems);
+        snapshot.register::<TemplateDef>(&group.templates, states, problems);
+        snapshot.route();
     },
     answer: |kernel, method, arrived| match method {
-        Method::ListResources => kernel.list::<Resource>(arrived),
-        Method::ListResourceTemplates => kernel.list::<Template>(arrived),
+        Method::ListResources => kernel.list::<ResourceDef>(arrived),
+        Method::ListResourceTemplates => kernel.list::<TemplateDef>(arrived),
         Method::ReadResource => calls::read_resource(kernel.visit(arrived)?),
         Method::Subscribe => kernel.subscribe(arrived),
         Method::Unsubscribe => kernel.unsubscribe(&arrived),
@@ -115,8 +114,8 @@ mod tests {
 
     /// Whether prompts and whether resources can be served.
     fn served(server: &Server) -> (bool, bool) {
-        let ways = server.app().unwrap().ways();
-        (ways.prompts.is_some(), ways.resources.is_some())
+        let method_sets = server.app().unwrap().method_sets();
+        (method_sets.prompts.is_some(), method_sets.resources.is_some())
     }
 
     #[test]

@@ -1,24 +1,24 @@
-//! Owns what a resource with one URI is. Does not own families of them, nor how they are found.
+//! Resources with one URI.
 
 use turnbuckle_types::{Annotations, Icon, ReadResourceResult};
 
-use super::{Offer, offered};
+use super::{Registration, registration_methods};
 use crate::server::{
     cache::Cache,
     extract::Description,
     handler::{BlockingFn, HandlerFn},
 };
 
-/// A resource, to be given to [`Server::resource`](crate::Server::resource).
+/// A resource and its handler, for [`Server::resource`](crate::Server::resource).
 #[derive(Clone)]
-pub struct Resource {
+pub struct ResourceDef {
     pub(crate) spec: turnbuckle_types::Resource,
-    pub(crate) offer: Offer<ReadResourceResult>,
+    pub(crate) registration: Registration<ReadResourceResult>,
     pub(crate) cache: Option<Cache>,
 }
 
-/// Makes a resource from an `async fn` whose arguments are extractors and which returns what the
-/// resource holds.
+/// Creates a resource from an `async fn` whose arguments are extractors and which returns the
+/// contents.
 ///
 /// ```
 /// use turnbuckle::{Server, resource};
@@ -27,23 +27,23 @@ pub struct Resource {
 ///     .resource(resource("demo://readme", readme).name("readme").mime_type("text/markdown"));
 /// # let _ = server;
 /// ```
-pub fn resource<M: 'static, F>(uri: impl Into<String>, handler: F) -> Resource
+pub fn resource<M: 'static, F>(uri: impl Into<String>, handler: F) -> ResourceDef
 where
     F: HandlerFn<ReadResourceResult, M>,
 {
-    Resource::new(uri.into(), Offer::asynchronous(handler))
+    ResourceDef::new(uri.into(), Registration::asynchronous(handler))
 }
 
-/// Makes a resource from a sync function, which runs on a thread where it may block.
-pub fn blocking_resource<M: 'static, F>(uri: impl Into<String>, handler: F) -> Resource
+/// Creates a resource from a sync function, which runs on a thread where it may block.
+pub fn blocking_resource<M: 'static, F>(uri: impl Into<String>, handler: F) -> ResourceDef
 where
     F: BlockingFn<ReadResourceResult, M>,
 {
-    Resource::new(uri.into(), Offer::blocking(handler))
+    ResourceDef::new(uri.into(), Registration::blocking(handler))
 }
 
-/// What [`Server::resource`](crate::Server::resource) takes: a [`Resource`], or a function that
-/// carries `#[resource]`.
+/// A value that [`Server::resource`](crate::Server::resource) takes: a [`ResourceDef`], or a function
+/// with `#[resource]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a resource",
     label = "not a resource",
@@ -52,93 +52,93 @@ where
     note = "one whose URI has variables, such as `scheme://{{name}}`, goes to `template`"
 )]
 pub trait IntoResource {
-    /// Makes the resource.
-    fn into_resource(self) -> Resource;
+    /// Returns the resource.
+    fn into_resource(self) -> ResourceDef;
 }
 
-impl IntoResource for Resource {
-    fn into_resource(self) -> Resource {
+impl IntoResource for ResourceDef {
+    fn into_resource(self) -> ResourceDef {
         self
     }
 }
 
-impl Resource {
+impl ResourceDef {
     fn new(
         uri: String,
-        (mut offer, description): (Offer<ReadResourceResult>, Description),
-    ) -> Resource {
-        offer.problems.extend(uri_problem(&uri));
+        (mut registration, description): (Registration<ReadResourceResult>, Description),
+    ) -> ResourceDef {
+        registration.problems.extend(uri_problem(&uri));
         if description.input.is_some() {
-            offer.problems.push(
+            registration.problems.push(
                 "it takes Args, but a resource with one URI has none: make it a `template`".into(),
             );
         }
         let name = last_segment(&uri).to_owned();
-        Resource { spec: turnbuckle_types::Resource::new(uri, name), offer, cache: None }
+        ResourceDef { spec: turnbuckle_types::Resource::new(uri, name), registration, cache: None }
     }
 
-    /// The name that programs use; the last part of the URI unless told otherwise.
+    /// Sets the name for programs; by default the last part of the URI.
     #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Resource {
+    pub fn name(mut self, name: impl Into<String>) -> ResourceDef {
         self.spec.name = name.into();
         self
     }
 
-    /// How many bytes it has, if that is known.
+    /// Sets the size in bytes.
     #[must_use]
-    pub fn size(mut self, bytes: u64) -> Resource {
+    pub fn size(mut self, bytes: u64) -> ResourceDef {
         self.spec.size = Some(bytes);
         self
     }
 
-    /// Its URI.
+    /// Returns the URI.
     pub fn uri(&self) -> &str {
         &self.spec.uri
     }
 }
 
-offered!(Resource);
+registration_methods!(ResourceDef);
 
-/// What can be told to whatever is a resource.
+/// Implements the setters that resources and templates share.
 macro_rules! described {
     ($kind:ident) => {
         impl $kind {
-            /// What it is.
+            /// Sets the description.
             #[must_use]
             pub fn description(mut self, description: impl Into<String>) -> $kind {
                 self.spec.description = Some(description.into());
                 self
             }
 
-            /// The name that people read.
+            /// Sets the name for people.
             #[must_use]
             pub fn title(mut self, title: impl Into<String>) -> $kind {
                 self.spec.title = Some(title.into());
                 self
             }
 
-            /// The type of what it holds, where the handler does not say.
+            /// Sets the media type of contents for which the handler sets none.
             #[must_use]
             pub fn mime_type(mut self, mime_type: impl Into<String>) -> $kind {
                 self.spec.mime_type = Some(mime_type.into());
                 self
             }
 
-            /// For how long what is read may be kept, where the handler does not say.
+            /// Sets how long clients may keep contents for which the handler does not say it.
             #[must_use]
             pub fn cache(mut self, cache: crate::Cache) -> $kind {
                 self.cache = Some(cache);
                 self
             }
 
-            /// Who it is for, how much it matters, when it was changed.
+            /// Sets the audience, the priority and the time of the last change.
             #[must_use]
             pub fn annotations(mut self, annotations: Annotations) -> $kind {
                 self.spec.annotations = Some(annotations);
                 self
             }
 
-            /// Adds a picture of it.
+            /// Adds an icon.
             #[must_use]
             pub fn icon(mut self, icon: Icon) -> $kind {
                 self.spec.icons.get_or_insert_default().push(icon);
@@ -150,7 +150,7 @@ macro_rules! described {
 
 pub(super) use described;
 
-described!(Resource);
+described!(ResourceDef);
 
 /// RFC 3986 §3.1: a URI begins with a scheme.
 fn uri_problem(uri: &str) -> Option<String> {

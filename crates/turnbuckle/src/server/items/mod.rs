@@ -1,27 +1,30 @@
-//! Owns what can be registered with a server: a description, a handler, and what is true of it.
-//! Does not own what a server makes of all its offers, nor how a request reaches one.
+//! The items that can be registered with a server: tools, prompts, resources, templates and groups.
 
 mod completer;
+mod directory;
 mod group;
 mod prompt;
 mod resource;
 mod template;
 mod tool;
 mod toolset;
+mod visibility;
 
 use std::{any::TypeId, panic::Location, sync::Arc, time::Duration};
 
 use turnbuckle_types::Raw;
 
 pub use group::{Group, IntoGroup};
-pub use prompt::{IntoPrompt, Prompt, blocking_prompt, prompt};
-pub use resource::{IntoResource, Resource, blocking_resource, resource};
-pub use template::{IntoTemplate, Template, blocking_template, template};
-pub use tool::{IntoTool, Tool, blocking_tool, tool};
+pub use prompt::{IntoPrompt, PromptDef, blocking_prompt, prompt};
+pub use resource::{IntoResource, ResourceDef, blocking_resource, resource};
+pub use template::{IntoTemplate, TemplateDef, blocking_template, template};
+pub use tool::{IntoTool, ToolDef, blocking_tool, tool};
 pub use toolset::Toolset;
+pub use visibility::{Item, ItemKind};
 
 pub(super) use completer::{Completer, Completers};
 pub(super) use tool::{Check, Promise};
+pub(super) use visibility::Rules;
 
 use super::{
     context::Ctx,
@@ -32,29 +35,29 @@ use super::{
     schema::{SchemaError, definition_name},
 };
 
-/// What every offer has besides its description; `R` is what its handler makes.
-pub(crate) struct Offer<R> {
+/// A handler and the settings of its registration; `R` is the result of the handler.
+pub(crate) struct Registration<R> {
     pub(super) handler: Arc<dyn Handle<R>>,
     pub(super) on_cancel: OnCancel<R>,
     pub(super) needs: Vec<(TypeId, &'static str)>,
-    /// What is wrong with it: told when the server starts.
+    /// Problems, reported when the server starts.
     pub(super) problems: Vec<String>,
-    /// Who sees it: those for whom all of these hold.
+    /// The item is visible to callers for whom all of these hold.
     pub(super) visible: Vec<Visible>,
-    /// What the token of whoever wants it must be good for.
+    /// The scopes that the caller's token needs.
     #[cfg(all(feature = "auth", feature = "http"))]
     pub(super) scopes: turnbuckle_auth::Scopes,
-    /// What stands around it.
+    /// The middleware around the handler.
     pub(super) layers: Stack,
-    /// What stands around what its handler asks.
+    /// The middleware around the requests that the handler sends to the client.
     pub(super) questions: Questions,
-    /// Which of these it has from its groups: whatever takes its place has them too.
+    /// The settings that come from groups. A replacement keeps them.
     inherited: Inherited,
     /// Where in the program it was registered.
     pub(super) place: Option<&'static Location<'static>>,
 }
 
-/// What is true of an offer because of the groups that it is in.
+/// Settings that an item has from its groups.
 #[derive(Clone, Default)]
 struct Inherited {
     layers: Stack,
@@ -62,17 +65,17 @@ struct Inherited {
     visible: Vec<Visible>,
 }
 
-/// Says whether whoever sends a request may know of an offer.
+/// Returns whether an item is visible to the sender of a request.
 pub(super) type Visible = Arc<dyn Fn(&Ctx) -> bool + Send + Sync>;
 
-/// What happens to a handler whose request is cancelled.
+/// The way in which a handler is cancelled.
 pub(super) enum OnCancel<R> {
     /// Its future is dropped.
     Drop,
     /// It runs apart from its request. Its token fires, and it has this long to end by itself; a
     /// sync function, for which there is no such time, ends when it ends.
     ///
-    /// What runs it is a pointer, so that only programs that have such handlers link it.
+    /// The function that runs it is a pointer, so that only programs with such handlers link it.
     Apart(Apart<R>, Option<Duration>),
 }
 
@@ -90,26 +93,26 @@ impl<R> Clone for OnCancel<R> {
 
 impl<R> Copy for OnCancel<R> {}
 
-impl<R: Send + 'static> Offer<R> {
-    /// An `async fn`, and what its signature says.
-    fn asynchronous<M: 'static, F: HandlerFn<R, M>>(function: F) -> (Offer<R>, Description) {
-        Offer::new(asynchronous(function), OnCancel::Drop, F::describe)
+impl<R: Send + 'static> Registration<R> {
+    /// Registers an `async fn` and describes its signature.
+    fn asynchronous<M: 'static, F: HandlerFn<R, M>>(function: F) -> (Registration<R>, Description) {
+        Registration::new(asynchronous(function), OnCancel::Drop, F::describe)
     }
 
-    /// A sync function, and what its signature says.
-    fn blocking<M: 'static, F: BlockingFn<R, M>>(function: F) -> (Offer<R>, Description) {
-        Offer::new(blocking(function), OnCancel::apart(None), F::describe)
+    /// Registers a sync function and describes its signature.
+    fn blocking<M: 'static, F: BlockingFn<R, M>>(function: F) -> (Registration<R>, Description) {
+        Registration::new(blocking(function), OnCancel::apart(None), F::describe)
     }
 
     fn new(
         handler: Arc<dyn Handle<R>>,
         on_cancel: OnCancel<R>,
         describe: fn(&mut Description),
-    ) -> (Offer<R>, Description) {
+    ) -> (Registration<R>, Description) {
         let mut description = Description::default();
         describe(&mut description);
         let needs = std::mem::take(&mut description.needs);
-        let offer = Offer {
+        let registration = Registration {
             handler,
             on_cancel,
             needs,
@@ -122,10 +125,10 @@ impl<R: Send + 'static> Offer<R> {
             inherited: Inherited::default(),
             place: None,
         };
-        (offer, description)
+        (registration, description)
     }
 
-    /// Is only for those whose tokens are good for all of these.
+    /// Requires tokens with all of these scopes.
     #[cfg(all(feature = "auth", feature = "http"))]
     fn need(&mut self, scopes: impl Iterator<Item = String>) {
         match super::protect::read_scopes(scopes) {
@@ -153,12 +156,12 @@ impl<R: Send + 'static> Offer<R> {
         self.inherited.visible.extend_from_slice(visible);
     }
 
-    /// Takes the place of another, in the groups of that one.
-    pub(super) fn succeed(&mut self, other: &Offer<R>) {
+    /// Takes the place of another registration and inherits from its groups.
+    pub(super) fn succeed(&mut self, other: &Registration<R>) {
         self.join(&other.inherited);
     }
 
-    /// A schema, unless there is something wrong with it.
+    /// Returns a schema, or records why it is invalid.
     fn sound<T>(&mut self, schema: Option<Result<T, SchemaError>>) -> Option<T> {
         match schema? {
             Ok(schema) => Some(schema),
@@ -170,9 +173,9 @@ impl<R: Send + 'static> Offer<R> {
     }
 }
 
-impl<R> Clone for Offer<R> {
-    fn clone(&self) -> Offer<R> {
-        Offer {
+impl<R> Clone for Registration<R> {
+    fn clone(&self) -> Registration<R> {
+        Registration {
             handler: self.handler.clone(),
             on_cancel: self.on_cancel,
             needs: self.needs.clone(),
@@ -188,43 +191,43 @@ impl<R> Clone for Offer<R> {
     }
 }
 
-/// What every offer can be told.
-macro_rules! offered {
+/// Implements the settings that all items share.
+macro_rules! registration_methods {
     ($kind:ident) => {
         impl $kind {
             /// Lets a cancelled handler end by itself: its [`Ctx`](crate::Ctx) says so, and after
             /// `grace` it is dropped as any other would have been at once.
             #[must_use]
             pub fn cooperative(mut self, grace: std::time::Duration) -> $kind {
-                if let super::OnCancel::Drop = self.offer.on_cancel {
-                    self.offer.on_cancel = super::OnCancel::apart(Some(grace));
+                if let super::OnCancel::Drop = self.registration.on_cancel {
+                    self.registration.on_cancel = super::OnCancel::apart(Some(grace));
                 }
                 self
             }
 
-            /// Hides it from whoever the rule says no of: it is neither listed nor reachable for
-            /// them. The rule runs for every request, so it should be quick; with several, all
-            /// must hold.
+            /// Hides the item from callers for whom the rule returns `false`: it is neither listed
+            /// nor reachable for them. The rule runs for every request, so it should be quick. With
+            /// several rules, all must hold.
             #[must_use]
             pub fn visible_to(
                 mut self,
                 rule: impl Fn(&crate::Ctx) -> bool + Send + Sync + 'static,
             ) -> $kind {
-                self.offer.visible.push(std::sync::Arc::new(rule));
+                self.registration.visible.push(std::sync::Arc::new(rule));
                 self
             }
 
-            /// Says what the token of whoever wants it must be good for, where the server is
-            /// [protected](crate::Server::protect): others don't see it in lists, and are refused
-            /// with a challenge that tells their client what to ask for, before anything runs. On
-            /// wires that are one client's own there are no tokens, and this says nothing.
+            /// Sets the scopes that a caller's token needs, where the server is
+            /// [protected](crate::Server::protect). Other callers do not see the item in lists, and
+            /// are refused with a challenge that names the scopes, before anything runs. This has no
+            /// effect on transports without tokens, such as stdio.
             #[cfg(all(feature = "auth", feature = "http"))]
             #[must_use]
             pub fn scopes<S: Into<String>>(
                 mut self,
                 scopes: impl IntoIterator<Item = S>,
             ) -> $kind {
-                self.offer.need(scopes.into_iter().map(Into::into));
+                self.registration.need(scopes.into_iter().map(Into::into));
                 self
             }
 
@@ -246,7 +249,7 @@ macro_rules! offered {
                 <L::Service as tower_service::Service<crate::layer::Request>>::Future:
                     Send + 'static,
             {
-                self.offer.layers.push(layer);
+                self.registration.layers.push(layer);
                 self
             }
 
@@ -269,7 +272,7 @@ macro_rules! offered {
                 <L::Service as tower_service::Service<crate::layer::Question>>::Future:
                     Send + 'static,
             {
-                self.offer.questions.push(layer);
+                self.registration.questions.push(layer);
                 self
             }
 
@@ -289,7 +292,7 @@ macro_rules! offered {
                 mut self,
                 place: &'static std::panic::Location<'static>,
             ) -> $kind {
-                self.offer.place.get_or_insert(place);
+                self.registration.place.get_or_insert(place);
                 self
             }
         }
@@ -302,7 +305,7 @@ macro_rules! offered {
     };
 }
 
-use offered;
+use registration_methods;
 
 /// Hosts send names to model APIs that take letters, digits, `_`, `-`, `.` and `/`, 64 or
 /// 128 of them.
@@ -314,7 +317,7 @@ fn name_problem(kind: &str, name: &str) -> Option<String> {
     })
 }
 
-/// The members of an object's schema: name, schema, and whether it is needed.
+/// Returns the members of an object's schema: name, schema, and whether it is required.
 fn members(schema: &Raw) -> Vec<(String, Member, bool)> {
     #[derive(serde::Deserialize)]
     struct Object {
@@ -339,20 +342,20 @@ fn members(schema: &Raw) -> Vec<(String, Member, bool)> {
         .collect()
 }
 
-/// What the schema of a member says that people and completers want to know.
+/// The parts of a member's schema that descriptions and completers need.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 struct Member {
     title: Option<String>,
     description: Option<String>,
     #[serde(default, rename = "enum")]
     choices: Vec<serde_json::Value>,
-    /// Where the rest is said, if many members share it.
+    /// A reference to a definition that has the rest.
     #[serde(default, rename = "$ref")]
     reference: Option<String>,
 }
 
 impl Member {
-    /// With what is said elsewhere, where it says nothing itself.
+    /// Fills in missing parts from a definition.
     fn or(&self, defined: Option<&Member>) -> Member {
         let mut member = self.clone();
         let Some(defined) = defined else { return member };
@@ -364,7 +367,7 @@ impl Member {
         member
     }
 
-    /// The texts it can be, if those are all there are.
+    /// Returns the allowed values, if all of them are texts.
     fn choices(&self) -> Option<Vec<String>> {
         let texts = self.choices.iter().map(|choice| choice.as_str().map(str::to_owned));
         texts.collect::<Option<Vec<_>>>().filter(|texts| !texts.is_empty())

@@ -1,11 +1,10 @@
-//! Owns what a tool is: its description, its handler, how its arguments are checked.
-//! Does not own the tools of a server, nor how a call reaches one.
+//! Tools.
 
 use std::sync::Arc;
 
 use turnbuckle_types::{CallToolResult, Icon, Raw, ToolAnnotations};
 
-use super::{Offer, name_problem, offered};
+use super::{Registration, name_problem, registration_methods};
 #[cfg(feature = "http")]
 use crate::envelope::annotations::Annotations;
 use crate::server::{
@@ -15,16 +14,16 @@ use crate::server::{
     structured::Structured,
 };
 
-/// A tool, to be given to [`Server::tool`](crate::Server::tool).
+/// A tool and its handler, for [`Server::tool`](crate::Server::tool).
 #[derive(Clone)]
-pub struct Tool {
+pub struct ToolDef {
     pub(crate) spec: turnbuckle_types::Tool,
-    pub(crate) offer: Offer<CallToolResult>,
+    pub(crate) registration: Registration<CallToolResult>,
     pub(crate) check: Check,
     pub(crate) promise: Promise,
-    /// What its structured output is where only objects are known; found when the server starts.
+    /// The form of structured output in revisions that know only objects; set when the server starts.
     pub(crate) structured: Structured,
-    /// Arguments that HTTP repeats in headers; read when the server starts.
+    /// Arguments that HTTP repeats in headers; set when the server starts.
     #[cfg(feature = "http")]
     pub(crate) repeated: Annotations,
 }
@@ -38,10 +37,10 @@ pub(crate) enum Check {
     Schema(Arc<crate::server::schema::HandWritten>),
 }
 
-/// What of its output schema a tool might not keep.
+/// The check of a tool's output against its schema.
 #[derive(Clone)]
 pub(crate) enum Promise {
-    /// There is none, or its type can't but keep it.
+    /// No schema, or the type guarantees it.
     Kept,
     /// Constraints of the type that serialising does not know.
     Checks(Checks),
@@ -49,7 +48,7 @@ pub(crate) enum Promise {
     Schema(crate::server::schema::OutputCheck),
 }
 
-/// Makes a tool from an `async fn` whose arguments are extractors.
+/// Creates a tool from an `async fn` whose arguments are extractors.
 ///
 /// ```
 /// use turnbuckle::{Args, Ctx, Server, tool};
@@ -61,56 +60,59 @@ pub(crate) enum Promise {
 /// let server = Server::new("demo", "1.0").tool(tool("greet", greet).description("Say hello."));
 /// # let _ = server;
 /// ```
-pub fn tool<M: 'static, F>(name: impl Into<String>, handler: F) -> Tool
+pub fn tool<M: 'static, F>(name: impl Into<String>, handler: F) -> ToolDef
 where
     F: HandlerFn<CallToolResult, M>,
 {
-    Tool::new(name.into(), Offer::asynchronous(handler))
+    ToolDef::new(name.into(), Registration::asynchronous(handler))
 }
 
-/// Makes a tool from a sync function, which runs on a thread where it may block.
+/// Creates a tool from a sync function, which runs on a thread where it may block.
 ///
 /// A cancelled call's output is discarded; the function itself ends when it ends, and can
 /// ask [`Ctx::is_cancelled`](crate::Ctx::is_cancelled).
-pub fn blocking_tool<M: 'static, F>(name: impl Into<String>, handler: F) -> Tool
+pub fn blocking_tool<M: 'static, F>(name: impl Into<String>, handler: F) -> ToolDef
 where
     F: BlockingFn<CallToolResult, M>,
 {
-    Tool::new(name.into(), Offer::blocking(handler))
+    ToolDef::new(name.into(), Registration::blocking(handler))
 }
 
-/// What [`Server::tool`](crate::Server::tool) takes: a [`Tool`], or a function that
-/// carries `#[tool]`.
+/// A value that [`Server::tool`](crate::Server::tool) takes: a [`ToolDef`], or a function with
+/// `#[tool]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     label = "not a tool",
     note = "put `#[tool]` on the function, or wrap it: `tool(\"name\", function)`"
 )]
 pub trait IntoTool {
-    /// Makes the tool.
-    fn into_tool(self) -> Tool;
+    /// Returns the tool.
+    fn into_tool(self) -> ToolDef;
 }
 
-impl IntoTool for Tool {
-    fn into_tool(self) -> Tool {
+impl IntoTool for ToolDef {
+    fn into_tool(self) -> ToolDef {
         self
     }
 }
 
-impl Tool {
-    fn new(name: String, (mut offer, description): (Offer<CallToolResult>, Description)) -> Tool {
-        offer.problems.extend(name_problem("tool", &name));
-        let (schema, checks) = match offer.sound(description.input) {
+impl ToolDef {
+    fn new(
+        name: String,
+        (mut registration, description): (Registration<CallToolResult>, Description),
+    ) -> ToolDef {
+        registration.problems.extend(name_problem("tool", &name));
+        let (schema, checks) = match registration.sound(description.input) {
             Some(input) => (input.schema, input.checks.map(Arc::new)),
             None => (no_arguments(), None),
         };
         let mut spec = turnbuckle_types::Tool::new(name, schema);
-        let output = offer.sound(description.output);
+        let output = registration.sound(description.output);
         let (schema, promised) = output.map(|output| (output.schema, output.checks)).unzip();
         spec.output_schema = schema;
-        Tool {
+        ToolDef {
             spec,
-            offer,
+            registration,
             check: Check::Decoding(checks),
             promise: promised.flatten().map_or(Promise::Kept, Promise::Checks),
             structured: Structured::default(),
@@ -119,30 +121,30 @@ impl Tool {
         }
     }
 
-    /// What the tool does, for the model.
+    /// Sets the description for the model.
     #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Tool {
+    pub fn description(mut self, description: impl Into<String>) -> ToolDef {
         self.spec.description = Some(description.into());
         self
     }
 
-    /// The name that people read.
+    /// Sets the name for people.
     #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Tool {
+    pub fn title(mut self, title: impl Into<String>) -> ToolDef {
         self.spec.title = Some(title.into());
         self
     }
 
-    /// Adds a picture of it.
+    /// Adds an icon.
     #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Tool {
+    pub fn icon(mut self, icon: Icon) -> ToolDef {
         self.spec.icons.get_or_insert_default().push(icon);
         self
     }
 
-    /// How the tool behaves: read-only, idempotent and so on.
+    /// Sets hints about the tool's behaviour: read-only, idempotent and so on.
     #[must_use]
-    pub fn annotations(mut self, annotations: ToolAnnotations) -> Tool {
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> ToolDef {
         self.spec.annotations = Some(annotations);
         self
     }
@@ -150,12 +152,12 @@ impl Tool {
     /// Replaces the schema of the arguments with a hand-written one. With the `validate`
     /// feature, arguments are checked against it before the handler runs.
     #[must_use]
-    pub fn input_schema(mut self, schema: impl Into<Raw>) -> Tool {
+    pub fn input_schema(mut self, schema: impl Into<Raw>) -> ToolDef {
         let schema = schema.into();
         #[cfg(feature = "validate")]
         match crate::server::schema::HandWritten::compile(&schema) {
             Ok(compiled) => self.check = Check::Schema(Arc::new(compiled)),
-            Err(error) => self.offer.problems.push(error.to_string()),
+            Err(error) => self.registration.problems.push(error.to_string()),
         }
         #[cfg(not(feature = "validate"))]
         {
@@ -167,14 +169,14 @@ impl Tool {
 
     /// Sets the schema of the structured output by hand. Revisions that know only objects see
     /// output of any other schema as the member `result` of one. With the `validate` feature,
-    /// output that does not fit it, or is missing, is an internal error, told to the log.
+    /// output that does not fit it, or is missing, is logged and reported as an internal error.
     #[must_use]
-    pub fn output_schema(mut self, schema: impl Into<Raw>) -> Tool {
+    pub fn output_schema(mut self, schema: impl Into<Raw>) -> ToolDef {
         let schema = schema.into();
         #[cfg(feature = "validate")]
         match crate::server::schema::OutputCheck::compile(&schema) {
             Ok(compiled) => self.promise = Promise::Schema(compiled),
-            Err(error) => self.offer.problems.push(error.to_string()),
+            Err(error) => self.registration.problems.push(error.to_string()),
         }
         #[cfg(not(feature = "validate"))]
         {
@@ -184,13 +186,13 @@ impl Tool {
         self
     }
 
-    /// The tool's name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.spec.name
     }
 }
 
-offered!(Tool);
+registration_methods!(ToolDef);
 
 fn no_arguments() -> Raw {
     serde_json::json!({"type": "object"}).into()

@@ -1,5 +1,5 @@
-//! Owns the offers of one kind at one moment: their order, their names, which of them are enabled,
-//! and the pages of their list. Does not own what an offer is, nor who may see it.
+//! The items of one kind: their order, their names, which of them are enabled, and the cached pages
+//! of their list.
 
 use std::{
     collections::HashMap,
@@ -10,18 +10,18 @@ use std::{
 
 use turnbuckle_types::{Raw, Revision};
 
-use super::item::Item;
+use super::definition::Definition;
 use crate::server::extract::States;
 
-/// One text a revision.
+/// One text per revision.
 type Texts = [OnceLock<Raw>; Revision::ALL.len()];
 
-/// One thing that is offered. It is the same in every snapshot until it is replaced.
+/// An item of the registry. Snapshots share it until it is replaced.
 pub(crate) struct Entry<T> {
-    /// Its place among its kind. Numbers start at one, are given out in order and never twice.
+    /// The position among its kind. Numbers start at one and are never reused.
     pub(crate) number: u64,
     item: T,
-    /// As it is listed.
+    /// The description in lists.
     texts: Texts,
 }
 
@@ -33,48 +33,48 @@ impl<T> Deref for Entry<T> {
     }
 }
 
-impl<T: Item> Entry<T> {
+impl<T: Definition> Entry<T> {
     fn new(number: u64, item: T) -> Arc<Entry<T>> {
         Arc::new(Entry { number, item, texts: Texts::default() })
     }
 
-    /// As it is listed in this revision.
+    /// Returns the description in the lists of this revision.
     pub(crate) fn text(&self, revision: Revision) -> &Raw {
         self.texts[index(revision)].get_or_init(|| self.item.text(revision))
     }
 }
 
-/// Whether something that is registered is offered.
+/// Whether an item is enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Switch {
     On,
     Off,
 }
 
-pub(super) struct Slot<T> {
+pub(super) struct RegisteredItem<T> {
     pub(super) entry: Arc<Entry<T>>,
     pub(super) switch: Switch,
 }
 
-/// The offers of one kind.
-pub(crate) struct Shelf<T> {
+/// The items of one kind.
+pub(crate) struct Section<T> {
     /// Invariant: sorted by number.
-    slots: Vec<Slot<T>>,
-    /// Invariant: the number of every name that is taken, also of what is disabled.
+    slots: Vec<RegisteredItem<T>>,
+    /// Invariant: the numbers of all items by name, also of disabled ones.
     names: HashMap<Arc<str>, u64>,
     next: u64,
-    /// What is enabled, in order. Made when everything is in its place.
+    /// The enabled items, in order. Set by `settle`.
     listed: Vec<Arc<Entry<T>>>,
-    /// What is enabled, by name.
+    /// The enabled items, by name.
     by_name: HashMap<Arc<str>, Arc<Entry<T>>>,
-    /// Pages that are the same for everyone.
+    /// Pages that are the same for all callers.
     pages: Vec<Texts>,
     has_rules: bool,
 }
 
-impl<T: Item> Shelf<T> {
-    pub(super) fn new() -> Shelf<T> {
-        Shelf {
+impl<T: Definition> Section<T> {
+    pub(super) fn new() -> Section<T> {
+        Section {
             slots: Vec::new(),
             names: HashMap::new(),
             next: 1,
@@ -86,18 +86,18 @@ impl<T: Item> Shelf<T> {
         }
     }
 
-    /// Puts something behind all others.
+    /// Adds an item after all others.
     pub(super) fn push(&mut self, item: T, states: &States, problems: &mut Vec<String>) -> u64 {
         let item = item.checked(states, problems);
         self.check(&item, None, problems);
         let number = self.next;
         self.next += 1;
         self.names.insert(item.name().into(), number);
-        self.slots.push(Slot { entry: Entry::new(number, item), switch: Switch::On });
+        self.slots.push(RegisteredItem { entry: Entry::new(number, item), switch: Switch::On });
         number
     }
 
-    /// Puts something in the place of another, which must be there.
+    /// Replaces an item, which must exist.
     pub(super) fn replace(
         &mut self,
         number: u64,
@@ -127,7 +127,7 @@ impl<T: Item> Shelf<T> {
         }
     }
 
-    /// Makes what follows from what is there now.
+    /// Rebuilds the lists and indexes after a change.
     pub(super) fn settle(&mut self, page_size: usize) {
         let on = self.slots.iter().filter(|slot| slot.switch == Switch::On);
         self.listed = on.map(|slot| slot.entry.clone()).collect();
@@ -143,36 +143,41 @@ impl<T: Item> Shelf<T> {
             .collect();
     }
 
-    /// What is enabled and has this name.
+    /// Returns the enabled item with this name.
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<Entry<T>>> {
         self.by_name.get(name)
     }
 
-    /// What is registered under this name, enabled or not.
+    /// Returns the number of the item with this name, enabled or not.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         self.names.get(name).copied()
     }
 
-    pub(super) fn slot(&self, number: u64) -> Option<&Slot<T>> {
+    pub(super) fn registered_item(&self, number: u64) -> Option<&RegisteredItem<T>> {
         self.position(number).map(|at| &self.slots[at])
     }
 
-    /// What is enabled, in order.
+    /// Returns all items, enabled or not, in order.
+    pub(super) fn registered(&self) -> &[RegisteredItem<T>] {
+        &self.slots
+    }
+
+    /// Returns the enabled items, in order.
     pub(crate) fn listed(&self) -> &[Arc<Entry<T>>] {
         &self.listed
     }
 
-    /// Where among what is enabled that begins which comes after a number.
+    /// Returns the index of the first enabled item after a number.
     pub(crate) fn after(&self, number: u64) -> usize {
         self.listed.partition_point(|entry| entry.number <= number)
     }
 
-    /// Whether it takes a rule to tell who sees something of it.
+    /// Returns whether a rule decides who may see some of the items.
     pub(crate) fn has_rules(&self) -> bool {
         self.has_rules
     }
 
-    /// The page with this number, made once for each revision.
+    /// Returns the page with this number, made once for each revision.
     pub(crate) fn page(&self, page: usize, revision: Revision, make: impl FnOnce() -> Raw) -> Raw {
         match self.pages.get(page) {
             Some(texts) => texts[index(revision)].get_or_init(make).clone(),
@@ -180,8 +185,8 @@ impl<T: Item> Shelf<T> {
         }
     }
 
-    /// Whether both are listed alike, for everyone.
-    pub(super) fn is_listed_like(&self, other: &Shelf<T>) -> bool {
+    /// Returns whether the lists of both are equal for all callers.
+    pub(super) fn is_listed_like(&self, other: &Section<T>) -> bool {
         let alike = |(one, other): (&Arc<Entry<T>>, &Arc<Entry<T>>)| {
             Arc::ptr_eq(one, other) || one.number == other.number && one.is_listed_like(other)
         };
@@ -192,10 +197,10 @@ impl<T: Item> Shelf<T> {
         self.slots.binary_search_by_key(&number, |slot| slot.entry.number).ok()
     }
 
-    /// Whether something can stand beside all others, but the one whose place it takes.
+    /// Checks an item against all others but the one that it replaces.
     fn check(&self, item: &T, replaced: Option<u64>, problems: &mut Vec<String>) {
         let taken = self.number(item.name()).filter(|number| Some(*number) != replaced);
-        if let Some(before) = taken.and_then(|number| self.slot(number)) {
+        if let Some(before) = taken.and_then(|number| self.registered_item(number)) {
             problems.push(format!(
                 "there are two {}s named `{}`: one{}, one{}",
                 T::KIND.word(),
@@ -210,11 +215,14 @@ impl<T: Item> Shelf<T> {
     }
 }
 
-impl<T> Clone for Shelf<T> {
-    /// What follows from the slots is made again when they have changed.
-    fn clone(&self) -> Shelf<T> {
-        let slot = |slot: &Slot<T>| Slot { entry: slot.entry.clone(), switch: slot.switch };
-        Shelf {
+impl<T> Clone for Section<T> {
+    /// Copies the items; `settle` rebuilds the rest.
+    fn clone(&self) -> Section<T> {
+        let slot = |slot: &RegisteredItem<T>| RegisteredItem {
+            entry: slot.entry.clone(),
+            switch: slot.switch,
+        };
+        Section {
             slots: self.slots.iter().map(slot).collect(),
             names: self.names.clone(),
             next: self.next,
@@ -226,7 +234,7 @@ impl<T> Clone for Shelf<T> {
     }
 }
 
-/// Where something was registered, as sentences have it.
+/// Returns the place of a registration for messages.
 pub(super) fn at(place: Option<&'static Location<'static>>) -> String {
     place.map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()))
 }

@@ -1,34 +1,37 @@
-//! Owns what a prompt is. Does not own how a request reaches one.
+//! Prompts.
 
 use std::sync::Arc;
 
 use turnbuckle_types::{GetPromptResult, Icon, PromptArgument, Raw};
 
-use super::{Completers, Member, Offer, completer::completed, members, name_problem, offered};
+use super::{
+    Completers, Member, Registration, completer::completed, members, name_problem,
+    registration_methods,
+};
 use crate::server::{
     extract::Description,
     handler::{BlockingFn, HandlerFn},
     schema::Checks,
 };
 
-/// A prompt, to be given to [`Server::prompt`](crate::Server::prompt).
+/// A prompt and its handler, for [`Server::prompt`](crate::Server::prompt).
 #[derive(Clone)]
-pub struct Prompt {
+pub struct PromptDef {
     pub(crate) spec: turnbuckle_types::Prompt,
-    pub(crate) offer: Offer<GetPromptResult>,
+    pub(crate) registration: Registration<GetPromptResult>,
     pub(crate) completers: Completers,
-    /// What its arguments are checked for beside decoding them.
+    /// Constraints on the arguments that decoding does not check.
     pub(crate) checks: Option<Arc<Checks>>,
 }
 
-/// Makes a prompt from an `async fn` whose arguments are extractors. What the prompt is filled
-/// with is its [`Args`](crate::Args): text, read as the types of the fields want it.
+/// Creates a prompt from an `async fn` whose arguments are extractors. The arguments of the prompt
+/// are its [`Args`](crate::Args), decoded from text into the types of the fields.
 ///
 /// ```
 /// use turnbuckle::{Args, Server, prompt};
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Review {
-///     /// What is to be reviewed.
+///     /// The code to review.
 ///     code: String,
 ///     /// How many remarks at most.
 ///     remarks: Option<u32>,
@@ -40,22 +43,22 @@ pub struct Prompt {
 ///     .prompt(prompt("review", review).description("Asks for a code review."));
 /// # let _ = server;
 /// ```
-pub fn prompt<M: 'static, F>(name: impl Into<String>, handler: F) -> Prompt
+pub fn prompt<M: 'static, F>(name: impl Into<String>, handler: F) -> PromptDef
 where
     F: HandlerFn<GetPromptResult, M>,
 {
-    Prompt::new(name.into(), Offer::asynchronous(handler))
+    PromptDef::new(name.into(), Registration::asynchronous(handler))
 }
 
-/// Makes a prompt from a sync function, which runs on a thread where it may block.
-pub fn blocking_prompt<M: 'static, F>(name: impl Into<String>, handler: F) -> Prompt
+/// Creates a prompt from a sync function, which runs on a thread where it may block.
+pub fn blocking_prompt<M: 'static, F>(name: impl Into<String>, handler: F) -> PromptDef
 where
     F: BlockingFn<GetPromptResult, M>,
 {
-    Prompt::new(name.into(), Offer::blocking(handler))
+    PromptDef::new(name.into(), Registration::blocking(handler))
 }
 
-/// What [`Server::prompt`](crate::Server::prompt) takes: a [`Prompt`], or a function that carries
+/// A value that [`Server::prompt`](crate::Server::prompt) takes: a [`PromptDef`], or a function with
 /// `#[prompt]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a prompt",
@@ -63,23 +66,23 @@ where
     note = "put `#[prompt]` on the function, or wrap it: `prompt(\"name\", function)`"
 )]
 pub trait IntoPrompt {
-    /// Makes the prompt.
-    fn into_prompt(self) -> Prompt;
+    /// Returns the prompt.
+    fn into_prompt(self) -> PromptDef;
 }
 
-impl IntoPrompt for Prompt {
-    fn into_prompt(self) -> Prompt {
+impl IntoPrompt for PromptDef {
+    fn into_prompt(self) -> PromptDef {
         self
     }
 }
 
-impl Prompt {
+impl PromptDef {
     fn new(
         name: String,
-        (mut offer, description): (Offer<GetPromptResult>, Description),
-    ) -> Prompt {
-        offer.problems.extend(name_problem("prompt", &name));
-        let (schema, checks) = match offer.sound(description.input) {
+        (mut registration, description): (Registration<GetPromptResult>, Description),
+    ) -> PromptDef {
+        registration.problems.extend(name_problem("prompt", &name));
+        let (schema, checks) = match registration.sound(description.input) {
             Some(input) => (input.schema, input.checks.map(|checks| Arc::new(checks.of_texts()))),
             None => (Raw::empty_object(), None),
         };
@@ -88,48 +91,48 @@ impl Prompt {
         if !members.is_empty() {
             spec.arguments = Some(members.iter().map(argument).collect());
         }
-        Prompt { spec, offer, completers: Completers::of(&members), checks }
+        PromptDef { spec, registration, completers: Completers::of(&members), checks }
     }
 
-    /// What the prompt is for.
+    /// Sets the description.
     #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Prompt {
+    pub fn description(mut self, description: impl Into<String>) -> PromptDef {
         self.spec.description = Some(description.into());
         self
     }
 
-    /// The name that people read.
+    /// Sets the name for people.
     #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Prompt {
+    pub fn title(mut self, title: impl Into<String>) -> PromptDef {
         self.spec.title = Some(title.into());
         self
     }
 
-    /// Adds a picture of it.
+    /// Adds an icon.
     #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Prompt {
+    pub fn icon(mut self, icon: Icon) -> PromptDef {
         self.spec.icons.get_or_insert_default().push(icon);
         self
     }
 
     /// Describes an argument by hand, for a handler that takes [`RawArgs`](crate::RawArgs).
     #[must_use]
-    pub fn argument(mut self, argument: PromptArgument) -> Prompt {
-        self.completers.know(&argument.name);
+    pub fn argument(mut self, argument: PromptArgument) -> PromptDef {
+        self.completers.add_argument(&argument.name);
         let arguments = self.spec.arguments.get_or_insert_default();
         arguments.retain(|known| known.name != argument.name);
         arguments.push(argument);
         self
     }
 
-    /// The prompt's name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.spec.name
     }
 }
 
-offered!(Prompt);
-completed!(Prompt);
+registration_methods!(PromptDef);
+completed!(PromptDef);
 
 fn argument((name, member, required): &(String, Member, bool)) -> PromptArgument {
     let mut argument = PromptArgument::new(name);

@@ -1,14 +1,14 @@
-//! Owns how a tool is described to clients of each revision. Does not own the description.
+//! The description of a tool in the list of each revision.
 
 use turnbuckle_types::{Era, Raw, Revision};
 
-use super::{offer::Tool, schema::without_keyword};
+use crate::server::{items::ToolDef, schema::without_keyword};
 
 /// 2026-07-28 basic/transports/streamable-http: which arguments travel in headers too.
 const HEADER: &str = "x-mcp-header";
 
-/// The tool as a client of this revision sees it.
-pub(super) fn listed(tool: &Tool, revision: Revision) -> turnbuckle_types::Tool {
+/// Returns the tool as a client of this revision sees it.
+pub(crate) fn listed(tool: &ToolDef, revision: Revision) -> turnbuckle_types::Tool {
     let mut listed = tool.spec.clone();
     if let Some(schema) = tool.structured.schema_at(revision) {
         listed.output_schema = Some(schema.clone());
@@ -19,7 +19,7 @@ pub(super) fn listed(tool: &Tool, revision: Revision) -> turnbuckle_types::Tool 
     listed
 }
 
-/// Most schemas never heard of headers: those stay the text that they are.
+/// Removes the keyword. Most schemas do not have it, and are not parsed.
 fn without_header(schema: &Raw) -> Raw {
     match schema.as_str().contains(HEADER) {
         true => without_keyword(schema, HEADER),
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_modern_era_hears_of_headers() {
+    fn only_the_modern_era_is_told_of_headers() {
         let schema = json!({
             "type": "object",
             "properties": {

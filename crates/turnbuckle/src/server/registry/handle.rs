@@ -1,5 +1,4 @@
-//! Owns how a program changes what its server offers while it runs. Does not own the snapshots that
-//! this makes, nor how clients are told.
+//! [`Registry`] and [`Handle`]: changing the items of a server while it runs.
 
 use std::{
     marker::PhantomData,
@@ -7,7 +6,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use super::{Item, shelf::Switch};
+use super::{Definition, section::Switch};
 use crate::{
     error::{Error, ErrorKind, Result},
     server::{
@@ -16,19 +15,20 @@ use crate::{
         cache::Nature,
         context::Ctx,
         extract::{FromCall, Invocation},
-        offer::{
-            IntoPrompt, IntoResource, IntoTemplate, IntoTool, Prompt, Resource, Template, Tool,
+        items::{
+            IntoPrompt, IntoResource, IntoTemplate, IntoTool, PromptDef, ResourceDef, TemplateDef,
+            ToolDef,
         },
         reply::Failure,
     },
 };
 
 impl Server {
-    /// The way to add, replace, hide and remove what the server offers while it runs, on all its
-    /// connections. Take it when everything else is said, and before the server serves.
+    /// Returns the registry, which adds, replaces, hides and removes items while the server runs, on
+    /// all its connections. Call it after all other settings, and before the server serves.
     ///
-    /// From then on the server says that it has tools, prompts, resources and completions, even if
-    /// there are none yet. What is registered now comes first in every list.
+    /// The server then declares the capabilities of tools, prompts, resources and completions, even
+    /// if it has none yet. Items that are registered before come first in every list.
     ///
     /// A handler takes it as an argument, or asks [`Ctx::registry`](crate::Ctx::registry).
     ///
@@ -51,7 +51,7 @@ impl Server {
 }
 
 impl Ctx {
-    /// The registry of the server, if its program has taken that before it served.
+    /// Returns the registry of the server, if [`Server::registry`] was called before it served.
     ///
     /// ```
     /// use turnbuckle::{Ctx, Registry, Server, tool};
@@ -82,14 +82,14 @@ impl FromCall for Registry {
     }
 }
 
-/// Changes what a server offers while it runs; see [`Server::registry`]. Cheap to clone.
+/// Changes the items of a server while it runs; see [`Server::registry`]. Cheap to clone.
 ///
-/// It does not keep the server alive, so that something that the server offers may hold it. Once the
-/// last clone of the server and its last connection are gone, there is nothing left to change.
+/// It does not keep the server alive, so handlers may hold it. Changes fail once the last clone of the
+/// server and its last connection are dropped.
 ///
-/// Every change is checked as everything is when a server starts, and is refused if something is
-/// wrong; then nothing has changed. Clients that listen are told once for every burst of changes,
-/// and not at all if their lists are what they were.
+/// Every change is checked like the items of a server that starts; a change that is refused has no
+/// effect. Clients that subscribe are notified once for every burst of changes, and not at all if
+/// their lists stay the same.
 ///
 /// ```
 /// use turnbuckle::{Server, resource};
@@ -107,8 +107,8 @@ pub struct Registry {
     app: Weak<App>,
 }
 
-/// One thing that a server offers while it runs: `T` is [`Tool`], [`Prompt`], [`Resource`] or
-/// [`Template`]. Dropping it changes nothing.
+/// A handle of a registered item: `T` is [`ToolDef`], [`PromptDef`], [`ResourceDef`] or
+/// [`TemplateDef`]. Dropping it changes nothing.
 ///
 /// ```
 /// use turnbuckle::{Server, tool};
@@ -130,15 +130,15 @@ pub struct Handle<T> {
 }
 
 impl Registry {
-    /// Of a server that has said that it may change.
+    /// Returns the registry of a server whose items may change.
     fn of(app: &Arc<App>) -> Registry {
         Registry { app: Arc::downgrade(app) }
     }
 
-    fn add<T: Item>(&self, item: T) -> Result<Handle<T>> {
+    fn add<T: Definition>(&self, item: T) -> Result<Handle<T>> {
         let app = self.app.upgrade().ok_or_else(gone)?;
         let added =
-            app.live.change(|draft| Some(draft.shelf.push(item, draft.states, draft.problems)));
+            app.live.change(|draft| Some(draft.section.push(item, draft.states, draft.problems)));
         match added.map_err(refused)? {
             Some(number) => Ok(self.handle(number)),
             None => Err(Error::refused("nothing was added")),
@@ -146,13 +146,13 @@ impl Registry {
     }
 
     #[cfg(test)]
-    pub(super) fn catalogue(&self) -> Arc<super::Catalogue> {
-        self.app.upgrade().expect("the test holds its server").catalogue()
+    pub(super) fn snapshot(&self) -> Arc<super::RegistrySnapshot> {
+        self.app.upgrade().expect("the test holds its server").snapshot()
     }
 
-    fn find<T: Item>(&self, name: &str) -> Option<Handle<T>> {
+    fn find<T: Definition>(&self, name: &str) -> Option<Handle<T>> {
         let app = self.app.upgrade()?;
-        app.catalogue().shelf::<T>().number(name).map(|number| self.handle(number))
+        app.snapshot().section::<T>().number(name).map(|number| self.handle(number))
     }
 
     fn handle<T>(&self, number: u64) -> Handle<T> {
@@ -178,51 +178,53 @@ impl<T> std::fmt::Debug for Handle<T> {
     }
 }
 
-/// What a handle of any kind does.
-fn replace<T: Item>(handle: &Handle<T>, item: T) -> Result<()> {
+fn replace<T: Definition>(handle: &Handle<T>, item: T) -> Result<()> {
     let number = handle.number;
-    // Stays out here if there is no place for it, so that it is dropped when nobody waits.
+    // Stays here if it is not used, so that it is dropped without the lock.
     let mut item = Some(item);
     let app = handle.app.upgrade().ok_or_else(gone)?;
     let replaced = app.live.change(|draft| {
-        draft.shelf.slot(number)?;
-        draft.shelf.replace(number, item.take()?, draft.states, draft.problems);
+        draft.section.registered_item(number)?;
+        draft.section.replace(number, item.take()?, draft.states, draft.problems);
         Some(())
     });
     match replaced.map_err(refused)? {
         Some(()) => Ok(()),
         None => Err(Error::refused(format!(
-            "the {} was removed, so nothing can take its place: add it anew",
+            "the {} was removed, so it cannot be replaced: add it again",
             T::KIND.word()
         ))),
     }
 }
 
-fn turn<T: Item>(handle: &Handle<T>, switch: Switch) {
+fn turn<T: Definition>(handle: &Handle<T>, switch: Switch) {
     let number = handle.number;
     let Some(app) = handle.app.upgrade() else { return };
     // Nothing that is there already can be wrong.
     let _ = app.live.change::<T, _>(|draft| {
-        draft.shelf.slot(number).filter(|slot| slot.switch != switch)?;
-        draft.shelf.switch(number, switch);
+        draft.section.registered_item(number).filter(|item| item.switch != switch)?;
+        draft.section.switch(number, switch);
         Some(())
     });
 }
 
-fn remove<T: Item>(handle: &Handle<T>) {
+fn remove<T: Definition>(handle: &Handle<T>) {
     let number = handle.number;
     let Some(app) = handle.app.upgrade() else { return };
     let _ = app.live.change::<T, _>(|draft| {
-        draft.shelf.slot(number)?;
-        draft.shelf.remove(number);
+        draft.section.registered_item(number)?;
+        draft.section.remove(number);
         Some(())
     });
 }
 
-fn is_enabled<T: Item>(handle: &Handle<T>) -> bool {
+fn is_enabled<T: Definition>(handle: &Handle<T>) -> bool {
     let Some(app) = handle.app.upgrade() else { return false };
-    let catalogue = app.catalogue();
-    catalogue.shelf::<T>().slot(handle.number).is_some_and(|slot| slot.switch == Switch::On)
+    let snapshot = app.snapshot();
+    snapshot
+        .section::<T>()
+        .registered_item(handle.number)
+        .is_some_and(|item| item.switch == Switch::On)
 }
 
 fn gone() -> Error {
@@ -236,43 +238,43 @@ fn refused(problems: Vec<String>) -> Error {
 macro_rules! registered {
     ($kind:ident $into:ident $into_it:ident $add:ident $find:ident $what:literal $name:literal) => {
         impl Registry {
-            #[doc = concat!("Offers ", $what, " more, after all others.")]
+            #[doc = concat!("Adds ", $what, " after all others.")]
             #[track_caller]
             pub fn $add(&self, item: impl $into) -> Result<Handle<$kind>> {
                 self.add(item.$into_it().placed(Location::caller()))
             }
 
-            #[doc = concat!("What is registered under this ", $name, ", enabled or not.")]
+            #[doc = concat!("Returns the handle for this ", $name, ", enabled or not.")]
             pub fn $find(&self, name: &str) -> Option<Handle<$kind>> {
                 self.find(name)
             }
         }
 
         impl Handle<$kind> {
-            /// Puts another in its place: the same in every list, enabled or not as it was, with
-            /// the rules and layers of the groups that it was registered in, but not its own.
-            /// Refused if it was removed, or if something is wrong with the other.
+            /// Replaces the item. The new one keeps the place in lists, whether it is enabled, and
+            /// the rules and layers of the groups of the old one, but not the old one's own. Fails if
+            /// the item was removed, or if the new one is invalid.
             #[track_caller]
             pub fn replace(&self, item: impl $into) -> Result<()> {
                 replace(self, item.$into_it().placed(Location::caller()))
             }
 
-            /// Offers it again.
+            /// Enables the item again.
             pub fn enable(&self) {
                 turn(self, Switch::On);
             }
 
-            /// Hides it from everyone: it is neither listed nor reachable until it is enabled.
+            /// Disables the item: it is neither listed nor reachable until it is enabled.
             pub fn disable(&self) {
                 turn(self, Switch::Off);
             }
 
-            /// Takes it away for good. Calls that run go on.
+            /// Removes the item for good. Running calls continue.
             pub fn remove(&self) {
                 remove(self);
             }
 
-            /// Whether it is offered now.
+            /// Returns `true` if the item is registered and enabled.
             pub fn is_enabled(&self) -> bool {
                 is_enabled(self)
             }
@@ -280,7 +282,7 @@ macro_rules! registered {
     };
 }
 
-registered!(Tool IntoTool into_tool add_tool tool "a tool" "name");
-registered!(Prompt IntoPrompt into_prompt add_prompt prompt "a prompt" "name");
-registered!(Resource IntoResource into_resource add_resource resource "a resource" "URI");
-registered!(Template IntoTemplate into_template add_template template "a family of resources" "text");
+registered!(ToolDef IntoTool into_tool add_tool tool "a tool" "name");
+registered!(PromptDef IntoPrompt into_prompt add_prompt prompt "a prompt" "name");
+registered!(ResourceDef IntoResource into_resource add_resource resource "a resource" "URI");
+registered!(TemplateDef IntoTemplate into_template add_template template "a family of resources" "text");

@@ -1,4 +1,4 @@
-//! Owns a directory as a family of resources. Does not own which files may be read, nor how.
+//! [`Server::directory`]: the files of a directory as resources.
 
 use std::{
     io::ErrorKind,
@@ -13,8 +13,8 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use turnbuckle_types::{BlobResourceContents, Resource, ResourceContents, TextResourceContents};
 
-use super::{
-    Args, Ctx, NotFound, Server, Template, ToolError, blocking_template,
+use crate::server::{
+    Args, Ctx, NotFound, Server, TemplateDef, ToolError, blocking_template,
     uri::{
         SafePath,
         directory::{Contents, Extent, File, LONGEST_FILE, list, read},
@@ -22,12 +22,12 @@ use super::{
 };
 
 impl Server {
-    /// Offers the files below a directory as resources: `guide/start.md` is
+    /// Serves the files below a directory as resources: `guide/start.md` is
     /// `file:///docs/guide/start.md` if `base` is `file:///docs`.
     ///
     /// Files are listed and read as they are at that moment. Only regular files within the
-    /// directory exist: what a path or a symbolic link leads to outside of it does not, nor do hidden
-    /// files. A file may have up to 16 MiB.
+    /// directory exist: hidden files, and targets of paths or symbolic links outside of it, do not. A
+    /// file may have up to 16 MiB.
     ///
     /// ```no_run
     /// use turnbuckle::Server;
@@ -47,10 +47,10 @@ struct Wanted {
     path: String,
 }
 
-fn directory(base: &str, path: &Path) -> Template {
+fn directory(base: &str, path: &Path) -> TemplateDef {
     let prefix = prefix(base);
     let base: Arc<str> = prefix.as_str().into();
-    // Also if the program goes elsewhere later.
+    // The program may change its working directory later.
     let root: Arc<Path> = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path)).into();
     let (listed, below) = (root.clone(), base.clone());
     let walks = Arc::new(Semaphore::new(1));
@@ -63,14 +63,14 @@ fn directory(base: &str, path: &Path) -> Template {
     let mut template = blocking_template(format!("{prefix}{{+path}}"), read).list_to_the_end(list);
     if !is_there {
         let problem = format!("`{}` is not a directory", path.display());
-        template.offer.problems.push(problem);
+        template.registration.problems.push(problem);
     }
     let name = prefix.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&prefix);
     template.name(name.trim_end_matches(':'))
 }
 
-/// What the URIs of all files begin with: the base, with one `/` at its end. Those of `://` and
-/// `:///` mean something, and are no more than that.
+/// Returns the prefix of the URIs of all files: the base, with one `/` at its end. The slashes of
+/// `://` and `:///` stay.
 fn prefix(base: &str) -> String {
     let root = base.find("://").map_or(0, |at| at + "://".len());
     let (root, rest) = base.split_at(root);
@@ -84,7 +84,7 @@ fn prefix(base: &str) -> String {
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a walk finds. However many ask, and however many of them give up: one walks at a time.
+/// Runs a walk on a blocking thread, one at a time, however many requests wait or are cancelled.
 async fn walked(
     ctx: Ctx,
     walks: Arc<Semaphore>,
@@ -102,7 +102,7 @@ async fn walked(
     .await?
 }
 
-/// Every file, as a resource.
+/// Returns every file as a resource.
 fn files(root: &Path, base: &str) -> Result<Vec<Resource>, AnyError> {
     let listing = list(root)?;
     if listing.extent == Extent::Part {
@@ -118,7 +118,7 @@ fn files(root: &Path, base: &str) -> Result<Vec<Resource>, AnyError> {
     Ok(listing.files.into_iter().map(resource).collect())
 }
 
-/// What is in one file. A path that is not safe is that of no file.
+/// Reads one file. A path that is not safe is not found.
 fn contents(root: &Path, path: String) -> Result<ResourceContents, AnyError> {
     let path = SafePath::new(path).map_err(|_| NotFound)?;
     let contents = read(root, &path, LONGEST_FILE).map_err(|error| -> AnyError {
@@ -145,7 +145,7 @@ fn contents(root: &Path, path: String) -> Result<ResourceContents, AnyError> {
     })
 }
 
-/// RFC 3986 §2.3: whatever is not unreserved, but for `/`, is escaped.
+/// Escapes all characters but `/` and the unreserved ones of RFC 3986 §2.3.
 fn escaped(path: &str) -> String {
     use std::fmt::Write as _;
     let mut text = String::with_capacity(path.len());
@@ -179,7 +179,11 @@ mod tests {
             assert_eq!(prefix(base), expected, "{base}");
             let template = directory(base, Path::new("."));
             assert_eq!(template.uri_template(), format!("{expected}{{+path}}"));
-            assert!(template.offer.problems.is_empty(), "{:?}", template.offer.problems);
+            assert!(
+                template.registration.problems.is_empty(),
+                "{:?}",
+                template.registration.problems
+            );
         }
         assert_eq!(directory("file:///", Path::new(".")).spec.name, "file");
     }

@@ -1,10 +1,10 @@
-//! Owns how a value whose methods are offered becomes a group. Does not own groups.
+//! Types whose methods are tools, prompts and resources.
 
 use std::sync::Arc;
 
 use super::{Group, IntoGroup};
 
-/// A value whose methods are tools, prompts and resources: what `#[tools]` makes of its type.
+/// A type whose methods are tools, prompts and resources. `#[tools]` implements it.
 ///
 /// The value, or an [`Arc`] of it that the program keeps as well, is registered with
 /// [`Server::group`](crate::Server::group).
@@ -15,7 +15,7 @@ use super::{Group, IntoGroup};
 ///
 /// struct Greeter { greeting: String }
 ///
-/// // What `#[tools]` would write.
+/// // `#[tools]` generates this.
 /// impl Toolset for Greeter {
 ///     fn group(self: Arc<Self>) -> Group {
 ///         Group::new().tool(tool("greet", move || {
@@ -35,7 +35,7 @@ use super::{Group, IntoGroup};
     note = "put `#[tools]` on its `impl` block"
 )]
 pub trait Toolset: Send + Sync + 'static {
-    /// Everything that it offers; each handler holds the value.
+    /// Returns the items; each handler holds the value.
     fn group(self: Arc<Self>) -> Group;
 }
 

@@ -25,13 +25,13 @@ impl SubscriptionBus for Kept {
     fn attach(&self, _: Listeners) {}
 }
 
-fn named(name: &str) -> Tool {
+fn named(name: &str) -> ToolDef {
     tool(name, async || ())
 }
 
 fn names(registry: &Registry) -> Vec<String> {
-    let catalogue = registry.catalogue();
-    let names = catalogue.shelf::<Tool>().listed().iter().map(|tool| tool.name().to_owned());
+    let snapshot = registry.snapshot();
+    let names = snapshot.section::<ToolDef>().listed().iter().map(|tool| tool.name().to_owned());
     names.collect()
 }
 
@@ -65,7 +65,7 @@ fn two_of_one_name_are_refused_and_both_places_are_named() {
     for (server, kind) in [(tools, "tool"), (prompts, "prompt"), (resources, "resource")] {
         let problem = problem(&server);
         assert!(problem.contains(&format!("two {kind}s named")), "{problem}");
-        assert_eq!(problem.matches("catalogue/tests.rs:").count(), 2, "{problem}");
+        assert_eq!(problem.matches("registry/tests.rs:").count(), 2, "{problem}");
     }
 }
 
@@ -92,7 +92,7 @@ fn what_is_refused_at_the_start_is_refused_later_in_the_same_words() {
         "there are two tools named `taken`: one at ",
         "there are two prompts named `taken`: one at ",
         "there are two resources named `a:taken`: one at ",
-        "match the same URIs: only one can answer",
+        "match the same URIs: remove one",
         "tool `needy` takes State<u8>, which the server was not given",
         "the tool name `no spaces` must be",
     ];
@@ -100,7 +100,7 @@ fn what_is_refused_at_the_start_is_refused_later_in_the_same_words() {
         assert!(error.contains(sentence), "{error}");
     }
     for error in &errors[..4] {
-        assert_eq!(error.matches("catalogue/tests.rs:").count(), 2, "{error}");
+        assert_eq!(error.matches("registry/tests.rs:").count(), 2, "{error}");
     }
     assert_eq!(names(&registry), ["taken"], "nothing has changed");
 }
@@ -156,14 +156,32 @@ fn what_is_replaced_keeps_its_place_and_what_is_added_goes_last() {
 fn a_family_that_is_disabled_is_not_found() {
     let server = Server::new("s", "1").template(template("x://{id}", async || ""));
     let registry = server.registry().unwrap();
-    let leads_anywhere = || registry.catalogue().find("x://1").is_some();
+    let leads_anywhere = || registry.snapshot().find("x://1").is_some();
     assert!(leads_anywhere());
     registry.template("x://{id}").unwrap().disable();
     assert!(!leads_anywhere());
     let one = registry.add_resource(resource("x://1", async || "")).unwrap();
-    assert!(matches!(registry.catalogue().find("x://1"), Some(Found::Resource(_))));
+    assert!(matches!(registry.snapshot().find("x://1"), Some(FoundResource::Resource(_))));
     one.disable();
     assert!(!leads_anywhere());
+}
+
+#[test]
+fn the_most_specific_template_answers_even_if_it_is_disabled() {
+    let server = Server::new("s", "1")
+        .template(template("x://{+path}", async || ""))
+        .template(template("x://private/{id}", async || ""));
+    let registry = server.registry().unwrap();
+    let found = |uri: &str| match registry.snapshot().find(uri)? {
+        FoundResource::Template(template, _) => Some(template.uri_template().to_owned()),
+        FoundResource::Resource(_) => None,
+    };
+    assert_eq!(found("x://private/1").as_deref(), Some("x://private/{id}"));
+    assert_eq!(found("x://other/1").as_deref(), Some("x://{+path}"));
+    registry.template("x://private/{id}").unwrap().disable();
+    assert_eq!(found("x://private/1"), None);
+    registry.template("x://private/{id}").unwrap().remove();
+    assert_eq!(found("x://private/1").as_deref(), Some("x://{+path}"));
 }
 
 #[test]
@@ -177,7 +195,7 @@ fn changing_a_server_whose_registry_was_taken_is_a_problem_that_says_what_to_do(
         [(server.clone().tool(named("late")), line!()), (server.clone().state(7_u8), line!())];
     for (server, line) in changed {
         let problem = problem(&server);
-        assert!(problem.contains(&format!("catalogue/tests.rs:{line}")), "{problem}");
+        assert!(problem.contains(&format!("registry/tests.rs:{line}")), "{problem}");
         assert!(problem.contains("take the registry last"), "{problem}");
         assert!(server.registry().is_err());
     }
@@ -296,9 +314,9 @@ fn what_takes_a_place_in_a_group_has_the_rules_and_layers_of_that() {
     let server = Server::new("s", "1").group(crate::Group::new().group(inner).visible_to(|_| true));
     let registry = server.registry().unwrap();
     let rules = |name: &str| {
-        let catalogue = server.app().unwrap().catalogue();
-        let offer = &catalogue.tool(name).unwrap().offer;
-        (offer.visible.len(), format!("{:?}", offer.layers))
+        let snapshot = server.app().unwrap().snapshot();
+        let registration = &snapshot.tool(name).unwrap().registration;
+        (registration.visible.len(), format!("{:?}", registration.layers))
     };
     assert_eq!(rules("a"), (3, "2 layers".to_owned()));
     let a = registry.tool("a").unwrap();
@@ -307,8 +325,8 @@ fn what_takes_a_place_in_a_group_has_the_rules_and_layers_of_that() {
         assert_eq!(rules(name), (2, "1 layers".to_owned()), "its own are gone, the groups' not");
     }
     registry.resource("a:b").unwrap().replace(resource("a:c", async || "")).unwrap();
-    let catalogue = server.app().unwrap().catalogue();
-    assert_eq!(catalogue.shelf::<Resource>().find("a:c").unwrap().rules().len(), 2);
+    let snapshot = server.app().unwrap().snapshot();
+    assert_eq!(snapshot.section::<ResourceDef>().find("a:c").unwrap().rules().len(), 2);
 }
 
 #[test]
@@ -317,13 +335,13 @@ fn a_resource_that_is_disabled_is_not_found_by_way_of_a_family() {
         .resource(resource("x://1", async || ""))
         .template(template("x://{id}", async || ""));
     let registry = server.registry().unwrap();
-    let found = |uri: &str| server.app().unwrap().catalogue().find(uri);
+    let found = |uri: &str| server.app().unwrap().snapshot().find(uri);
     let one = registry.resource("x://1").unwrap();
     one.disable();
     assert!(found("x://1").is_none());
     assert!(found("x://2").is_some());
     one.remove();
-    assert!(matches!(found("x://1"), Some(Found::Template(..))));
+    assert!(matches!(found("x://1"), Some(FoundResource::Template(..))));
 }
 
 /// Something of an author's that uses the registry once it is dropped.
@@ -394,7 +412,7 @@ fn a_registry_that_is_refused_changes_nothing() {
 
 #[test]
 fn where_something_was_registered_or_changed_is_told_of_every_way() {
-    let here = |line: u32| format!("catalogue/tests.rs:{line}");
+    let here = |line: u32| format!("registry/tests.rs:{line}");
     let (server, line) = (Server::new("s", "1").tools([named("a"), named("a")]), line!());
     assert_eq!(problem(&server).matches(&here(line)).count(), 2);
     let server = Server::new("s", "1");

@@ -1,16 +1,16 @@
-//! Owns what completes the arguments of prompts and templates. Does not own who asks for it.
+//! Completion of the arguments of prompts and templates.
 
 use std::sync::Arc;
 
 use turnbuckle_types::Completion;
 
-use super::{Member, Offer};
+use super::{Member, Registration};
 use crate::server::handler::HandlerFn;
 
 /// The completers of one prompt or template, by argument.
 #[derive(Clone, Default)]
 pub(crate) struct Completers {
-    /// Every argument there is.
+    /// The names of all arguments.
     arguments: Vec<String>,
     completers: Vec<(String, Completer)>,
 }
@@ -18,14 +18,14 @@ pub(crate) struct Completers {
 /// Completes one argument.
 #[derive(Clone)]
 pub(crate) enum Completer {
-    /// From all that it can be.
+    /// From a list of values.
     Values(Arc<[String]>),
     /// By a handler.
-    Handler(Arc<Offer<Completion>>),
+    Handler(Arc<Registration<Completion>>),
 }
 
 impl Completers {
-    /// Those that follow from the types of the arguments.
+    /// Returns the completers that follow from the types of the arguments.
     pub(super) fn of(members: &[(String, Member, bool)]) -> Completers {
         let mut completers = Completers::default();
         for (name, member, _) in members {
@@ -37,16 +37,16 @@ impl Completers {
         completers
     }
 
-    /// One more argument that exists.
-    pub(super) fn know(&mut self, argument: &str) {
+    /// Adds the name of an argument.
+    pub(super) fn add_argument(&mut self, argument: &str) {
         if !self.knows(argument) {
             self.arguments.push(argument.to_owned());
         }
     }
 
     pub(super) fn add<M: 'static, F: HandlerFn<Completion, M>>(&mut self, name: &str, function: F) {
-        let (offer, _) = Offer::asynchronous(function);
-        self.insert(name, Completer::Handler(Arc::new(offer)));
+        let (registration, _) = Registration::asynchronous(function);
+        self.insert(name, Completer::Handler(Arc::new(registration)));
     }
 
     pub(super) fn add_values(
@@ -63,13 +63,13 @@ impl Completers {
         self.completers.push((name.to_owned(), completer));
     }
 
-    /// What is wrong: one sentence for each that completes what does not exist.
+    /// Returns one sentence for each completer of an argument that does not exist.
     pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
         let strange = self.completers.iter().filter(|(name, _)| !self.knows(name));
         strange.map(|(name, _)| format!("there is no argument `{name}` to complete"))
     }
 
-    /// Whether there is such an argument.
+    /// Returns whether there is such an argument.
     pub(crate) fn knows(&self, argument: &str) -> bool {
         self.arguments.iter().any(|known| known == argument)
     }
@@ -82,20 +82,20 @@ impl Completers {
         self.completers.is_empty()
     }
 
-    /// The handlers, for what they need.
-    pub(crate) fn handlers(&self) -> impl Iterator<Item = &Offer<Completion>> {
+    /// Returns the registrations of all handlers.
+    pub(crate) fn handlers(&self) -> impl Iterator<Item = &Registration<Completion>> {
         self.completers.iter().filter_map(|(_, completer)| match completer {
-            Completer::Handler(offer) => Some(&**offer),
+            Completer::Handler(registration) => Some(&**registration),
             Completer::Values(_) => None,
         })
     }
 }
 
-/// What can be told to whatever has completers.
+/// Implements the setters of completers.
 macro_rules! completed {
     ($kind:ident) => {
         impl $kind {
-            /// Completes an argument with what a handler finds: an `async fn` that takes the
+            /// Completes an argument with a handler: an `async fn` that takes the
             /// [`Typed`](crate::Typed) text, and extractors as any handler does.
             #[must_use]
             pub fn complete<M: 'static, F>(mut self, argument: &str, completer: F) -> $kind
