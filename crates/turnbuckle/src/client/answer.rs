@@ -17,7 +17,7 @@ use turnbuckle_types::{
 };
 
 use super::{
-    cache::Caching,
+    cache::ClientCache,
     callbacks::Callbacks,
     known::KnownTools,
     listen::{Hearers, Subscriptions},
@@ -57,7 +57,7 @@ pub(super) struct Answers {
     pub(super) revision: OnceLock<Revision>,
     pub(super) answering: Arc<Answering>,
     /// Hears what makes answers stale.
-    pub(super) cache: Arc<Caching>,
+    pub(super) cache: Arc<ClientCache>,
     /// Who else is told of notifications, on whichever connection.
     pub(super) hearers: Arc<Hearers>,
     /// Those of this connection.
@@ -81,7 +81,7 @@ impl Answers {
 
     fn observed(&self, note: &Note) {
         // Before anyone who may ask again because of it.
-        self.cache.heard(note, self.revision.get().copied());
+        self.cache.handle_notification(note, self.revision.get().copied());
         // Before the user's: who is told there and asks at once finds everything up to date.
         self.hearers.hear(note);
         if let Some(observer) = &self.on_notification {
@@ -170,7 +170,7 @@ impl Serve for Answers {
     fn renewed(&self) -> BoxFuture<'static, ()> {
         // All that a new connection would begin without, or begin with.
         self.known.forget();
-        self.cache.missed();
+        self.cache.invalidate_all();
         self.subscriptions.renewed();
         self.hearers.renewed();
         let (restored, limit) = (self.restored.clone(), self.restore_limit);

@@ -1,5 +1,4 @@
-//! Owns a call as a stream of what happens to it. Does not own the call: it runs inside the stream,
-//! whenever that is polled.
+//! A call as a stream of its events. The call runs while the stream is polled.
 
 use std::{
     future::{IntoFuture, poll_fn},
@@ -88,7 +87,7 @@ impl<T: Send + 'static> Call<T> {
     /// ```
     pub fn events(mut self) -> CallEvents<T> {
         let outlet = Arc::<Outlet>::default();
-        self.outlet = Some(outlet.clone());
+        self.request.outlet = Some(outlet.clone());
         CallEvents { call: Some(self.into_future()), done: None, outlet }
     }
 }
