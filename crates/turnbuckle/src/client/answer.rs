@@ -23,6 +23,7 @@ use super::{
     listen::{Hearers, Subscriptions},
     raw::Hear,
     supervise::Restored,
+    wire::{LoggedReply, WireDirection, WireLog},
 };
 use crate::{
     dispatch::{BoxFuture, Incoming, Note, Outcome, Reply, Serve, Transport, duplex::Replies},
@@ -56,8 +57,9 @@ pub(super) struct Answers {
     /// Set by the negotiation. Before that nothing but `ping` is answered.
     pub(super) revision: OnceLock<Revision>,
     pub(super) answering: Arc<Answering>,
-    /// Hears what makes answers stale.
+    /// Invalidated by notifications.
     pub(super) cache: Arc<ClientCache>,
+    pub(super) wire_log: Option<WireLog>,
     /// Who else is told of notifications, on whichever connection.
     pub(super) hearers: Arc<Hearers>,
     /// Those of this connection.
@@ -80,6 +82,9 @@ impl Answers {
     }
 
     fn observed(&self, note: &Note) {
+        if let Some(log) = &self.wire_log {
+            log.write_note(WireDirection::Received, note);
+        }
         // Before anyone who may ask again because of it.
         self.cache.handle_notification(note, self.revision.get().copied());
         // Before the user's: who is told there and asks at once finds everything up to date.
@@ -118,8 +123,8 @@ impl Answers {
     }
 }
 
-impl Serve for Answers {
-    fn serve(&self, request: Incoming, _: Replies) -> Reply {
+impl Answers {
+    fn reply(&self, request: Incoming) -> Reply {
         // 2026-07-28 transports/stdio: a server MUST NOT send requests, a client writes no
         // responses.
         if self.era() == Some(Era::Modern) {
@@ -143,6 +148,15 @@ impl Serve for Answers {
             drop(permit);
             outcome
         }))
+    }
+}
+
+impl Serve for Answers {
+    fn serve(&self, request: Incoming, _: Replies) -> Reply {
+        match LoggedReply::open(self.wire_log.as_ref(), &request) {
+            Some(logged) => logged.log(self.reply(request)),
+            None => self.reply(request),
+        }
     }
 
     fn note(&self, note: Note) {
@@ -184,6 +198,9 @@ impl Serve for Answers {
     }
 
     fn stray(&self, error: RpcError) {
+        if let Some(log) = &self.wire_log {
+            log.write_stray(&error);
+        }
         if let Some(observer) = &self.on_stray_error {
             observe(|| observer(&error));
         }

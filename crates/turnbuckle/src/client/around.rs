@@ -79,12 +79,9 @@ impl ClientBuilder {
 pub(super) async fn run<T: Send + 'static>(call: Call<T>) -> Result<T> {
     let _in_flight = call.request.client.supervisor.enter()?;
     let read = call.reader();
-    let passed = pass(call, |call: Call<T>| async move {
+    let passed = pass(call, |mut call: Call<T>| async move {
         if let Some(cached) = call.cached {
-            let revision = call.request.client.link().revision();
-            let (value, raw) = call.send_cached(cached).await?;
-            let raw = raw.unwrap_or_else(|| cached.encode(&value, revision));
-            return Ok((value, raw));
+            return call.send_cached(cached).await;
         }
         let CallResponse { value, raw, .. } = call.send().await?;
         Ok((value, raw))

@@ -394,8 +394,7 @@ impl ClientBuilder {
         generation: u64,
     ) -> Result<Link> {
         let answers = self.answers(None);
-        let heard = self.heard(answers.clone());
-        let wire = stream::start(read, write, heard, self.limits.clone(), None);
+        let wire = stream::start(read, write, answers.clone(), self.limits.clone(), None);
         self.open(wire.transport, answers, (Kind::Stream, None), generation).await
     }
 
@@ -407,7 +406,7 @@ impl ClientBuilder {
         (kind, known): (Kind, Option<Known>),
         generation: u64,
     ) -> Result<Link> {
-        let transport = self.told(transport);
+        let transport = self.log_transport(transport);
         let guard = CloseOnDrop(Some(transport.clone()));
         match self.negotiate(&transport, &answers, kind, known).await? {
             Opened::Ready(opened, None) => {
@@ -439,7 +438,7 @@ impl ClientBuilder {
     ) -> Result<Client> {
         self.identify(None, None);
         let answers = self.answers(None);
-        let transport = make(self.heard(answers.clone()), self.limits.clone());
+        let transport = make(answers.clone(), self.limits.clone());
         let link = self.open(transport, answers, (Kind::Stream, None), FIRST).await;
         self.connected(link.map(|link| (link, None)))
     }
@@ -455,6 +454,7 @@ impl ClientBuilder {
             revision: OnceLock::new(),
             answering: self.answering.clone(),
             cache: self.cache.clone(),
+            wire_log: self.wire_log.clone(),
             hearers: self.hearers.clone(),
             subscriptions: Arc::default(),
             known: Arc::default(),
@@ -475,11 +475,11 @@ impl ClientBuilder {
         let wire = stream::start(
             child.stdout,
             child.stdin,
-            self.heard(answers.clone()),
+            answers.clone(),
             self.limits.clone(),
             Some(obituary),
         );
-        let transport = self.told(wire.transport);
+        let transport = self.log_transport(wire.transport);
         Ok(Started { transport, answers, child: child.handle })
     }
 

@@ -266,7 +266,7 @@ impl ClientBuilder {
             address.clone(),
             self.http.headers.clone(),
             Manners { redirects: self.http.redirects, resuming: self.reconnect.resuming() },
-            self.heard(answers.clone()),
+            answers.clone(),
             self.limits.clone(),
             settled,
         ));

@@ -8,8 +8,8 @@ use std::{
 use futures_util::FutureExt as _;
 use tokio::{sync::watch, time::Instant};
 use turnbuckle_types::{
-    CacheScope, DiscoverResult, Encode, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, Meta, Method, Raw, ReadResourceResult, Revision, code,
+    CacheScope, DiscoverResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, Meta, Method, Raw, ReadResourceResult, code,
 };
 
 use super::{
@@ -37,7 +37,6 @@ pub(crate) struct Cached<T> {
     method: Method,
     share: fn(T) -> (Hint, Value),
     unshare: fn(Value) -> Option<T>,
-    encode: fn(&T, Revision) -> Raw,
 }
 
 impl<T> Clone for Cached<T> {
@@ -49,7 +48,7 @@ impl<T> Clone for Cached<T> {
 impl<T> Copy for Cached<T> {}
 
 /// A result with a time to live.
-pub(crate) trait Cacheable: Encode + Clone + Send + Sync + 'static {
+pub(crate) trait Cacheable: Clone + Send + Sync + 'static {
     const METHOD: Method;
     fn hint(&self) -> Hint;
 }
@@ -85,26 +84,20 @@ impl<T: Cacheable> Cached<T> {
             method: T::METHOD,
             share: |result| (result.hint(), Arc::new(result)),
             unshare: |value| value.downcast::<T>().ok().map(Arc::unwrap_or_clone),
-            encode: |result, revision| Raw::at(result, revision),
         }
     }
 }
 
 impl<T> Cached<T> {
-    /// Returns the text of a result that came from memory.
-    pub(crate) fn encode(self, result: &T, revision: Revision) -> Raw {
-        (self.encode)(result, revision)
-    }
-
-    fn unshare(self, value: Value) -> Result<T> {
+    fn unshare(self, fetched: Fetched) -> Result<(T, Raw)> {
         let other = || Error::protocol("a cached result is of another type");
-        (self.unshare)(value).ok_or_else(other)
+        Ok(((self.unshare)(fetched.value).ok_or_else(other)?, fetched.raw))
     }
 }
 
 /// Where the result of a call comes from.
 enum Source {
-    Memory(Value),
+    Memory(Fetched),
     /// A request in flight that this call has begun.
     Lead(Flight),
     /// A request in flight that another call has begun.
@@ -114,56 +107,55 @@ enum Source {
 }
 
 impl<T: 'static> Call<T> {
-    /// Returns a fresh result from memory and begins nothing.
-    pub(crate) async fn lookup(&mut self, cached: Cached<T>) -> Result<Option<T>> {
+    /// Returns the result and its text. Must be called once.
+    pub(crate) async fn send_cached(&mut self, cached: Cached<T>) -> Result<(T, Raw)> {
         // A loop over results in memory must let other tasks run.
         tokio::task::consume_budget().await;
-        let link = self.request.client.link();
-        if !self.is_cacheable(&link, cached) || !self.reads_cache(cached) {
-            return Ok(None);
+        let (link, cache) =
+            (self.request.client.link(), self.request.client.settings().cache.clone());
+        if !self.is_cacheable(&link, cached) {
+            let sent = Box::pin(self.send()).await;
+            return sent.map(|CallResponse { value, raw, .. }| (value, raw));
         }
-        let request = self.cached_request(&link, cached)?;
-        let cache = &self.request.client.settings().cache;
-        let (mut memory, now) = (cache.memory(), cache.now());
-        memory.use_connection(link.generation, now);
-        let value = memory.get(&request, link.generation, now);
-        drop(memory);
-        value.map(|value| cached.unshare(value)).transpose()
+        match self.source(&cache, &link, cached)? {
+            Source::Memory(fetched) => cached.unshare(fetched),
+            // Boxed, because most results come from memory and need no memory for a request.
+            source => Box::pin(self.send_from(source, &cache, &link, cached)).await,
+        }
     }
 
-    /// Returns the result, and its text unless the result came from memory.
-    pub(crate) async fn send_cached(mut self, cached: Cached<T>) -> Result<(T, Option<Raw>)> {
-        tokio::task::consume_budget().await;
-        let link = self.request.client.link();
-        if !self.is_cacheable(&link, cached) {
-            let CallResponse { value, raw, .. } = self.send().await?;
-            return Ok((value, Some(raw)));
-        }
-        let cache = self.request.client.settings().cache.clone();
+    /// Returns the result from this source, and its text.
+    async fn send_from(
+        &mut self,
+        source: Source,
+        cache: &Arc<ClientCache>,
+        link: &Arc<Link>,
+        cached: Cached<T>,
+    ) -> Result<(T, Raw)> {
         let timeouts = self.request.timeouts;
-        let fetched = match self.source(&cache, &link, cached)? {
-            Source::Memory(value) => return Ok((cached.unshare(value)?, None)),
-            Source::Lead(flight) => wait(flight, timeouts, &link, cached.method).await?,
+        let fetched = match source {
+            Source::Memory(fetched) => fetched,
+            Source::Lead(flight) => wait(flight, timeouts, link, cached.method).await?,
             Source::Join(flight) => {
                 let started = Instant::now();
-                let fetched = wait(flight, timeouts, &link, cached.method).await?;
+                let fetched = wait(flight, timeouts, link, cached.method).await?;
                 if fetched.is_shareable {
                     fetched
                 } else {
                     let waited = started.elapsed();
                     let total = timeouts.total.map(|total| total.saturating_sub(waited));
                     self.request.timeouts.total = total;
-                    let request = self.cached_request(&link, cached)?;
-                    let fetch = cache.memory().fetch(request, &link, cache.now());
-                    self.fetch(&cache, (&link, &fetch), cached, false).await?
+                    let request = self.cached_request(link, cached)?;
+                    let fetch = cache.memory().fetch(request, link, cache.now());
+                    self.fetch(cache, (link, &fetch), cached, false).await?
                 }
             }
             Source::Alone(fetch) => {
                 let reads = self.reads_cache(cached);
-                self.fetch(&cache, (&link, &fetch), cached, reads).await?
+                self.fetch(cache, (link, &fetch), cached, reads).await?
             }
         };
-        Ok((cached.unshare(fetched.value)?, Some(fetched.raw)))
+        cached.unshare(fetched)
     }
 
     fn cached_request(&mut self, link: &Link, cached: Cached<T>) -> Result<CachedRequest> {
@@ -204,10 +196,10 @@ impl<T: 'static> Call<T> {
         let (reads, now) = (self.reads_cache(cached), cache.now());
         let mut memory = cache.memory();
         memory.use_connection(link.generation, now);
-        if reads && let Some(value) = memory.get(&request, link.generation, now) {
-            return Ok(Source::Memory(value));
+        if reads && let Some(fetched) = memory.get(&request, link.generation, now) {
+            return Ok(Source::Memory(fetched));
         }
-        let has_observer = self.request.on_progress.is_some() || self.request.outlet.is_some();
+        let has_observer = self.request.on_progress.is_some() || self.request.notes.is_some();
         if !reads || has_observer || memory.is_uncacheable(&request) {
             return Ok(Source::Alone(memory.fetch(request, link, now)));
         }
@@ -260,7 +252,7 @@ impl<T: 'static> Call<T> {
 
     /// Reads the result from the store or from the server, and caches it.
     async fn fetch(
-        self,
+        &mut self,
         cache: &Arc<ClientCache>,
         (link, fetch): (&Link, &Fetch),
         cached: Cached<T>,
@@ -270,8 +262,9 @@ impl<T: 'static> Call<T> {
             // An entry that can't be decoded is ignored.
             let decoded = self.decode.decode(&Told { link, tool: None }, &raw);
             if let Ok((_, value)) = decoded.map(cached.share) {
-                cache.remember(fetch, value.clone(), raw.as_str().len(), remaining);
-                return Ok(Fetched { value, raw, is_shareable: true });
+                let fetched = Fetched { value, raw, is_shareable: true };
+                cache.remember(fetch, fetched.clone(), remaining);
+                return Ok(fetched);
             }
         }
         let response = self.send().await.map(|response| {
@@ -284,14 +277,15 @@ impl<T: 'static> Call<T> {
         // the request. Another revision has another key.
         let is_keyed = rounds == 0 && revision == fetch.revision;
         let term = cache.settings.term(hint, fetch.revision).filter(|_| is_keyed);
+        let fetched = Fetched { value, raw, is_shareable: term.is_some() };
         match term {
             Some(term) => {
                 let fetch = Fetch { generation, ..fetch.clone() };
-                cache.keep(&fetch, (value.clone(), raw.clone()), term).await;
+                cache.keep(&fetch, fetched.clone(), term).await;
             }
             None => cache.mark_uncacheable(fetch),
         }
-        Ok(Fetched { value, raw, is_shareable: term.is_some() })
+        Ok(fetched)
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) struct Moment {
 
 /// A result in memory.
 pub(super) struct Remembered {
-    pub(super) value: Value,
+    pub(super) fetched: Fetched,
     pub(super) begun: Moment,
     /// A result teaches its connection about tools; another connection has to read it again.
     pub(super) generation: u64,
@@ -160,10 +160,10 @@ impl Memory {
         request: &CachedRequest,
         generation: u64,
         now: SystemTime,
-    ) -> Option<Value> {
+    ) -> Option<Fetched> {
         let found = self.results.get(request)?;
         if found.generation == generation && now < found.until {
-            return Some(found.value.clone());
+            return Some(found.fetched.clone());
         }
         self.results.remove(request);
         None
@@ -171,17 +171,13 @@ impl Memory {
 
     /// Inserts a result, unless it is stale or older than the present one. Returns whether it may be
     /// stored.
-    pub(super) fn insert(
-        &mut self,
-        request: &CachedRequest,
-        result: Remembered,
-        bytes: usize,
-    ) -> bool {
+    pub(super) fn insert(&mut self, request: &CachedRequest, result: Remembered) -> bool {
         self.uncacheable.pop(request);
         let newer = self.results.peek(request).is_some_and(|present| present.begun > result.begun);
         if newer || self.invalidated_at(&request.topic()) > result.begun {
             return false;
         }
+        let bytes = result.fetched.raw.as_str().len();
         self.results.insert(request.clone(), result, bytes);
         true
     }

@@ -27,7 +27,7 @@ pub use store::{CacheEntry, CacheStore, MemoryCache};
 
 use self::{
     key::{CacheIdentity, CacheTopic},
-    memory::{Fetch, Memory, Remembered, Value},
+    memory::{Fetch, Fetched, Memory, Remembered},
 };
 use crate::{dispatch::Note, store::StoreFuture};
 
@@ -126,23 +126,18 @@ impl ClientCache {
     }
 
     /// Keeps a result in memory. Returns `false` if it has been invalidated.
-    fn remember(&self, fetch: &Fetch, value: Value, bytes: usize, ttl: Duration) -> bool {
+    fn remember(&self, fetch: &Fetch, fetched: Fetched, ttl: Duration) -> bool {
         // A time that overflows is not cached.
         let Some(until) = self.now().checked_add(ttl) else { return false };
         let (begun, generation) = (fetch.begun, fetch.generation);
-        let result = Remembered { value, begun, generation, until };
-        self.memory().insert(&fetch.request, result, bytes)
+        let result = Remembered { fetched, begun, generation, until };
+        self.memory().insert(&fetch.request, result)
     }
 
     /// Keeps a result of the server in memory and in the store.
-    async fn keep(
-        &self,
-        fetch: &Fetch,
-        (value, raw): (Value, Raw),
-        (ttl, scope): (Duration, CacheScope),
-    ) {
-        let received = self.now();
-        if !self.remember(fetch, value, raw.as_str().len(), ttl) {
+    async fn keep(&self, fetch: &Fetch, fetched: Fetched, (ttl, scope): (Duration, CacheScope)) {
+        let (received, raw) = (self.now(), fetched.raw.clone());
+        if !self.remember(fetch, fetched, ttl) {
             return;
         }
         let Some(store) = self.store.get() else { return };

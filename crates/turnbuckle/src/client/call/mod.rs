@@ -298,11 +298,7 @@ impl<T: Send + 'static> IntoFuture for Call<T> {
         if let Some(cached) = call.cached {
             return Box::pin(async move {
                 let _in_flight = call.request.client.supervisor.enter()?;
-                if let Some(value) = call.lookup(cached).await? {
-                    return Ok(value);
-                }
-                // Boxed, because most lookups succeed and need no memory for a request.
-                Box::pin(call.send_unlayered()).await
+                Ok(call.send_cached(cached).await?.0)
             });
         }
         Box::pin(async move {

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::mpsc;
 use turnbuckle_types::{LogLevel, Meta, Method, Progress, RequestId, Revision};
 
 use super::{
@@ -16,7 +17,7 @@ use super::{
         known::KnownTool,
         supervise::{Retry, Twice},
     },
-    events::Outlet,
+    events::CallNote,
 };
 use crate::{dispatch::Abandon, error::Result};
 
@@ -45,7 +46,7 @@ pub(crate) struct CallRequest {
     pub(super) needs: Option<Method>,
     pub(crate) log_level: Option<LogLevel>,
     /// Receives the events of a call that is read as a stream.
-    pub(crate) outlet: Option<Arc<Outlet>>,
+    pub(crate) notes: Option<mpsc::Sender<CallNote>>,
     /// Set by the last caller that leaves a shared request; the server is told when it is dropped.
     pub(crate) cancel_reason: Option<Arc<OnceLock<String>>>,
     /// The listing's entry of the tool that is called.
@@ -97,7 +98,7 @@ impl CallRequest {
             twice: Twice::of(known),
             needs: None,
             log_level: None,
-            outlet: None,
+            notes: None,
             cancel_reason: None,
             tool: None,
             #[cfg(feature = "validate")]

@@ -48,13 +48,13 @@ impl<T> Call<T> {
         }
     }
 
-    /// Sends the request. The caller counts the call as in flight.
-    pub(crate) async fn send(mut self) -> Result<CallResponse<T>> {
+    /// Sends the request; must be called once. The caller counts the call as in flight.
+    pub(crate) async fn send(&mut self) -> Result<CallResponse<T>> {
         self.send_once().await.map_err(Error::of_call)
     }
 
     /// Runs the call below the middleware.
-    pub(super) async fn send_unlayered(self) -> Result<T>
+    pub(super) async fn send_unlayered(mut self) -> Result<T>
     where
         T: 'static,
     {
@@ -145,7 +145,7 @@ impl<T> Call<T> {
             Event::Note(note) => {
                 #[cfg(feature = "http")]
                 (rounds.settled = true);
-                if running.outlet.is_some() {
+                if running.notes.is_some() {
                     Step::Forward(Box::new(note))
                 } else {
                     running.report_progress(&note);
@@ -185,7 +185,7 @@ impl<T> Call<T> {
         call.request.timeouts.total = running.total_left();
         call.request.on_progress = running.on_progress.take();
         // The stream of this round ends with it; the next one may have its own.
-        call.request.outlet = None;
+        call.request.notes = None;
         call
     }
 }
@@ -193,7 +193,7 @@ impl<T> Call<T> {
 impl CallRequest {
     fn wants_progress(&self) -> WantsProgress {
         let wants =
-            self.on_progress.is_some() || self.outlet.is_some() || self.timeouts.idle.is_some();
+            self.on_progress.is_some() || self.notes.is_some() || self.timeouts.idle.is_some();
         if wants { WantsProgress::Yes } else { WantsProgress::No }
     }
 
@@ -254,7 +254,7 @@ impl CallRequest {
             exchange,
             deadlines: Deadlines::new(self.timeouts, now, paused),
             on_progress: self.on_progress.take(),
-            outlet: self.outlet.clone(),
+            notes: self.notes.clone(),
             cancel_reason: self.cancel_reason.clone(),
             answer_time: self.answer_timeout,
             clock,

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::{sync::mpsc, time::Instant};
 use turnbuckle_types::{LogMessage, Method, Progress};
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
         input::{self, Asked},
         link::Link,
     },
-    events::{Outlet, Said},
+    events::CallNote,
     request::OnProgress,
 };
 use crate::{
@@ -35,7 +35,7 @@ pub(crate) struct Running {
     pub(crate) exchange: Exchange,
     pub(crate) deadlines: Deadlines,
     pub(super) on_progress: Option<OnProgress>,
-    pub(super) outlet: Option<Arc<Outlet>>,
+    pub(super) notes: Option<mpsc::Sender<CallNote>>,
     pub(super) cancel_reason: Option<Arc<OnceLock<String>>>,
     /// The rest of the time for answers.
     pub(super) answer_time: Option<Duration>,
@@ -152,12 +152,13 @@ impl Running {
     /// Forwards a notification to the stream of events. The reader of that stream determines how
     /// long it takes, so that the idle clock restarts afterwards.
     pub(super) async fn forward(&mut self, note: Box<Note>) {
-        if let Some(outlet) = self.outlet.clone() {
+        if let Some(notes) = &self.notes {
+            // It fails when the reader has gone.
             if self.exchange.take_lost() {
-                outlet.say(Said::Missed).await;
+                let _ = notes.send(CallNote::Missed).await;
             }
-            if let Some(said) = decode_note(&note) {
-                outlet.say(said).await;
+            if let Some(note) = decode_note(&note) {
+                let _ = notes.send(note).await;
             }
             self.sign();
         }
@@ -169,7 +170,7 @@ impl Running {
         let Some(callback) = self.on_progress.as_ref().filter(|_| is_progress(note)) else {
             return;
         };
-        let Some(Said::Progress(progress)) = decode_note(note) else { return };
+        let Some(CallNote::Progress(progress)) = decode_note(note) else { return };
         // A poisoned lock means that it panicked in another attempt at this call.
         let report = || callback.lock().map(|mut callback| callback(progress)).is_ok();
         match catch_unwind(AssertUnwindSafe(report)) {
@@ -197,12 +198,12 @@ fn is_progress(note: &Note) -> bool {
 }
 
 /// Decodes a notification that belongs to the events of a call.
-fn decode_note(note: &Note) -> Option<Said> {
+fn decode_note(note: &Note) -> Option<CallNote> {
     let text = note.params.text();
     let said = if is_progress(note) {
-        serde_json::from_str::<Progress>(text).map(Said::Progress)
+        serde_json::from_str::<Progress>(text).map(CallNote::Progress)
     } else if &*note.method == Method::LogMessage.as_str() {
-        serde_json::from_str::<LogMessage>(text).map(Said::Log)
+        serde_json::from_str::<LogMessage>(text).map(CallNote::Log)
     } else {
         return None;
     };
