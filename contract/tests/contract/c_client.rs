@@ -5,7 +5,7 @@ use std::{future::IntoFuture, time::Duration};
 
 use serde_json::json;
 use tokio::sync::oneshot;
-use turnbuckle::{Call, Client, ErrorKind, Happened, Limits, Watch, types::CallToolResult};
+use turnbuckle::{Call, Client, ErrorKind, Event, Filter, Limits, types::CallToolResult};
 
 use crate::{
     raw::said,
@@ -291,7 +291,7 @@ async fn c21b_a_call_that_is_kept_running_is_read_to_its_end() {
 /// Opens a listen stream; the POST that it is.
 async fn listening(web: &mut Web, client: &Client) -> (turnbuckle::Listening, Post) {
     let client = client.clone();
-    let listen = tokio::spawn(async move { client.listen(Watch::new().tools()).await });
+    let listen = tokio::spawn(async move { client.listen(Filter::new().tools()).await });
     let post = web.post().await;
     assert_eq!(post.method(), "subscriptions/listen");
     post.stream().await;
@@ -317,7 +317,7 @@ async fn c21_dropping_a_listen_stream_closes_its_post() {
             let params = json!({"_meta": subscription(&post)});
             let method = "notifications/tools/list_changed";
             post.event(json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
-            assert_eq!(listening.next().await.unwrap().unwrap(), Happened::ToolsChanged);
+            assert_eq!(listening.next().await.unwrap().unwrap(), Event::ToolsChanged);
         }
         assert!(!post.is_closed());
         drop(listening);

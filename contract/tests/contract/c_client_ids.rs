@@ -223,7 +223,7 @@ async fn c28_a_version_that_was_chosen_is_known_from_the_start() {
     within(async {
         let mut web = Web::new().await;
         let prior = serde_json::from_str(r#"{"revision":"2026-07-28"}"#).unwrap();
-        for builder in [modern(), Client::builder().no_proxy().prior(prior)] {
+        for builder in [modern(), Client::builder().no_proxy().discovery(prior)] {
             let client = builder.connect(web.url()).await.unwrap();
             cancel(&client, json!({"requestId": 1})).await;
             let note = client.notify("notifications/first", ());

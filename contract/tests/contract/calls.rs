@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use turnbuckle::{Client, ErrorKind, Watch, types::Era};
+use turnbuckle::{Client, ErrorKind, Filter, types::Era};
 
 use crate::{
     raw::{Peer, client, client_with, in_both_eras, said},
@@ -287,7 +287,7 @@ async fn a_listen_stream_has_clocks_until_it_is_acknowledged() {
     virtually(async {
         let (mut peer, modern) = client(Era::Modern).await;
         let before = Instant::now();
-        let error = modern.listen(Watch::new().tools()).await.unwrap_err();
+        let error = modern.listen(Filter::new().tools()).await.unwrap_err();
         assert!(error.is_timeout(), "{error}");
         assert_eq!(before.elapsed().as_secs(), 60);
         let request = peer.read().await;
@@ -297,10 +297,10 @@ async fn a_listen_stream_has_clocks_until_it_is_acknowledged() {
             let request = peer.read().await;
             peer.refuse(&request, json!({"code": -32601, "message": "no"})).await;
         };
-        let (refused, ()) = tokio::join!(modern.listen(Watch::new().tools()), refusal);
+        let (refused, ()) = tokio::join!(modern.listen(Filter::new().tools()), refusal);
         assert_eq!(refused.unwrap_err().as_rpc().unwrap().code, -32601);
         let (mut peer, legacy) = client(Era::Legacy).await;
-        let error = legacy.listen(Watch::new().tools()).await.unwrap_err();
+        let error = legacy.listen(Filter::new().tools()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused);
         assert!(error.to_string().contains("on_notification"), "{error}");
         peer.quiet().await;

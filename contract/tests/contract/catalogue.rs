@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Cache, Client, Ctx, Group, Item, ItemKind, Principal, RpcError, Server, ToolError, Watch,
+    Cache, Client, Ctx, Group, Item, ItemKind, Principal, RpcError, Server, ToolError, Filter,
     prompt, resource, template, tool,
     types::{
         Annotations, Era, PromptArgument, ReadResourceResult, Resource, Role, TextResourceContents,
@@ -274,7 +274,8 @@ async fn what_is_hidden_is_neither_listed_nor_reachable(wire: Wire, era: Era) {
         }
         return;
     }
-    let watch = Watch::new().tools().resource("x:secret").resource("x:open").resource("secret://1");
+    let watch =
+        Filter::new().tools().resource("x:secret").resource("x:open").resource("secret://1");
     let listening = client.listen(watch).await.unwrap();
     let granted = listening.granted().resource_subscriptions.clone();
     assert_eq!(granted, Some(vec!["x:open".to_owned()]));

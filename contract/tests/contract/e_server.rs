@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use turnbuckle::{
-    Client, ErrorKind, Happened, Watch,
+    Client, ErrorKind, Event, Filter,
     types::{ClientCapabilities, Era, Raw, RootsCapability, SamplingCapability},
 };
 use turnbuckle_contract::Count;
@@ -139,8 +139,8 @@ async fn e33_shielded_work_returns_to_a_handler_that_lives(rig: &Rig) {
 }
 
 async fn e35_dropping_a_listen_stream_unsubscribes(rig: &Rig) {
-    let one = rig.client.listen(Watch::new().tools()).await.unwrap();
-    let two = rig.client.listen(Watch::new().tools()).await.unwrap();
+    let one = rig.client.listen(Filter::new().tools()).await.unwrap();
+    let two = rig.client.listen(Filter::new().tools()).await.unwrap();
     rig.until(|ledger| ledger.listeners == 2).await;
     drop(one);
     rig.until(|ledger| ledger.listeners == 1).await;
@@ -150,7 +150,7 @@ async fn e35_dropping_a_listen_stream_unsubscribes(rig: &Rig) {
 }
 
 async fn e35_a_listen_stream_tells_of_changes(rig: &Rig) {
-    let mut listening = rig.client.listen(Watch::new().tools()).await.unwrap();
+    let mut listening = rig.client.listen(Filter::new().tools()).await.unwrap();
     assert_eq!(listening.granted().tools_list_changed, Some(true));
     for _ in 0..3 {
         let next = async {
@@ -158,12 +158,12 @@ async fn e35_a_listen_stream_tells_of_changes(rig: &Rig) {
             touched.unwrap();
             told
         };
-        assert_eq!(next.await.unwrap().unwrap(), Happened::ToolsChanged);
+        assert_eq!(next.await.unwrap().unwrap(), Event::ToolsChanged);
     }
 }
 
 async fn e35_a_server_that_leaves_ends_its_listen_streams_in_good_order(rig: &Rig) {
-    let mut listening = rig.client.listen(Watch::new().tools()).await.unwrap();
+    let mut listening = rig.client.listen(Filter::new().tools()).await.unwrap();
     let (end, _) = tokio::join!(listening.next(), rig.tool("leave", json!({})));
     assert!(end.is_none(), "the stream was lost: {end:?}");
     assert!(listening.next().await.is_none());

@@ -8,7 +8,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
 };
-use turnbuckle::{Client, ClientBuilder, Error, ErrorKind, Prior, Result, Revision};
+use turnbuckle::{Client, ClientBuilder, Discovery, Error, ErrorKind, Result, Revision};
 
 use crate::{
     raw::said,
@@ -239,15 +239,15 @@ async fn what_is_known_before_costs_no_round_trip() {
         let mut web = Web::new().await;
         let url = web.url();
         let first = probed(&mut web, asking(), &url).await;
-        let kept = serde_json::to_string(&first.prior()).unwrap();
-        let prior: Prior = serde_json::from_str(&kept).unwrap();
-        assert_eq!(prior, first.prior());
-        let second = asking().prior(prior).connect(&url).await.unwrap();
+        let kept = serde_json::to_string(&first.discovery()).unwrap();
+        let prior: Discovery = serde_json::from_str(&kept).unwrap();
+        assert_eq!(prior, first.discovery());
+        let second = asking().discovery(prior).connect(&url).await.unwrap();
         assert_eq!(web.requests(), 1);
         assert_eq!(second.revision(), Revision::V2026_07_28);
         assert_eq!(second.server_info(), first.server_info());
         assert_eq!(second.instructions().as_deref(), Some("read me"));
-        assert_eq!(second.prior(), first.prior());
+        assert_eq!(second.discovery(), first.discovery());
         let call = launch(second.call_tool("t", ()));
         web.post().await.result(said("ok")).await;
         assert_eq!(call.await.unwrap().unwrap().to_text(), "ok");
@@ -271,7 +271,7 @@ async fn an_address_is_asked_once() {
         let someone = || through().header("authorization", "Bearer 1");
         probed(&mut web, someone(), "http://asked-once.test/mcp").await;
         someone().connect("http://asked-once.test/mcp").await.unwrap();
-        probed(&mut web, through().forget_prior(), "http://asked-once.test/mcp").await;
+        probed(&mut web, through().forget_discovery(), "http://asked-once.test/mcp").await;
         assert_eq!(web.requests(), 5);
     })
     .await;
@@ -322,7 +322,7 @@ async fn a_path_that_is_not_there_in_any_way_is_asked_about() {
     within(async {
         let mut web = Web::new().await;
         for statuses in [[404, 404, 404], [404, 404, 405], [405, 404, 404], [404, 405, 404]] {
-            let connecting = tokio::spawn(asking().forget_prior().connect(web.url()));
+            let connecting = tokio::spawn(asking().forget_discovery().connect(web.url()));
             for status in statuses {
                 web.post().await.answer(status, "text/plain", "").await;
             }

@@ -392,13 +392,13 @@ async fn a_server_that_is_known_to_be_legacy_is_not_asked() {
         web.post().await.answer(400, "text/plain", "").await;
         shake(&mut web, SESSION, Listens::No).await;
         let first = connecting.await.unwrap().unwrap();
-        let prior = first.prior();
+        let prior = first.discovery();
         // Remembered, or handed over.
-        for builder in [through(), through().forget_prior().prior(prior.clone())] {
+        for builder in [through(), through().forget_discovery().discovery(prior.clone())] {
             let connecting = tokio::spawn(builder.connect(url));
             shake(&mut web, SESSION, Listens::No).await;
             let client = connecting.await.unwrap().unwrap();
-            assert_eq!(client.prior(), prior);
+            assert_eq!(client.discovery(), prior);
             drop(client);
             assert_eq!(web.post().await.verb(), "DELETE");
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Change, Client, Happened, Limits, Listeners, Listening, SubscriptionBus, Watch, types::Era,
+    Change, Client, Event, Filter, Limits, Listeners, Listening, SubscriptionBus, types::Era,
 };
 use turnbuckle_contract::{Fixture, server};
 
@@ -31,7 +31,7 @@ contract! { limited unconnected on [memory stdio unix direct http] in [modern]:
 }
 
 /// Tells that the tools have changed, and returns what is heard next.
-async fn touched(rig: &Rig, listening: &mut Listening) -> Happened {
+async fn touched(rig: &Rig, listening: &mut Listening) -> Event {
     let (told, touched) = tokio::join!(listening.next(), rig.tool("touch", json!({})));
     touched.unwrap();
     told.expect("the stream ended").unwrap()
@@ -42,13 +42,13 @@ async fn is_silent(listening: &mut Listening) -> bool {
 }
 
 async fn e35_what_is_granted_is_what_is_asked_for_and_advertised(rig: &Rig) {
-    let watch = Watch::new().tools().prompts().resources().resource("note://7");
+    let watch = Filter::new().tools().prompts().resources().resource("note://7");
     let mut listening = rig.client.listen(watch).await.unwrap();
     let granted = serde_json::to_value(listening.granted()).unwrap();
     assert_eq!(granted, json!({"toolsListChanged": true}));
-    let mut nothing = rig.client.listen(Watch::new().prompts()).await.unwrap();
+    let mut nothing = rig.client.listen(Filter::new().prompts()).await.unwrap();
     assert_eq!(serde_json::to_value(nothing.granted()).unwrap(), json!({}));
-    assert_eq!(touched(rig, &mut listening).await, Happened::ToolsChanged);
+    assert_eq!(touched(rig, &mut listening).await, Event::ToolsChanged);
     rig.alive().await;
     assert!(is_silent(&mut nothing).await, "it is told what it did not ask for");
 }
@@ -56,13 +56,13 @@ async fn e35_what_is_granted_is_what_is_asked_for_and_advertised(rig: &Rig) {
 async fn e35_each_stream_hears_what_it_asked_for_once(rig: &Rig) {
     let mut streams = Vec::new();
     for _ in 0..3 {
-        streams.push(rig.client.listen(Watch::new().tools()).await.unwrap());
+        streams.push(rig.client.listen(Filter::new().tools()).await.unwrap());
     }
     for _ in 0..3 {
         let (first, others) = streams.split_first_mut().unwrap();
-        assert_eq!(touched(rig, first).await, Happened::ToolsChanged);
+        assert_eq!(touched(rig, first).await, Event::ToolsChanged);
         for listening in others {
-            assert_eq!(listening.next().await.unwrap().unwrap(), Happened::ToolsChanged);
+            assert_eq!(listening.next().await.unwrap().unwrap(), Event::ToolsChanged);
         }
         rig.alive().await;
         for listening in &mut streams {
@@ -72,16 +72,16 @@ async fn e35_each_stream_hears_what_it_asked_for_once(rig: &Rig) {
 }
 
 async fn e35_a_stream_that_nobody_reads_slows_no_other(rig: &Rig) {
-    let mut unread = rig.client.listen(Watch::new().tools()).await.unwrap();
-    let mut listening = rig.client.listen(Watch::new().tools()).await.unwrap();
+    let mut unread = rig.client.listen(Filter::new().tools()).await.unwrap();
+    let mut listening = rig.client.listen(Filter::new().tools()).await.unwrap();
     for _ in 0..50 {
-        assert_eq!(touched(rig, &mut listening).await, Happened::ToolsChanged);
+        assert_eq!(touched(rig, &mut listening).await, Event::ToolsChanged);
     }
-    assert_eq!(unread.next().await.unwrap().unwrap(), Happened::ToolsChanged);
+    assert_eq!(unread.next().await.unwrap().unwrap(), Event::ToolsChanged);
 }
 
 async fn e22_closing_a_connection_releases_its_streams(rig: &Rig) {
-    let mut listening = rig.client.listen(Watch::new().tools()).await.unwrap();
+    let mut listening = rig.client.listen(Filter::new().tools()).await.unwrap();
     rig.until(|ledger| ledger.listeners == 1).await;
     rig.client.clone().close().await;
     let lost = listening.next().await.expect("a lost stream did not end in good order");
@@ -95,14 +95,14 @@ async fn e22_closing_a_connection_releases_its_streams(rig: &Rig) {
 
 async fn e35_no_more_than_the_limit_may_listen(wire: Wire, era: Era) {
     let rig = Rig::with(wire, era, Client::builder(), &[("--listeners", 2)]).await;
-    let one = rig.client.listen(Watch::new().tools()).await.unwrap();
-    let _two = rig.client.listen(Watch::new()).await.unwrap();
-    let error = rig.client.listen(Watch::new().tools()).await.unwrap_err();
+    let one = rig.client.listen(Filter::new().tools()).await.unwrap();
+    let _two = rig.client.listen(Filter::new()).await.unwrap();
+    let error = rig.client.listen(Filter::new().tools()).await.unwrap_err();
     assert_eq!(error.as_rpc().unwrap().code, -32603);
     assert!(error.to_string().contains("the limit is 2 (listeners)"), "{error}");
     drop(one);
     rig.until(|ledger| ledger.listeners == 1).await;
-    rig.client.listen(Watch::new().tools()).await.unwrap();
+    rig.client.listen(Filter::new().tools()).await.unwrap();
 }
 
 /// A bus over a channel, which stands for a network that two replicas share.
@@ -148,12 +148,12 @@ async fn e35_a_change_reaches_the_clients_of_every_replica() {
         let serving = tokio::spawn(there.serve(theirs).into_future());
         let near = Client::in_process(&here).await.unwrap();
         let far = Client::builder().over(ours).await.unwrap();
-        let mut near = near.listen(Watch::new().tools()).await.unwrap();
-        let mut far = far.listen(Watch::new().tools()).await.unwrap();
+        let mut near = near.listen(Filter::new().tools()).await.unwrap();
+        let mut far = far.listen(Filter::new().tools()).await.unwrap();
         for replica in [&here, &there] {
             replica.changes().tools();
             for listening in [&mut near, &mut far] {
-                assert_eq!(listening.next().await.unwrap().unwrap(), Happened::ToolsChanged);
+                assert_eq!(listening.next().await.unwrap().unwrap(), Event::ToolsChanged);
             }
         }
         serving.abort();
@@ -195,7 +195,7 @@ async fn opened(
     client: &Client,
     spelled: impl Fn(&Value) -> Value,
 ) -> (Listening, Value) {
-    let mut listening = client.listen(Watch::new().tools()).into_future();
+    let mut listening = client.listen(Filter::new().tools()).into_future();
     assert!(poll_once(&mut listening).await.is_none());
     let id = spelled(&peer.read().await["id"]);
     // Whatever comes before it is not this stream's.
@@ -225,14 +225,14 @@ async fn e35_notifications_find_their_stream_however_its_id_is_spelled() {
                 heard.push(listening.next().await.unwrap().unwrap());
             }
         }
-        let updated = |uri: &str| Happened::ResourceUpdated(uri.into());
+        let updated = |uri: &str| Event::ResourceUpdated(uri.into());
         assert_eq!(
             heard,
             [
                 updated("note://1"),
-                Happened::ResourcesChanged,
+                Event::ResourcesChanged,
                 updated("note://2"),
-                Happened::PromptsChanged,
+                Event::PromptsChanged,
             ]
         );
         assert!(is_silent(&mut one).await && is_silent(&mut two).await);
@@ -253,7 +253,7 @@ async fn e35_what_a_stream_does_not_know_is_handed_on() {
         tell(&mut peer, &id, "moon/rose", json!({"at": 3})).await;
         let mut methods = Vec::new();
         for _ in 0..3 {
-            let Some(Ok(Happened::Other { method, params })) = listening.next().await else {
+            let Some(Ok(Event::Other { method, params })) = listening.next().await else {
                 panic!("something else")
             };
             methods.push((method, params.decode::<Value>().unwrap()));
@@ -275,9 +275,9 @@ async fn e35_a_stream_that_was_not_read_says_that_it_missed_something() {
             tell(&mut peer, &id, "resources/updated", json!({"uri": uri})).await;
         }
         eventually(|| client.counters().overflowed == 2).await;
-        assert_eq!(listening.next().await.unwrap().unwrap(), Happened::Missed);
+        assert_eq!(listening.next().await.unwrap().unwrap(), Event::Missed);
         for number in 2..5 {
-            let updated = Happened::ResourceUpdated(format!("note://{number}"));
+            let updated = Event::ResourceUpdated(format!("note://{number}"));
             assert_eq!(listening.next().await.unwrap().unwrap(), updated);
         }
         assert!(is_silent(&mut listening).await);

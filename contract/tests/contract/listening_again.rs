@@ -3,9 +3,7 @@
 use std::{process::Command, time::Duration};
 
 use serde_json::{Value, json};
-use turnbuckle::{
-    Client, Happened, Listening, Reconnect, Server, Watch, resource, tool, types::Era,
-};
+use turnbuckle::{Client, Event, Filter, Listening, Reconnect, Server, resource, tool, types::Era};
 
 use crate::{
     live::{connect, connected},
@@ -34,11 +32,11 @@ fn noted() -> Server {
         .resource(resource("note://8", async || "eight"))
 }
 
-fn updated(uri: &str) -> Happened {
-    Happened::ResourceUpdated(uri.into())
+fn updated(uri: &str) -> Event {
+    Event::ResourceUpdated(uri.into())
 }
 
-async fn next(listening: &mut Listening) -> Happened {
+async fn next(listening: &mut Listening) -> Event {
     listening.next().await.expect("the stream ended").unwrap()
 }
 
@@ -52,7 +50,7 @@ async fn the_same_is_told_in_both_eras(wire: Wire, era: Era) {
         sender.try_send(format!("{method} {uri}")).unwrap();
     });
     let client = connect(builder, &server, wire, era).await;
-    let watch = || Watch::new().tools().resource("note://7");
+    let watch = || Filter::new().tools().resource("note://7");
     let mut one = client.listen(watch()).await.unwrap();
     let mut two = client.listen(watch().resource("note://8")).await.unwrap();
     let granted = serde_json::to_value(one.granted()).unwrap();
@@ -68,7 +66,7 @@ async fn the_same_is_told_in_both_eras(wire: Wire, era: Era) {
     changes.prompts();
     changes.tools();
     for listening in [&mut one, &mut two] {
-        assert_eq!(next(listening).await, Happened::ToolsChanged);
+        assert_eq!(next(listening).await, Event::ToolsChanged);
     }
     // Whoever observes the connection has seen each of them, too.
     let mut heard = Vec::new();
@@ -90,7 +88,7 @@ async fn the_same_is_told_in_both_eras(wire: Wire, era: Era) {
 async fn the_end_of_the_client_ends_its_streams(wire: Wire, era: Era) {
     let server = noted();
     let client = connected(&server, wire, era).await;
-    let mut listening = client.listen(Watch::new().resource("note://7")).await.unwrap();
+    let mut listening = client.listen(Filter::new().resource("note://7")).await.unwrap();
     client.close().await;
     assert!(listening.next().await.expect("it was lost").unwrap_err().is_closed());
     assert!(listening.next().await.is_none());
@@ -103,13 +101,13 @@ async fn kill(rig: &Rig) {
 
 async fn a_stream_goes_on_with_the_next_process(wire: Wire, era: Era) {
     let rig = Rig::with(wire, era, Client::builder(), &[]).await;
-    let mut listening = rig.client.listen(Watch::new().tools()).await.unwrap();
+    let mut listening = rig.client.listen(Filter::new().tools()).await.unwrap();
     kill(&rig).await;
-    assert_eq!(next(&mut listening).await, Happened::Missed);
+    assert_eq!(next(&mut listening).await, Event::Missed);
     assert_eq!(listening.granted().tools_list_changed, Some(true));
     let (told, touched) = tokio::join!(next(&mut listening), rig.tool("touch", json!({})));
     touched.unwrap();
-    assert_eq!(told, Happened::ToolsChanged);
+    assert_eq!(told, Event::ToolsChanged);
     // A second loss is more than the policy pays for.
     kill(&rig).await;
     assert!(listening.next().await.unwrap().unwrap_err().is_closed());
@@ -119,7 +117,7 @@ async fn a_stream_goes_on_with_the_next_process(wire: Wire, era: Era) {
 async fn a_stream_that_may_not_come_back_ends_with_the_reason(wire: Wire, era: Era) {
     let builder = Client::builder().reconnect(Reconnect::never());
     let rig = Rig::with(wire, era, builder, &[]).await;
-    let mut listening = rig.client.listen(Watch::new().tools()).await.unwrap();
+    let mut listening = rig.client.listen(Filter::new().tools()).await.unwrap();
     kill(&rig).await;
     let error = listening.next().await.unwrap().unwrap_err();
     assert!(error.is_closed() && error.to_string().contains("SIGKILL"), "{error}");
@@ -152,19 +150,19 @@ async fn a_post_that_breaks_is_made_again_within_the_budget() {
         let mut web = Web::new().await;
         let client = modern().reconnect(quick()).connect(web.url()).await.unwrap();
         let (listening, post) =
-            tokio::join!(client.listen(Watch::new().tools()), acknowledged(&mut web));
+            tokio::join!(client.listen(Filter::new().tools()), acknowledged(&mut web));
         let mut listening = listening.unwrap();
         post.event(notification(&post, "tools/list_changed")).await;
         post.end().await;
-        assert_eq!(next(&mut listening).await, Happened::ToolsChanged);
+        assert_eq!(next(&mut listening).await, Event::ToolsChanged);
         let script = async {
             web.post().await.answer(503, "text/plain", "not now").await;
             acknowledged(&mut web).await
         };
         let (told, post) = tokio::join!(next(&mut listening), script);
-        assert_eq!(told, Happened::Missed);
+        assert_eq!(told, Event::Missed);
         post.event(notification(&post, "tools/list_changed")).await;
-        assert_eq!(next(&mut listening).await, Happened::ToolsChanged);
+        assert_eq!(next(&mut listening).await, Event::ToolsChanged);
         // Both attempts were spent, and it was not sound for long.
         post.end().await;
         assert!(listening.next().await.unwrap().unwrap_err().is_closed());
@@ -185,7 +183,7 @@ async fn streams_that_break_together_have_one_budget() {
         let mut streams = Vec::new();
         for _ in 0..2 {
             let (listening, post) =
-                tokio::join!(client.listen(Watch::new().tools()), acknowledged(&mut web));
+                tokio::join!(client.listen(Filter::new().tools()), acknowledged(&mut web));
             streams.push((listening.unwrap(), post));
         }
         // One each is paid for.
@@ -193,7 +191,7 @@ async fn streams_that_break_together_have_one_budget() {
         for (mut listening, post) in streams {
             post.end().await;
             let (told, post) = tokio::join!(next(&mut listening), acknowledged(&mut web));
-            assert_eq!(told, Happened::Missed);
+            assert_eq!(told, Event::Missed);
             again.push((listening, post));
         }
         for (mut listening, post) in again {
@@ -212,7 +210,7 @@ async fn a_stream_that_is_refused_when_it_comes_back_says_so() {
         let mut web = Web::new().await;
         let client = modern().reconnect(quick()).connect(web.url()).await.unwrap();
         let (listening, post) =
-            tokio::join!(client.listen(Watch::new().tools()), acknowledged(&mut web));
+            tokio::join!(client.listen(Filter::new().tools()), acknowledged(&mut web));
         let mut listening = listening.unwrap();
         post.end().await;
         let script = async {
@@ -231,7 +229,7 @@ async fn dropping_a_stream_that_is_coming_back_gives_it_up() {
         let mut web = Web::new().await;
         let client = modern().reconnect(quick()).connect(web.url()).await.unwrap();
         let (listening, post) =
-            tokio::join!(client.listen(Watch::new().tools()), acknowledged(&mut web));
+            tokio::join!(client.listen(Filter::new().tools()), acknowledged(&mut web));
         let mut listening = listening.unwrap();
         post.end().await;
         let again = tokio::select! {
@@ -259,7 +257,7 @@ async fn telling(web: &mut Web) -> Client {
 }
 
 /// Listens; the script grants what is subscribed to.
-async fn granted(web: &mut Web, client: &Client, watch: Watch, uris: usize) -> Listening {
+async fn granted(web: &mut Web, client: &Client, watch: Filter, uris: usize) -> Listening {
     let script = async {
         for _ in 0..uris {
             let subscribe = web.post().await;
@@ -296,14 +294,14 @@ async fn a_new_session_is_subscribed_anew() {
     within(async {
         let mut web = Web::new().await;
         let client = telling(&mut web).await;
-        let watch = Watch::new().tools().resource("note://7");
+        let watch = Filter::new().tools().resource("note://7");
         let mut listening = granted(&mut web, &client, watch, 1).await;
         let (get, subscribing) = forgotten(&mut web, &client, 1).await;
         // Who reads again before the server has agreed could miss what comes between.
         settle().await;
         assert!(poll_once(&mut Box::pin(listening.next())).await.is_none());
         subscribing[0].result(json!({})).await;
-        assert_eq!(next(&mut listening).await, Happened::Missed);
+        assert_eq!(next(&mut listening).await, Event::Missed);
         let method = "notifications/resources/updated";
         get.event(json!({"jsonrpc": "2.0", "method": method, "params": {"uri": "note://7"}})).await;
         assert_eq!(next(&mut listening).await, updated("note://7"));
@@ -316,11 +314,11 @@ async fn what_a_new_session_refuses_is_not_granted_any_more() {
     within(async {
         let mut web = Web::new().await;
         let client = telling(&mut web).await;
-        let watch = Watch::new().resource("note://7").resource("note://8");
+        let watch = Filter::new().resource("note://7").resource("note://8");
         let mut both = granted(&mut web, &client, watch, 2).await;
         let mut seven =
-            granted(&mut web, &client, Watch::new().tools().resource("note://7"), 0).await;
-        let mut only = granted(&mut web, &client, Watch::new().resource("note://7"), 0).await;
+            granted(&mut web, &client, Filter::new().tools().resource("note://7"), 0).await;
+        let mut only = granted(&mut web, &client, Filter::new().resource("note://7"), 0).await;
         let (get, subscribing) = forgotten(&mut web, &client, 2).await;
         for post in &subscribing {
             match post.body["params"]["uri"].as_str() {
@@ -329,9 +327,9 @@ async fn what_a_new_session_refuses_is_not_granted_any_more() {
             }
         }
         let told = |listening: &Listening| serde_json::to_value(listening.granted()).unwrap();
-        assert_eq!(next(&mut both).await, Happened::Missed);
+        assert_eq!(next(&mut both).await, Event::Missed);
         assert_eq!(told(&both), json!({"resourceSubscriptions": ["note://8"]}));
-        assert_eq!(next(&mut seven).await, Happened::Missed);
+        assert_eq!(next(&mut seven).await, Event::Missed);
         assert_eq!(seven.granted().tools_list_changed, Some(true));
         assert!(seven.granted().resource_subscriptions.iter().flatten().next().is_none());
         // Nothing is left of this one.
@@ -351,7 +349,7 @@ async fn a_stream_that_comes_back_has_kept_answers_forgotten() {
         let mut web = Web::new().await;
         let client = modern().reconnect(quick()).connect(web.url()).await.unwrap();
         let (listening, post) =
-            tokio::join!(client.listen(Watch::new().tools()), acknowledged(&mut web));
+            tokio::join!(client.listen(Filter::new().tools()), acknowledged(&mut web));
         let mut listening = listening.unwrap();
         let kept = json!({
             "resultType": "complete", "tools": [], "ttlMs": 60_000, "cacheScope": "private",
@@ -363,7 +361,7 @@ async fn a_stream_that_comes_back_has_kept_answers_forgotten() {
         assert!(!web.has_more(), "it is kept");
         post.end().await;
         let (told, _post) = tokio::join!(next(&mut listening), acknowledged(&mut web));
-        assert_eq!(told, Happened::Missed);
+        assert_eq!(told, Event::Missed);
         let listing = launch(client.list_tools());
         let post = web.post().await;
         assert_eq!(post.method(), "tools/list");

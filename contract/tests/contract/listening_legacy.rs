@@ -1,7 +1,7 @@
 //! Listening on a legacy connection: a client, whose server is a script.
 
 use serde_json::{Value, json};
-use turnbuckle::{Client, ClientBuilder, ErrorKind, Happened, Limits, Listening, Watch};
+use turnbuckle::{Client, ClientBuilder, ErrorKind, Event, Filter, Limits, Listening};
 
 use crate::{
     raw::{Peer, connecting, initialized},
@@ -42,8 +42,8 @@ pub(crate) async fn tell(peer: &mut Peer, what: &str) {
     peer.say(message).await;
 }
 
-fn updated(uri: &str) -> Happened {
-    Happened::ResourceUpdated(uri.into())
+fn updated(uri: &str) -> Event {
+    Event::ResourceUpdated(uri.into())
 }
 
 /// Reads a request about a subscription and checks what it is.
@@ -60,7 +60,7 @@ async fn watching(peer: &mut Peer, client: &Client, uri: &str) -> Listening {
         let request = asked(peer, "subscribe", uri).await;
         peer.answer(&request, json!({})).await;
     };
-    let (listening, ()) = tokio::join!(client.listen(Watch::new().resource(uri)), agree);
+    let (listening, ()) = tokio::join!(client.listen(Filter::new().resource(uri)), agree);
     listening.unwrap()
 }
 
@@ -80,17 +80,17 @@ async fn what_was_declared_is_told_and_nothing_else() {
     virtually(async {
         let able = json!({"tools": {"listChanged": true}, "prompts": {}, "resources": {}});
         let (mut peer, client) = declaring(Client::builder(), able).await;
-        let watch = Watch::new().tools().prompts().resource("note://7");
+        let watch = Filter::new().tools().prompts().resource("note://7");
         let mut listening = client.listen(watch).await.unwrap();
         let granted = serde_json::to_value(listening.granted()).unwrap();
         assert_eq!(granted, json!({"toolsListChanged": true}));
         for what in ["prompts", "resources", "note://7", "tools"] {
             tell(&mut peer, what).await;
         }
-        assert_eq!(listening.next().await.unwrap().unwrap(), Happened::ToolsChanged);
+        assert_eq!(listening.next().await.unwrap().unwrap(), Event::ToolsChanged);
         heard(&mut peer).await;
         assert!(is_silent(&mut listening).await);
-        let error = client.listen(Watch::new().prompts().resource("note://7")).await.unwrap_err();
+        let error = client.listen(Filter::new().prompts().resource("note://7")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused);
         let text = error.to_string();
         assert!(text.contains("`prompts.listChanged`, `resources.subscribe`"), "{text}");
@@ -105,7 +105,7 @@ async fn what_was_not_declared_is_heard_by_who_ignores_capabilities() {
     virtually(async {
         let builder = Client::builder().ignore_capabilities();
         let (mut peer, client) = declaring(builder, json!({"prompts": {}})).await;
-        let watch = Watch::new().tools().prompts().resource("note://7");
+        let watch = Filter::new().tools().prompts().resource("note://7");
         let agree = async {
             let request = asked(&mut peer, "subscribe", "note://7").await;
             peer.answer(&request, json!({})).await;
@@ -113,8 +113,8 @@ async fn what_was_not_declared_is_heard_by_who_ignores_capabilities() {
         let (listening, ()) = tokio::join!(client.listen(watch), agree);
         let mut listening = listening.unwrap();
         for (what, heard) in [
-            ("tools", Happened::ToolsChanged),
-            ("prompts", Happened::PromptsChanged),
+            ("tools", Event::ToolsChanged),
+            ("prompts", Event::PromptsChanged),
             ("note://7", updated("note://7")),
         ] {
             tell(&mut peer, what).await;
@@ -125,7 +125,7 @@ async fn what_was_not_declared_is_heard_by_who_ignores_capabilities() {
             let request = asked(&mut peer, "subscribe", "note://8").await;
             peer.refuse(&request, json!({"code": -32601, "message": "no such method"})).await;
         };
-        let watch = Watch::new().resource("note://8");
+        let watch = Filter::new().resource("note://8");
         let (refused, ()) = tokio::join!(client.listen(watch), refuse);
         assert_eq!(refused.unwrap_err().as_rpc().unwrap().code, -32601);
     })
@@ -143,7 +143,7 @@ async fn a_burst_is_told_once_in_the_order_of_first_occurrence() {
             }
         };
         let watch =
-            Watch::new().tools().resource("note://7").resource("note://8").resource("note://7");
+            Filter::new().tools().resource("note://7").resource("note://8").resource("note://7");
         let (listening, ()) = tokio::join!(client.listen(watch), agree);
         let mut listening = listening.unwrap();
         for _ in 0..2000 {
@@ -152,13 +152,13 @@ async fn a_burst_is_told_once_in_the_order_of_first_occurrence() {
             }
         }
         heard(&mut peer).await;
-        let once = [updated("note://8"), Happened::ToolsChanged, updated("note://7/title")];
+        let once = [updated("note://8"), Event::ToolsChanged, updated("note://7/title")];
         for happened in once {
             assert_eq!(listening.next().await.unwrap().unwrap(), happened);
         }
         assert!(is_silent(&mut listening).await);
         tell(&mut peer, "tools").await;
-        assert_eq!(listening.next().await.unwrap().unwrap(), Happened::ToolsChanged);
+        assert_eq!(listening.next().await.unwrap().unwrap(), Event::ToolsChanged);
     })
     .await;
 }
@@ -173,7 +173,7 @@ async fn more_than_may_wait_is_one_word() {
             tell(&mut peer, &format!("note://7/{number}")).await;
         }
         heard(&mut peer).await;
-        assert_eq!(listening.next().await.unwrap().unwrap(), Happened::Missed);
+        assert_eq!(listening.next().await.unwrap().unwrap(), Event::Missed);
         assert!(is_silent(&mut listening).await);
         tell(&mut peer, "note://7").await;
         assert_eq!(listening.next().await.unwrap().unwrap(), updated("note://7"));
@@ -187,7 +187,7 @@ async fn a_resource_is_subscribed_once_and_unsubscribed_by_the_last() {
     virtually(async {
         let (mut peer, client) = declaring(Client::builder(), everything()).await;
         let mut one = watching(&mut peer, &client, "note://7").await;
-        let mut two = client.listen(Watch::new().resource("note://7").tools()).await.unwrap();
+        let mut two = client.listen(Filter::new().resource("note://7").tools()).await.unwrap();
         peer.quiet().await;
         tell(&mut peer, "note://7").await;
         for listening in [&mut one, &mut two] {
@@ -200,7 +200,7 @@ async fn a_resource_is_subscribed_once_and_unsubscribed_by_the_last() {
         drop(two);
         let request = asked(&mut peer, "unsubscribe", "note://7").await;
         // Who comes now has to wait until the server has let go.
-        let mut three = client.listen(Watch::new().resource("note://7")).into_future();
+        let mut three = client.listen(Filter::new().resource("note://7")).into_future();
         assert!(poll_once(&mut three).await.is_none());
         peer.quiet().await;
         peer.answer(&request, json!({})).await;
@@ -231,7 +231,7 @@ async fn what_a_server_refuses_is_not_granted() {
                 }
             }
         };
-        let watch = Watch::new().resource("note://7").resource("none://");
+        let watch = Filter::new().resource("note://7").resource("none://");
         let (listening, ()) = tokio::join!(client.listen(watch), script);
         let listening = listening.unwrap();
         let granted = serde_json::to_value(listening.granted()).unwrap();
@@ -241,7 +241,7 @@ async fn what_a_server_refuses_is_not_granted() {
             let request = asked(&mut peer, "subscribe", "none://").await;
             peer.refuse(&request, json!({"code": -32002, "message": "none"})).await;
         };
-        let (refused, ()) = tokio::join!(client.listen(Watch::new().resource("none://")), script);
+        let (refused, ()) = tokio::join!(client.listen(Filter::new().resource("none://")), script);
         assert_eq!(refused.unwrap_err().as_rpc().unwrap().code, -32002);
         peer.quiet().await;
     })
@@ -252,7 +252,7 @@ async fn what_a_server_refuses_is_not_granted() {
 async fn who_is_gone_before_the_answer_is_unsubscribed_after_it() {
     virtually(async {
         let (mut peer, client) = declaring(Client::builder(), everything()).await;
-        let mut listening = client.listen(Watch::new().resource("note://7")).into_future();
+        let mut listening = client.listen(Filter::new().resource("note://7")).into_future();
         assert!(poll_once(&mut listening).await.is_none());
         let request = asked(&mut peer, "subscribe", "note://7").await;
         drop(listening);
@@ -262,7 +262,7 @@ async fn who_is_gone_before_the_answer_is_unsubscribed_after_it() {
         peer.answer(&request, json!({})).await;
         peer.quiet().await;
         // One that is never answered has a clock.
-        let error = client.listen(Watch::new().resource("note://8")).await.unwrap_err();
+        let error = client.listen(Filter::new().resource("note://8")).await.unwrap_err();
         assert!(error.is_timeout(), "{error}");
     })
     .await;
@@ -282,7 +282,7 @@ async fn the_end_of_the_connection_ends_it_with_the_reason() {
         assert_eq!(listening.next().await.unwrap().unwrap(), updated("note://7"));
         assert!(listening.next().await.unwrap().unwrap_err().is_closed());
         assert!(listening.next().await.is_none());
-        let error = client.listen(Watch::new().resource("note://7")).await.unwrap_err();
+        let error = client.listen(Filter::new().resource("note://7")).await.unwrap_err();
         assert!(error.is_closed(), "{error}");
     })
     .await;
@@ -333,7 +333,7 @@ async fn the_end_of_an_elicitation_reaches_the_observer() {
             sender.try_send((method.to_owned(), params)).unwrap();
         });
         let (mut peer, client) = declaring(builder, everything()).await;
-        let mut listening = client.listen(Watch::new().tools()).await.unwrap();
+        let mut listening = client.listen(Filter::new().tools()).await.unwrap();
         for id in ["known", "never heard of"] {
             peer.say(completed(id)).await;
             let (method, params) = told.recv().await.unwrap();

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use turnbuckle::{
-    Client, ClientBuilder, Happened, Listening, RpcError, Server, Watch, prompt, resource,
-    template, tool,
+    Client, ClientBuilder, Event, Filter, Listening, RpcError, Server, prompt, resource, template,
+    tool,
     types::{Era, PromptArgument},
 };
 
@@ -123,8 +123,8 @@ impl Heard {
         let heard = match era {
             Era::Legacy => Heard::Legacy(receiver),
             _ => {
-                let watch = Watch::new().tools().prompts().resources();
-                let watch = uris.into_iter().fold(watch, Watch::resource);
+                let watch = Filter::new().tools().prompts().resources();
+                let watch = uris.into_iter().fold(watch, Filter::resource);
                 Heard::Modern(Box::new(client.listen(watch).await.unwrap()))
             }
         };
@@ -135,10 +135,10 @@ impl Heard {
         match self {
             Heard::Legacy(receiver) => receiver.recv().await.unwrap(),
             Heard::Modern(listening) => match listening.next().await.unwrap().unwrap() {
-                Happened::ToolsChanged => "tools".to_owned(),
-                Happened::PromptsChanged => "prompts".to_owned(),
-                Happened::ResourcesChanged => "resources".to_owned(),
-                Happened::ResourceUpdated(uri) => uri,
+                Event::ToolsChanged => "tools".to_owned(),
+                Event::PromptsChanged => "prompts".to_owned(),
+                Event::ResourcesChanged => "resources".to_owned(),
+                Event::ResourceUpdated(uri) => uri,
                 other => panic!("{other:?}"),
             },
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use turnbuckle::{Limits, Watch, types::Era};
+use turnbuckle::{Filter, Limits, types::Era};
 
 use crate::{
     raw::{Served, client, in_both_eras, opened, opened_with},
@@ -221,7 +221,7 @@ async fn e35_a_client_accepts_the_result_or_the_cancel_in_either_order() {
     virtually(async {
         for ways in [&["result"][..], &["cancel"], &["result", "cancel"], &["cancel", "result"]] {
             let (mut peer, client) = client(Era::Modern).await;
-            let mut listening = client.listen(Watch::new().tools()).into_future();
+            let mut listening = client.listen(Filter::new().tools()).into_future();
             assert!(poll_once(&mut listening).await.is_none());
             let request = peer.read().await;
             let meta = json!({SUBSCRIPTION: request["id"]});
@@ -253,7 +253,7 @@ async fn e35_a_client_accepts_the_result_or_the_cancel_in_either_order() {
 async fn e35_a_listen_stream_with_neither_was_lost() {
     virtually(async {
         let (mut peer, client) = client(Era::Modern).await;
-        let mut listening = client.listen(Watch::new().tools()).into_future();
+        let mut listening = client.listen(Filter::new().tools()).into_future();
         assert!(poll_once(&mut listening).await.is_none());
         let request = peer.read().await;
         let params = json!({"_meta": {SUBSCRIPTION: request["id"]}, "notifications": {}});
@@ -275,7 +275,7 @@ async fn e35_a_listen_stream_with_neither_was_lost() {
 async fn b13_a_dropped_listen_stream_is_cancelled_exactly_once() {
     virtually(async {
         let (mut peer, client) = client(Era::Modern).await;
-        let mut listening = client.listen(Watch::new().tools()).into_future();
+        let mut listening = client.listen(Filter::new().tools()).into_future();
         assert!(poll_once(&mut listening).await.is_none());
         let request = peer.read().await;
         drop(listening);

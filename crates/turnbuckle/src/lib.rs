@@ -99,19 +99,19 @@ pub mod transport;
 #[cfg(all(feature = "client", feature = "server"))]
 pub use bridge::Bridge;
 #[cfg(all(feature = "client", feature = "http"))]
-pub use client::Prior;
+pub use client::Discovery;
 #[cfg(all(feature = "client", feature = "validate"))]
 pub use client::Validate;
 #[cfg(feature = "client")]
 pub use client::{
     CacheEntry, CacheKey, CacheMode, CacheStore, Call, CallEvent, CallEvents, Client,
     ClientBuilder, ClientGroup, ConfigReader, ConnectionState, ConnectionStates, CustomMethod,
-    GroupCall, GroupOptions, GroupPrompt, GroupPrompts, GroupReport, GroupResources, GroupTool,
-    GroupTools, Happened, Health, HealthStream, HttpConfig, InputAnswer, IntoSpawn, Listed,
-    ListenCall, Listening, LiveList, McpConfig, MemoryCache, Pages, ProcessConfig, Questions,
-    Reconnect, ResponseCache, Retry, RootSet, Round, Routed, ServerConfig, ServerQuestion,
-    ServerRequest, ShutdownReport, Status, Tools, Watch, WireDirection, WireKind, WireLine,
-    WireLog, layer as client_layer,
+    Event, Filter, GroupCall, GroupOptions, GroupPrompt, GroupPrompts, GroupReport, GroupResources,
+    GroupTool, GroupTools, Health, HealthStream, HttpConfig, InputAnswer, IntoSpawn, ListenCall,
+    Listening, LiveList, McpConfig, MemoryCache, Pager, Pages, ProcessConfig, Questions, Reconnect,
+    ResponseCache, Retry, RootSet, Round, Routed, ServerConfig, ServerQuestion, ServerRequest,
+    ShutdownReport, Status, Tools, WireDirection, WireKind, WireLine, WireLog,
+    layer as client_layer,
 };
 #[cfg(any(feature = "client", feature = "server"))]
 pub use dispatch::Counters;

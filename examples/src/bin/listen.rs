@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use turnbuckle::{Change, Client, Happened, Listeners, Server, SubscriptionBus, Watch, tool};
+use turnbuckle::{Change, Client, Event, Filter, Listeners, Server, SubscriptionBus, tool};
 
 /// Say something back.
 #[tool]
@@ -37,13 +37,13 @@ async fn main() -> turnbuckle::Result<()> {
     tokio::spawn(bound.into_future());
     let client = Client::connect(url).await?;
 
-    let mut listening = client.listen(Watch::new().tools()).await?;
+    let mut listening = client.listen(Filter::new().tools()).await?;
     println!("granted: {}", listening.granted().tools_list_changed == Some(true));
 
     // From anywhere in the program, at any replica.
     there.changes().tools();
     match listening.next().await {
-        Some(Ok(Happened::ToolsChanged)) => println!("the tools changed: list them again"),
+        Some(Ok(Event::ToolsChanged)) => println!("the tools changed: list them again"),
         other => println!("something else: {other:?}"),
     }
 

@@ -1,6 +1,6 @@
 //! Tools that come and go while the server runs, and clients that are told.
 
-use turnbuckle::{Client, Happened, Server, Watch, tool};
+use turnbuckle::{Client, Event, Filter, Server, tool};
 
 async fn hello() -> &'static str {
     "hello"
@@ -12,16 +12,16 @@ async fn main() -> turnbuckle::Result<()> {
     let registry = server.registry()?;
 
     let client = Client::in_process(&server).await?;
-    let mut listening = client.listen(Watch::new().tools()).await?;
+    let mut listening = client.listen(Filter::new().tools()).await?;
 
     // A burst of changes is told once.
     let handle = registry.add_tool(tool("sometimes", hello))?;
     registry.add_tool(tool("soon", hello))?.disable();
-    let Some(Ok(Happened::ToolsChanged)) = listening.next().await else { panic!("it was told") };
+    let Some(Ok(Event::ToolsChanged)) = listening.next().await else { panic!("it was told") };
     println!("listed: {}", names(&client).await?);
 
     handle.remove();
-    let Some(Ok(Happened::ToolsChanged)) = listening.next().await else { panic!("it was told") };
+    let Some(Ok(Event::ToolsChanged)) = listening.next().await else { panic!("it was told") };
     println!("listed: {}", names(&client).await?);
     println!("{}", client.call_tool("sometimes", ()).await.unwrap_err());
     Ok(())

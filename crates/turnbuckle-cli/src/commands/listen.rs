@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Happened, Listening, Watch,
+    Event, Filter, Listening,
     types::{Method, SubscriptionFilter},
 };
 
@@ -46,26 +46,26 @@ async fn follow(
     line: &Line,
 ) -> Result<(), Failure> {
     loop {
-        let happened = tokio::select! {
+        let event = tokio::select! {
             biased;
-            happened = listening.next() => happened,
+            event = listening.next() => event,
             () = deadline.reached() => return Ok(()),
         };
-        let Some(happened) = happened else {
+        let Some(event) = event else {
             line.say("the server ended the stream");
             return Ok(());
         };
-        if print_next(&event_line(&happened?, format)?)? == Reader::Gone {
+        if print_next(&event_line(&event?, format)?)? == Reader::Gone {
             return Ok(());
         }
     }
 }
 
 /// What was chosen; all lists if nothing was.
-fn watch(arguments: &Listen) -> Watch {
+fn watch(arguments: &Listen) -> Filter {
     let Listen { tools, prompts, resources, watched, .. } = arguments;
     let all = !(*tools || *prompts || *resources) && watched.is_empty();
-    let mut watch = Watch::new();
+    let mut watch = Filter::new();
     if *tools || all {
         watch = watch.tools();
     }
@@ -102,19 +102,17 @@ fn names(granted: &SubscriptionFilter) -> Vec<String> {
     lists.map(str::to_owned).chain(watched.map(|uri| one_line(uri))).collect()
 }
 
-fn event_line(happened: &Happened, format: Format) -> Result<String, Failure> {
+fn event_line(event: &Event, format: Format) -> Result<String, Failure> {
     match format {
-        Format::Text => Ok(text(happened)),
-        Format::Json => json_line(&match happened {
-            Happened::ToolsChanged => message(Method::ToolListChanged, json!({})),
-            Happened::PromptsChanged => message(Method::PromptListChanged, json!({})),
-            Happened::ResourcesChanged => message(Method::ResourceListChanged, json!({})),
-            Happened::ResourceUpdated(uri) => {
-                message(Method::ResourceUpdated, json!({ "uri": uri }))
-            }
+        Format::Text => Ok(text(event)),
+        Format::Json => json_line(&match event {
+            Event::ToolsChanged => message(Method::ToolListChanged, json!({})),
+            Event::PromptsChanged => message(Method::PromptListChanged, json!({})),
+            Event::ResourcesChanged => message(Method::ResourceListChanged, json!({})),
+            Event::ResourceUpdated(uri) => message(Method::ResourceUpdated, json!({ "uri": uri })),
             // No message of the server says so: it has no method.
-            Happened::Missed => json!({"missed": true}),
-            Happened::Other { method, params } => json!({"method": method, "params": params}),
+            Event::Missed => json!({"missed": true}),
+            Event::Other { method, params } => json!({"method": method, "params": params}),
             other => json!({"unknown": format!("{other:?}")}),
         }),
     }
@@ -124,14 +122,14 @@ fn message(method: Method, params: Value) -> Value {
     json!({"method": method.as_str(), "params": params})
 }
 
-fn text(happened: &Happened) -> String {
-    match happened {
-        Happened::ToolsChanged => "tools changed".to_owned(),
-        Happened::PromptsChanged => "prompts changed".to_owned(),
-        Happened::ResourcesChanged => "resources changed".to_owned(),
-        Happened::ResourceUpdated(uri) => format!("{} changed", one_line(uri)),
-        Happened::Missed => "some events were missed: anything may have changed".to_owned(),
-        Happened::Other { method, params } => one_line(&format!("{method} {params}")),
+fn text(event: &Event) -> String {
+    match event {
+        Event::ToolsChanged => "tools changed".to_owned(),
+        Event::PromptsChanged => "prompts changed".to_owned(),
+        Event::ResourcesChanged => "resources changed".to_owned(),
+        Event::ResourceUpdated(uri) => format!("{} changed", one_line(uri)),
+        Event::Missed => "some events were missed: anything may have changed".to_owned(),
+        Event::Other { method, params } => one_line(&format!("{method} {params}")),
         other => one_line(&format!("{other:?}")),
     }
 }
@@ -153,41 +151,37 @@ mod tests {
 
     #[test]
     fn all_lists_are_asked_for_unless_something_is_chosen() {
-        let all = format!("{:?}", Watch::new().tools().prompts().resources());
+        let all = format!("{:?}", Filter::new().tools().prompts().resources());
         assert_eq!(asked(&[]), all);
-        assert_eq!(asked(&["--prompts"]), format!("{:?}", Watch::new().prompts()));
-        let two = format!("{:?}", Watch::new().tools().resource("a:1").resource("a:2"));
+        assert_eq!(asked(&["--prompts"]), format!("{:?}", Filter::new().prompts()));
+        let two = format!("{:?}", Filter::new().tools().resource("a:1").resource("a:2"));
         assert_eq!(asked(&["--resource", "a:1", "--resource", "a:2", "--tools"]), two);
     }
 
     #[test]
     fn every_event_is_one_line() {
         let table = [
-            (Happened::ToolsChanged, "tools changed", "notifications/tools/list_changed"),
-            (Happened::PromptsChanged, "prompts changed", "notifications/prompts/list_changed"),
+            (Event::ToolsChanged, "tools changed", "notifications/tools/list_changed"),
+            (Event::PromptsChanged, "prompts changed", "notifications/prompts/list_changed"),
+            (Event::ResourcesChanged, "resources changed", "notifications/resources/list_changed"),
             (
-                Happened::ResourcesChanged,
-                "resources changed",
-                "notifications/resources/list_changed",
-            ),
-            (
-                Happened::ResourceUpdated("a:\n1".into()),
+                Event::ResourceUpdated("a:\n1".into()),
                 "a: 1 changed",
                 "notifications/resources/updated",
             ),
             (
-                Happened::Other { method: "x/y".into(), params: json!({"a": 1}).into() },
+                Event::Other { method: "x/y".into(), params: json!({"a": 1}).into() },
                 r#"x/y {"a":1}"#,
                 "x/y",
             ),
         ];
-        for (happened, line, method) in table {
-            assert_eq!(event_line(&happened, Format::Text).unwrap(), line);
-            let json = event_line(&happened, Format::Json).unwrap();
+        for (event, line, method) in table {
+            assert_eq!(event_line(&event, Format::Text).unwrap(), line);
+            let json = event_line(&event, Format::Json).unwrap();
             assert_eq!(json.lines().count(), 1);
             assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["method"], method);
         }
-        assert_eq!(event_line(&Happened::Missed, Format::Json).unwrap(), r#"{"missed":true}"#);
+        assert_eq!(event_line(&Event::Missed, Format::Json).unwrap(), r#"{"missed":true}"#);
     }
 
     #[test]

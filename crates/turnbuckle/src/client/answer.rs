@@ -17,12 +17,13 @@ use turnbuckle_types::{
 };
 
 use super::{
-    cache::Caching,
+    cache::ClientCache,
     callbacks::Callbacks,
     known::KnownTools,
     listen::{Hearers, Subscriptions},
     raw::Hear,
     supervise::Restored,
+    wire::{LoggedReply, WireDirection, WireLog},
 };
 use crate::{
     dispatch::{BoxFuture, Incoming, Note, Outcome, Reply, Serve, Transport, duplex::Replies},
@@ -56,8 +57,9 @@ pub(super) struct Answers {
     /// Set by the negotiation. Before that nothing but `ping` is answered.
     pub(super) revision: OnceLock<Revision>,
     pub(super) answering: Arc<Answering>,
-    /// Hears what makes answers stale.
-    pub(super) cache: Arc<Caching>,
+    /// Invalidated by notifications.
+    pub(super) cache: Arc<ClientCache>,
+    pub(super) wire_log: Option<WireLog>,
     /// Who else is told of notifications, on whichever connection.
     pub(super) hearers: Arc<Hearers>,
     /// Those of this connection.
@@ -80,8 +82,11 @@ impl Answers {
     }
 
     fn observed(&self, note: &Note) {
+        if let Some(log) = &self.wire_log {
+            log.write_note(WireDirection::Received, note);
+        }
         // Before anyone who may ask again because of it.
-        self.cache.heard(note, self.revision.get().copied());
+        self.cache.handle_notification(note, self.revision.get().copied());
         // Before the user's: who is told there and asks at once finds everything up to date.
         self.hearers.hear(note);
         if let Some(observer) = &self.on_notification {
@@ -118,8 +123,8 @@ impl Answers {
     }
 }
 
-impl Serve for Answers {
-    fn serve(&self, request: Incoming, _: Replies) -> Reply {
+impl Answers {
+    fn reply(&self, request: Incoming) -> Reply {
         // 2026-07-28 transports/stdio: a server MUST NOT send requests, a client writes no
         // responses.
         if self.era() == Some(Era::Modern) {
@@ -143,6 +148,15 @@ impl Serve for Answers {
             drop(permit);
             outcome
         }))
+    }
+}
+
+impl Serve for Answers {
+    fn serve(&self, request: Incoming, _: Replies) -> Reply {
+        match LoggedReply::open(self.wire_log.as_ref(), &request) {
+            Some(logged) => logged.log(self.reply(request)),
+            None => self.reply(request),
+        }
     }
 
     fn note(&self, note: Note) {
@@ -170,7 +184,7 @@ impl Serve for Answers {
     fn renewed(&self) -> BoxFuture<'static, ()> {
         // All that a new connection would begin without, or begin with.
         self.known.forget();
-        self.cache.missed();
+        self.cache.invalidate_all();
         self.subscriptions.renewed();
         self.hearers.renewed();
         let (restored, limit) = (self.restored.clone(), self.restore_limit);
@@ -184,6 +198,9 @@ impl Serve for Answers {
     }
 
     fn stray(&self, error: RpcError) {
+        if let Some(log) = &self.wire_log {
+            log.write_stray(&error);
+        }
         if let Some(observer) = &self.on_stray_error {
             observe(|| observer(&error));
         }

@@ -14,7 +14,7 @@ use turnbuckle_types::{Meta, Method, Raw, RequestId, Revision};
 
 use super::{
     Call, ClientBuilder,
-    call::{Answer, Params},
+    call::{CallResponse, Params},
     layer::{Calls, Request, Response, Said},
     link::Carried,
 };
@@ -77,16 +77,13 @@ impl ClientBuilder {
 
 /// Makes a call with all that stands around it. Dropping the future cancels the call.
 pub(super) async fn run<T: Send + 'static>(call: Call<T>) -> Result<T> {
-    let _in_flight = call.client.supervisor.enter()?;
+    let _in_flight = call.request.client.supervisor.enter()?;
     let read = call.reader();
-    let passed = pass(call, |call: Call<T>| async move {
-        if let Some(kept) = call.kept {
-            let revision = call.client.link().revision();
-            let (value, raw) = call.run_kept(kept).await?;
-            let raw = raw.unwrap_or_else(|| kept.written(&value, revision));
-            return Ok((value, raw));
+    let passed = pass(call, |mut call: Call<T>| async move {
+        if let Some(cached) = call.cached {
+            return call.send_cached(cached).await;
         }
-        let Answer { value, raw, .. } = call.wire().await?;
+        let CallResponse { value, raw, .. } = call.send().await?;
         Ok((value, raw))
     });
     match passed.await? {
@@ -116,21 +113,21 @@ where
     V: Send + 'static,
     F: Future<Output = Result<(V, Raw)>> + Send + 'static,
 {
-    let around = call.client.settings().around.clone();
+    let around = call.request.client.settings().around.clone();
     let (revision, carried) =
-        call.client.supervisor.with_link(|link| (link.revision(), link.carried));
+        call.request.client.supervisor.with_link(|link| (link.revision(), link.carried));
     let sending = Sending {
-        method: call.method.clone(),
+        method: call.request.method.clone(),
         // What can't even be said passes nothing.
-        params: call.params.text(revision)?,
-        meta: std::mem::take(&mut call.meta),
+        params: call.request.params.text(revision)?,
+        meta: std::mem::take(&mut call.request.meta),
         #[cfg(feature = "http")]
-        headers: std::mem::take(&mut call.about.headers),
-        id: call.id.clone(),
+        headers: std::mem::take(&mut call.request.about.headers),
+        id: call.request.id.clone(),
         revision,
         carried,
     };
-    around.pass(sending, move |left| make(call.again().passed(left))).await
+    around.pass(sending, move |left| make(call.duplicate().passed(left))).await
 }
 
 /// A request before it passes.
@@ -341,17 +338,17 @@ impl<V> Drop for Attempt<V> {
 impl<T> Call<T> {
     /// The call as layers have left it.
     fn passed(mut self, left: Left) -> Call<T> {
-        self.meta = left.meta;
+        self.request.meta = left.meta;
         #[cfg(feature = "http")]
-        (self.about.headers = left.headers);
+        (self.request.about.headers = left.headers);
         if let Some(params) = left.params {
-            let known = Method::from_name(&self.method);
-            let tool = name(&self.method, params.as_str());
+            let known = Method::from_name(&self.request.method);
+            let tool = name(&self.request.method, params.as_str());
             if let Some(tool) = tool.filter(|_| known == Some(Method::CallTool)) {
                 self = self.about_tool(&tool);
             }
             let text = params.as_str().to_owned();
-            self.params = match self.params {
+            self.request.params = match self.request.params {
                 // What is asked next is answered to what was said first.
                 Params::Answered { first, .. } => Params::Answered { first, again: text },
                 _ => Params::Text(Ok(text)),

@@ -1,26 +1,26 @@
-//! Owns when a call has waited too long. Does not own what happens then.
+//! The deadlines of a call.
 
-use std::time::Duration;
+use std::{pin::Pin, time::Duration};
 
 use tokio::time::Instant;
 
-use super::Timeouts;
+use super::{Timeouts, answer::Clocks};
 
-/// The deadlines of one call. Time in which this side was answering a question of the
-/// server does not count.
+/// The deadlines of one call. Time in which this client answers a question of the server does not
+/// count; `paused` is the sum of it.
 #[derive(Debug)]
 pub(crate) struct Deadlines {
     limits: Timeouts,
     started: Instant,
     last_sign: Instant,
-    /// How much of the time before each of these moments did not count.
+    /// The paused time before each of these moments.
     paused_at_start: Duration,
     paused_at_sign: Duration,
 }
 
-/// Which clock ran out.
+/// A deadline that has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RanOut {
+pub(super) enum Expired {
     Idle(Duration),
     Total(Duration),
 }
@@ -36,19 +36,45 @@ impl Deadlines {
         }
     }
 
-    /// The server gave a sign of life.
+    /// Waits for `future` until a deadline passes.
+    pub(super) async fn limit<F: Future>(
+        &self,
+        clocks: Clocks<'_>,
+        mut future: Pin<&mut F>,
+    ) -> Result<F::Output, Expired> {
+        loop {
+            let Some(deadline) = self.next(clocks.paused_by_now()) else {
+                return Ok(future.await);
+            };
+            if let Ok(output) = tokio::time::timeout_at(deadline, future.as_mut()).await {
+                return Ok(output);
+            }
+            // The clocks stand still while this client answers a question.
+            tokio::select! {
+                biased;
+                output = future.as_mut() => return Ok(output),
+                () = clocks.over() => {}
+            }
+            let now = Instant::now();
+            if let Some(expired) = self.expired(now, clocks.paused(now)) {
+                return Err(expired);
+            }
+        }
+    }
+
+    /// Restarts the idle clock.
     pub(super) fn sign(&mut self, now: Instant, paused: Duration) {
         self.last_sign = now;
         self.paused_at_sign = paused;
     }
 
-    /// From now on nothing runs out: a stream that was acknowledged may last for ever.
+    /// Removes the deadlines: a stream that was acknowledged has none.
     pub(super) fn lift(&mut self) {
         self.limits = Timeouts { idle: None, total: None };
     }
 
-    /// The moment to look again, `None` for never.
-    pub(super) fn next(&self, paused: Duration) -> Option<Instant> {
+    /// Returns the next deadline; `None` for never.
+    fn next(&self, paused: Duration) -> Option<Instant> {
         let (idle, total) = (self.idle_end(paused), self.total_end(paused));
         match (idle, total) {
             (Some(idle), Some(total)) => Some(idle.min(total)),
@@ -56,25 +82,25 @@ impl Deadlines {
         }
     }
 
-    /// What is left of the time in all; `None` where that has no end.
+    /// Returns the rest of the total time; `None` if it is not limited.
     pub(super) fn total_left(&self, now: Instant, paused: Duration) -> Option<Duration> {
         self.limits.total?;
         let end = self.total_end(paused);
         Some(end.map_or(Duration::MAX, |end| end.saturating_duration_since(now)))
     }
 
-    pub(super) fn ran_out(&self, now: Instant, paused: Duration) -> Option<RanOut> {
+    pub(super) fn expired(&self, now: Instant, paused: Duration) -> Option<Expired> {
         let over = |end: Option<Instant>| end.is_some_and(|end| now >= end);
         if over(self.total_end(paused)) {
-            return self.limits.total.map(RanOut::Total);
+            return self.limits.total.map(Expired::Total);
         }
         if over(self.idle_end(paused)) {
-            return self.limits.idle.map(RanOut::Idle);
+            return self.limits.idle.map(Expired::Idle);
         }
         None
     }
 
-    /// A time too long to be told never comes.
+    /// A duration that overflows means no deadline.
     fn total_end(&self, paused: Duration) -> Option<Instant> {
         let total = self.limits.total?.checked_add(paused - self.paused_at_start)?;
         self.started.checked_add(total)
@@ -86,12 +112,12 @@ impl Deadlines {
     }
 }
 
-impl RanOut {
-    /// As the peer and the caller are told.
+impl Expired {
+    /// Returns the reason for the caller and for the server.
     pub(super) fn reason(self) -> String {
         match self {
-            RanOut::Total(limit) => crate::error::timed_out(limit),
-            RanOut::Idle(limit) => {
+            Expired::Total(limit) => crate::error::timed_out(limit),
+            Expired::Idle(limit) => {
                 format!("{} without a sign of life", crate::error::timed_out(limit))
             }
         }
@@ -116,22 +142,22 @@ mod tests {
         let (mut deadlines, start) = deadlines(Some(2), Some(5));
         assert_eq!(deadlines.next(NONE), Some(start + SECOND * 2));
         for second in [1, 2, 3, 4] {
-            assert_eq!(deadlines.ran_out(start + SECOND * second, NONE), None);
+            assert_eq!(deadlines.expired(start + SECOND * second, NONE), None);
             deadlines.sign(start + SECOND * second, NONE);
         }
         assert_eq!(deadlines.next(NONE), Some(start + SECOND * 5));
-        assert_eq!(deadlines.ran_out(start + SECOND * 5, NONE), Some(RanOut::Total(SECOND * 5)));
+        assert_eq!(deadlines.expired(start + SECOND * 5, NONE), Some(Expired::Total(SECOND * 5)));
     }
 
     #[test]
     fn both_clocks_stop_while_this_side_answers() {
         let (deadlines, start) = deadlines(Some(2), Some(5));
-        assert_eq!(deadlines.ran_out(start + SECOND * 11, SECOND * 10), None);
+        assert_eq!(deadlines.expired(start + SECOND * 11, SECOND * 10), None);
         assert_eq!(deadlines.next(SECOND * 10), Some(start + SECOND * 12));
         assert_eq!(deadlines.total_left(start + SECOND * 11, SECOND * 10), Some(SECOND * 4));
         assert_eq!(
-            deadlines.ran_out(start + SECOND * 12, SECOND * 10),
-            Some(RanOut::Idle(SECOND * 2))
+            deadlines.expired(start + SECOND * 12, SECOND * 10),
+            Some(Expired::Idle(SECOND * 2))
         );
     }
 
@@ -139,7 +165,7 @@ mod tests {
     fn each_clock_can_be_switched_off() {
         let (mut deadlines, start) = deadlines(None, None);
         assert_eq!(
-            (deadlines.next(NONE), deadlines.ran_out(start + SECOND * 9999, NONE)),
+            (deadlines.next(NONE), deadlines.expired(start + SECOND * 9999, NONE)),
             (None, None)
         );
         deadlines.lift();
@@ -152,6 +178,6 @@ mod tests {
         let limits = Timeouts { idle: Some(Duration::MAX), total: Some(Duration::MAX) };
         let deadlines = Deadlines::new(limits, now, Duration::ZERO);
         assert_eq!(deadlines.next(Duration::ZERO), None);
-        assert_eq!(deadlines.ran_out(now + Duration::from_secs(1 << 30), Duration::ZERO), None);
+        assert_eq!(deadlines.expired(now + Duration::from_secs(1 << 30), Duration::ZERO), None);
     }
 }

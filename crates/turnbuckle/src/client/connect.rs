@@ -20,7 +20,7 @@ use super::{
     Timeouts, WireLog,
     answer::{Answering, Answers, OnNotification, OnRequest, OnStrayError, ServerRequest},
     around::Around,
-    cache::{Caching, Known as Told},
+    cache::{ClientCache, IdentityParts, command_parts},
     callbacks::Callbacks,
     failure::{obituary, with_junk},
     link::{self, Link, ServerFacts},
@@ -71,7 +71,7 @@ pub struct ClientBuilder {
     /// One for all connections, so that a clock can go on from one to the next.
     pub(super) answering: Arc<Answering>,
     /// The same for answers that are kept.
-    pub(super) cache: Arc<Caching>,
+    pub(super) cache: Arc<ClientCache>,
     /// One for all connections, so that nobody has to come anew.
     pub(super) hearers: Arc<Hearers>,
     /// One for all connections: what the next is to be told, too.
@@ -265,7 +265,7 @@ impl ClientBuilder {
     /// How answers are kept for as long as the server says that they are fresh: in this client's
     /// own memory, unless said otherwise.
     pub fn cache(mut self, cache: ResponseCache) -> ClientBuilder {
-        self.cache = Arc::new(Caching::new(cache));
+        self.cache = Arc::new(ClientCache::new(cache));
         self
     }
 
@@ -331,7 +331,7 @@ impl ClientBuilder {
     pub async fn spawn(self, command: impl IntoSpawn) -> Result<Client> {
         let mut command = command.into_spawn();
         // What a program inherits may be someone's key: whose it is has to be said.
-        self.identify(Told::command(command.command()), Told::Nothing);
+        self.identify(Some(command_parts(command.command())), None);
         let link = self.process(|| self.start(&mut command), FIRST).await;
         let again = || -> Box<dyn Dial> { Box::new(Process(Mutex::new(command))) };
         self.connected(link.map(|link| (link, Some(again()))))
@@ -381,7 +381,7 @@ impl ClientBuilder {
         read: impl AsyncRead + Unpin + Send + 'static,
         write: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Result<Client> {
-        self.identify(Told::Nothing, Told::Nothing);
+        self.identify(None, None);
         let link = self.stream(read, write, FIRST).await;
         self.connected(link.map(|link| (link, None)))
     }
@@ -394,8 +394,7 @@ impl ClientBuilder {
         generation: u64,
     ) -> Result<Link> {
         let answers = self.answers(None);
-        let heard = self.heard(answers.clone());
-        let wire = stream::start(read, write, heard, self.limits.clone(), None);
+        let wire = stream::start(read, write, answers.clone(), self.limits.clone(), None);
         self.open(wire.transport, answers, (Kind::Stream, None), generation).await
     }
 
@@ -407,7 +406,7 @@ impl ClientBuilder {
         (kind, known): (Kind, Option<Known>),
         generation: u64,
     ) -> Result<Link> {
-        let transport = self.told(transport);
+        let transport = self.log_transport(transport);
         let guard = CloseOnDrop(Some(transport.clone()));
         match self.negotiate(&transport, &answers, kind, known).await? {
             Opened::Ready(opened, None) => {
@@ -437,9 +436,9 @@ impl ClientBuilder {
         self,
         make: impl FnOnce(Arc<dyn crate::dispatch::Serve>, Limits) -> Arc<dyn Transport>,
     ) -> Result<Client> {
-        self.identify(Told::Nothing, Told::Nothing);
+        self.identify(None, None);
         let answers = self.answers(None);
-        let transport = make(self.heard(answers.clone()), self.limits.clone());
+        let transport = make(answers.clone(), self.limits.clone());
         let link = self.open(transport, answers, (Kind::Stream, None), FIRST).await;
         self.connected(link.map(|link| (link, None)))
     }
@@ -455,6 +454,7 @@ impl ClientBuilder {
             revision: OnceLock::new(),
             answering: self.answering.clone(),
             cache: self.cache.clone(),
+            wire_log: self.wire_log.clone(),
             hearers: self.hearers.clone(),
             subscriptions: Arc::default(),
             known: Arc::default(),
@@ -475,11 +475,11 @@ impl ClientBuilder {
         let wire = stream::start(
             child.stdout,
             child.stdin,
-            self.heard(answers.clone()),
+            answers.clone(),
             self.limits.clone(),
             Some(obituary),
         );
-        let transport = self.told(wire.transport);
+        let transport = self.log_transport(wire.transport);
         Ok(Started { transport, answers, child: child.handle })
     }
 
@@ -532,10 +532,10 @@ impl ClientBuilder {
     }
 
     /// Says whose answers will be kept, and for whom, as far as that can be seen.
-    pub(super) fn identify(&self, server: Told, principal: Told) {
+    pub(super) fn identify(&self, server: IdentityParts, principal: IdentityParts) {
         let mut able = Vec::new();
         write_at(&self.callbacks.declared(), Revision::LATEST, &mut able);
-        self.cache.identify(server, principal, able);
+        self.cache.identify(server, principal, &able);
     }
 
     pub(super) fn stamp(&self, revision: Revision) -> Stamp {

@@ -11,11 +11,10 @@ use turnbuckle_types::Era;
 
 use super::{
     Client, ClientBuilder,
-    cache::Known as Told,
     connect::{FIRST, Kind},
     link::Link,
     open::Known,
-    prior::{self, Prior},
+    prior::{self, Discovery},
     supervise::{Dial, Way},
 };
 use crate::{
@@ -43,7 +42,7 @@ pub(super) struct HttpSettings {
     pub(super) layer: Option<turnbuckle_auth::AuthLayer>,
     /// What was wrong with a setting; told when a connection is made.
     problem: Option<Error>,
-    pub(super) prior: Option<Prior>,
+    pub(super) prior: Option<Discovery>,
     pub(super) memory: Memory,
     /// Whether something in or around the connections may add who asks.
     asker: Asker,
@@ -212,16 +211,16 @@ impl ClientBuilder {
         self
     }
 
-    /// Uses what an earlier connection to this server found out ([`Client::prior`]), so that
+    /// Uses what an earlier connection to this server found out ([`Client::discovery`]), so that
     /// making this one costs no round trip.
-    pub fn prior(mut self, prior: Prior) -> ClientBuilder {
+    pub fn discovery(mut self, prior: Discovery) -> ClientBuilder {
         self.http.prior = Some(prior);
         self
     }
 
     /// Asks the server what it speaks, even if an earlier connection of this program already
     /// did.
-    pub fn forget_prior(mut self) -> ClientBuilder {
+    pub fn forget_discovery(mut self) -> ClientBuilder {
         self.http.memory = Memory::Ignored;
         self
     }
@@ -267,7 +266,7 @@ impl ClientBuilder {
             address.clone(),
             self.http.headers.clone(),
             Manners { redirects: self.http.redirects, resuming: self.reconnect.resuming() },
-            self.heard(answers.clone()),
+            answers.clone(),
             self.limits.clone(),
             settled,
         ));
@@ -281,7 +280,7 @@ impl ClientBuilder {
         if let Some(key) = &memory
             && was_known != Some(link.revision())
         {
-            prior::remember(key.clone(), link.prior());
+            prior::remember(key.clone(), link.discovery());
         }
         link.remembered = memory;
         // Nothing was said yet.
@@ -309,18 +308,18 @@ impl ClientBuilder {
             // A port of this machine changes hands, a socket's file does less so.
             (_, Some(path)) => {
                 let path = path.as_os_str().as_encoded_bytes().to_vec();
-                Told::Parts(vec![b"socket".to_vec(), path, address.to_string().into()])
+                Some(vec![b"socket".to_vec(), path, address.to_string().into()])
             }
-            (Some(_), None) => Told::Parts(vec![b"address".to_vec(), address.to_string().into()]),
-            (None, None) => Told::Nothing,
+            (Some(_), None) => Some(vec![b"address".to_vec(), address.to_string().into()]),
+            (None, None) => None,
         };
         let mut headers: Vec<_> = settings.headers.iter().collect();
         // In the order of their names; those of one name stay as they were given.
         headers.sort_by_key(|(name, _)| name.as_str());
         let parts = headers.iter().flat_map(|(name, value)| [name.as_ref(), value.as_bytes()]);
         let asks = match settings.asker {
-            Asker::Unknown => Told::Nothing,
-            Asker::Headers => Told::Parts(parts.map(<[u8]>::to_vec).collect()),
+            Asker::Unknown => None,
+            Asker::Headers => Some(parts.map(<[u8]>::to_vec).collect()),
         };
         self.identify(server, asks);
     }

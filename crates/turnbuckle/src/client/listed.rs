@@ -1,5 +1,4 @@
-//! Owns the listing of all that a server has of a kind, over as many pages as there are, up to a
-//! cap. Does not own the request for one page.
+//! Lists all items of a kind, over as many pages as there are, up to a limit.
 
 use std::{
     collections::VecDeque,
@@ -10,20 +9,18 @@ use std::{
 };
 
 use futures_core::Stream;
-use turnbuckle_types::{Meta, Prompt, Raw, Resource, ResourceTemplate, Tool};
+use turnbuckle_types::{Prompt, Raw, Resource, ResourceTemplate, Tool};
 
-#[cfg(feature = "http")]
-use super::call::Params;
-use super::{CacheMode, Call, Client, Retry, Timeouts, call::Passes};
+use super::{CacheMode, Client, Retry, Timeouts, call::CallRequest};
 use crate::{
     dispatch::BoxFuture,
     error::{Error, ErrorKind, Result},
 };
 
-/// All that a server has of a kind, as a stream that asks for a page when it needs one.
+/// A stream of all items of a kind, which requests a page when it needs one.
 ///
-/// Dropping it cancels the page that is being asked for. It takes the options of a call, which count
-/// for each page; they have to be given before it is first polled.
+/// Dropping it cancels the request for a page. The options are those of a call and apply to each
+/// page; set them before the stream is first polled.
 ///
 /// ```no_run
 /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
@@ -36,18 +33,17 @@ use crate::{
 /// # Ok(()) }
 /// ```
 #[must_use = "a stream does nothing until it is polled"]
-pub struct Listed<T> {
+pub struct Pager<T> {
     page: VecDeque<T>,
     pages: Pages<T>,
 }
 
 /// The server's tools.
-pub type Tools = Listed<Tool>;
+pub type Tools = Pager<Tool>;
 
-/// All that a server has of a kind, as a stream of whole pages.
+/// A stream of whole pages. Its options are those of the [`Pager`] that it is made from.
 ///
-/// Dropping it cancels the page that is being asked for. Its options are those of the [`Listed`] that
-/// it is made of.
+/// Dropping it cancels the request for a page.
 ///
 /// ```no_run
 /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
@@ -60,73 +56,51 @@ pub type Tools = Listed<Tool>;
 #[must_use = "a stream does nothing until it is polled"]
 pub struct Pages<T> {
     client: Client,
-    kind: Kind<T>,
+    /// The options of each request.
+    request: CallRequest,
+    mode: CacheMode,
+    kind: PageKind<T>,
     state: State<T>,
     pages_left: usize,
     items_left: usize,
-    options: Options,
 }
 
-/// What is said of each page.
-struct Options {
-    mode: CacheMode,
-    passes: Passes,
-    timeouts: Timeouts,
-    retry: Retry,
-    meta: Meta,
-    #[cfg(feature = "http")]
-    headers: Result<Vec<(http::HeaderName, http::HeaderValue)>>,
-}
-
-impl Options {
-    fn apply<V>(&self, call: Call<V>) -> Call<V> {
-        let mut call = call.cache(self.mode).passing(self.passes).retry(self.retry);
-        (call.timeouts, call.meta) = (self.timeouts, self.meta.clone());
-        #[cfg(feature = "http")]
-        match &self.headers {
-            Ok(headers) => call.about.headers = headers.clone(),
-            Err(wrong) => call.params = Params::Text(Err(wrong.again())),
-        }
-        call
-    }
-}
-
-/// A page, and where the next one starts.
+/// The items of a page, and the cursor of the next one.
 type Page<T> = (Vec<T>, Option<String>);
-type Asking<T> = BoxFuture<'static, Result<Page<T>>>;
+type PageFuture<T> = BoxFuture<'static, Result<Page<T>>>;
 
-/// What is listed.
-struct Kind<T> {
+/// A kind of item.
+struct PageKind<T> {
     /// In the plural.
     name: &'static str,
-    /// Asks for the page that starts at a cursor.
-    ask: fn(&Client, Option<String>, &Options) -> Asking<T>,
+    /// Requests the page at a cursor.
+    request: fn(&Pages<T>, Option<String>) -> PageFuture<T>,
 }
 
 enum State<T> {
-    /// Where the next page starts; `None` for the first.
+    /// The cursor of the next page; `None` for the first.
     Next(Option<String>),
-    Asking {
+    Requested {
         from: Option<String>,
-        page: Asking<T>,
+        page: PageFuture<T>,
     },
     Ended,
 }
 
-/// The kinds that there are.
-macro_rules! listed {
+macro_rules! pagers {
     ($($constructor:ident: $item:ty, $name:literal, $verb:ident, $member:ident;)+) => {
         $(
-            impl Listed<$item> {
-                pub(super) fn $constructor(client: &Client) -> Listed<$item> {
-                    Listed::new(client, Kind {
+            impl Pager<$item> {
+                pub(super) fn $constructor(client: &Client) -> Pager<$item> {
+                    Pager::new(client, client.$verb().request, PageKind {
                         name: $name,
-                        ask: |client, cursor, options| {
-                            let mut call = client.$verb();
+                        request: |pages, cursor| {
+                            let mut call = pages.client.$verb().cache(pages.mode);
+                            call.request = pages.request.clone();
                             if let Some(cursor) = cursor {
                                 call = call.cursor(cursor);
                             }
-                            let page = options.apply(call).into_future();
+                            let page = call.into_future();
                             Box::pin(async {
                                 let page = page.await?;
                                 Ok((page.$member, page.next_cursor))
@@ -139,120 +113,108 @@ macro_rules! listed {
     };
 }
 
-listed! {
+pagers! {
     tools: Tool, "tools", list_tools, tools;
     resources: Resource, "resources", list_resources, resources;
     templates: ResourceTemplate, "resource templates", list_resource_templates, resource_templates;
     prompts: Prompt, "prompts", list_prompts, prompts;
 }
 
-impl<T> Listed<T> {
-    fn new(client: &Client, kind: Kind<T>) -> Listed<T> {
+impl<T> Pager<T> {
+    fn new(client: &Client, request: CallRequest, kind: PageKind<T>) -> Pager<T> {
         let pages = Pages {
             client: client.clone(),
+            request,
+            mode: CacheMode::default(),
             kind,
             state: State::Next(None),
             pages_left: 1000,
             items_left: 100_000,
-            options: Options {
-                mode: CacheMode::default(),
-                passes: Passes::Everything,
-                timeouts: client.0.settings().timeouts,
-                retry: Retry::default(),
-                meta: Meta::new(),
-                #[cfg(feature = "http")]
-                headers: Ok(Vec::new()),
-            },
         };
-        Listed { page: VecDeque::new(), pages }
+        Pager { page: VecDeque::new(), pages }
     }
 
+    /// Sends the requests below the middleware.
     #[cfg(feature = "http")]
-    pub(super) fn passing(mut self, passes: Passes) -> Listed<T> {
-        self.pages.options.passes = passes;
+    pub(super) fn skip_middleware(mut self) -> Pager<T> {
+        self.pages.request.skip_middleware = true;
         self
     }
 
-    /// The most pages to ask for before it is an error: 1,000 unless set.
-    pub fn max_pages(mut self, pages: usize) -> Listed<T> {
+    /// Sets how many pages are requested before the stream fails. Defaults to 1,000.
+    pub fn max_pages(mut self, pages: usize) -> Pager<T> {
         self.pages.pages_left = pages;
         self
     }
 
-    /// What is made of pages that are kept.
-    pub fn cache(mut self, mode: CacheMode) -> Listed<T> {
-        self.pages.options.mode = mode;
+    /// Sets how cached pages are used.
+    pub fn cache(mut self, mode: CacheMode) -> Pager<T> {
+        self.pages.mode = mode;
         self
     }
 
-    /// The most items to take before it is an error: 100,000 unless set.
-    pub fn max_items(mut self, items: usize) -> Listed<T> {
+    /// Sets how many items are read before the stream fails. Defaults to 100,000.
+    pub fn max_items(mut self, items: usize) -> Pager<T> {
         self.pages.items_left = items;
         self
     }
 
-    /// The longest time that each page may take in all. As calls have it unless it is set.
-    pub fn timeout(mut self, each: Duration) -> Listed<T> {
-        self.pages.options.timeouts.total = Some(each);
+    /// Sets the longest time for each page. Defaults to the client's timeout for calls.
+    pub fn timeout(mut self, each: Duration) -> Pager<T> {
+        self.pages.request.timeouts.total = Some(each);
         self
     }
 
-    /// The longest time that each page may go without a sign of life.
-    pub fn idle_timeout(mut self, idle: Duration) -> Listed<T> {
-        self.pages.options.timeouts.idle = Some(idle);
+    /// Sets the longest time without a sign of life, for each page.
+    pub fn idle_timeout(mut self, idle: Duration) -> Pager<T> {
+        self.pages.request.timeouts.idle = Some(idle);
         self
     }
 
-    /// Lets each page take as long as it takes.
-    pub fn no_timeouts(mut self) -> Listed<T> {
-        self.pages.options.timeouts = Timeouts { idle: None, total: None };
+    /// Removes both timeouts.
+    pub fn no_timeouts(mut self) -> Pager<T> {
+        self.pages.request.timeouts = Timeouts { idle: None, total: None };
         self
     }
 
-    /// When a page is asked for again after its connection was lost, as [`Call::retry`] says.
-    pub fn retry(mut self, retry: Retry) -> Listed<T> {
-        self.pages.options.retry = retry;
+    /// Sets when a page is requested again after the connection is lost, see
+    /// [`Call::retry`](crate::Call::retry).
+    pub fn retry(mut self, retry: Retry) -> Pager<T> {
+        self.pages.request.retry = retry;
         self
     }
 
-    /// Adds an entry to the `_meta` of each request. What is asked for so is not kept.
-    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Raw>) -> Listed<T> {
-        self.pages.options.meta.insert(key.into(), value.into());
+    /// Adds an entry to the `_meta` of each request. Such pages are not cached.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Raw>) -> Pager<T> {
+        self.pages.request.meta.insert(key.into(), value.into());
         self
     }
 
-    /// Asks for each page in this trace, as [`Call::trace`] does.
-    pub fn trace(mut self, trace: &crate::TraceContext) -> Listed<T> {
-        trace.write_to(&mut self.pages.options.meta);
+    /// Makes each request part of this trace, see [`Call::trace`](crate::Call::trace).
+    pub fn trace(mut self, trace: &crate::TraceContext) -> Pager<T> {
+        trace.write_to(&mut self.pages.request.meta);
         self
     }
 
-    /// Adds a header to each request, as [`Call::header`] does. What is asked for so is not kept.
+    /// Adds a header to each request, see [`Call::header`](crate::Call::header). Such pages are not
+    /// cached.
     #[cfg(feature = "http")]
-    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Listed<T> {
-        let headers = &mut self.pages.options.headers;
-        match super::http::own_header(name.as_ref(), value.as_ref()) {
-            Ok(header) => {
-                if let Ok(headers) = headers {
-                    headers.push(header);
-                }
-            }
-            Err(wrong) => *headers = Err(wrong),
-        }
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Pager<T> {
+        self.pages.request.add_header(name.as_ref(), value.as_ref());
         self
     }
 
-    /// The same, a page at a time.
+    /// Returns a stream of whole pages.
     pub fn pages(self) -> Pages<T> {
         self.pages
     }
 
-    /// The next one. Dropping the future loses nothing.
+    /// Returns the next item. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Result<T>> {
         poll_fn(|context| self.poll(context)).await
     }
 
-    /// All of them. Dropping the future cancels the page that is being asked for.
+    /// Returns all items. Dropping the future cancels the request for a page.
     pub async fn all(mut self) -> Result<Vec<T>> {
         let mut all = Vec::new();
         while let Some(page) = self.pages.next().await {
@@ -276,7 +238,7 @@ impl<T> Listed<T> {
 }
 
 impl<T> Pages<T> {
-    /// The next page. Dropping the future loses nothing.
+    /// Returns the next page. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Result<Vec<T>>> {
         poll_fn(|context| self.poll(context)).await
     }
@@ -292,28 +254,28 @@ impl<T> Pages<T> {
                         return Poll::Ready(Some(Err(self.too_long("pages", "max_pages"))));
                     }
                     self.pages_left -= 1;
-                    let page = (self.kind.ask)(&self.client, from.clone(), &self.options);
-                    self.state = State::Asking { from, page };
+                    let page = (self.kind.request)(self, from.clone());
+                    self.state = State::Requested { from, page };
                 }
-                State::Asking { from, page } => {
+                State::Requested { from, page } => {
                     let page = ready!(page.as_mut().poll(context));
                     let from = from.take();
                     self.state = State::Ended;
-                    let turned = page.and_then(|page| self.turn(page, from.as_deref()));
-                    return Poll::Ready(Some(turned));
+                    let page = page.and_then(|page| self.advance(page, from.as_deref()));
+                    return Poll::Ready(Some(page));
                 }
             }
         }
     }
 
-    /// Goes on after a page.
-    fn turn(&mut self, (page, next): Page<T>, before: Option<&str>) -> Result<Vec<T>> {
+    /// Counts a page and prepares the request for the next one.
+    fn advance(&mut self, (page, next): Page<T>, before: Option<&str>) -> Result<Vec<T>> {
         let Some(left) = self.items_left.checked_sub(page.len()) else {
             return Err(self.too_long("items", "max_items"));
         };
         self.items_left = left;
         match next {
-            // A server that hands out the cursor it was given would be asked for ever.
+            // The list would never end.
             Some(cursor) if before == Some(cursor.as_str()) => Err(Error::protocol(format!(
                 "the server's list of {} does not end: the same cursor twice",
                 self.kind.name
@@ -333,7 +295,7 @@ impl<T> Pages<T> {
     }
 }
 
-impl<T: Unpin> Stream for Listed<T> {
+impl<T: Unpin> Stream for Pager<T> {
     type Item = Result<T>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -349,7 +311,7 @@ impl<T> Stream for Pages<T> {
     }
 }
 
-impl<T> std::fmt::Debug for Listed<T> {
+impl<T> std::fmt::Debug for Pager<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.pages.fmt(f)
     }
@@ -357,7 +319,7 @@ impl<T> std::fmt::Debug for Listed<T> {
 
 impl<T> std::fmt::Debug for Pages<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Listed")
+        f.debug_struct("Pager")
             .field("kind", &self.kind.name)
             .field("pages_left", &self.pages_left)
             .field("items_left", &self.items_left)

@@ -52,10 +52,10 @@ pub use group::{
 };
 #[cfg(feature = "validate")]
 pub use known::Validate;
-pub use listed::{Listed, Pages, Tools};
-pub use listen::{Happened, ListenCall, Listening, LiveList, Watch};
+pub use listed::{Pager, Pages, Tools};
+pub use listen::{Event, Filter, ListenCall, Listening, LiveList};
 #[cfg(feature = "http")]
-pub use prior::Prior;
+pub use prior::Discovery;
 pub use roots::RootSet;
 pub use supervise::{ConnectionState, ConnectionStates, Reconnect, Retry, ShutdownReport};
 pub use verbs::CustomMethod;

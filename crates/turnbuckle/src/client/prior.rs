@@ -24,16 +24,16 @@ const MOST: usize = 256;
 
 /// What a connection found out about its server: the revision that it speaks, and what it said
 /// about itself. It can be kept, also in a file, and given to a later connection
-/// ([`ClientBuilder::prior`](crate::ClientBuilder::prior)).
+/// ([`ClientBuilder::discovery`](crate::ClientBuilder::discovery)).
 ///
 /// ```
-/// use turnbuckle::Prior;
+/// use turnbuckle::Discovery;
 /// let kept = r#"{"revision":"2026-07-28"}"#;
-/// let prior: Prior = serde_json::from_str(kept).unwrap();
+/// let prior: Discovery = serde_json::from_str(kept).unwrap();
 /// assert_eq!(serde_json::to_string(&prior).unwrap(), kept);
 /// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub struct Prior {
+pub struct Discovery {
     #[serde(serialize_with = "name", deserialize_with = "parsed")]
     pub(super) revision: Revision,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ fn parsed<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Revision,
     name.parse().map_err(|_| serde::de::Error::custom(format!("`{name}` is no revision")))
 }
 
-impl Prior {
+impl Discovery {
     pub(super) fn discovered(&self) -> Option<DiscoverResult> {
         self.discovered.as_ref()?.decode().ok()
     }
@@ -57,14 +57,14 @@ impl Prior {
 
 impl Client {
     /// What this connection found out about its server.
-    pub fn prior(&self) -> Prior {
-        self.0.link().prior()
+    pub fn discovery(&self) -> Discovery {
+        self.0.link().discovery()
     }
 }
 
 impl Link {
-    pub(super) fn prior(&self) -> Prior {
-        Prior { revision: self.revision(), discovered: self.server.discovered.clone() }
+    pub(super) fn discovery(&self) -> Discovery {
+        Discovery { revision: self.revision(), discovered: self.server.discovered.clone() }
     }
 }
 
@@ -94,14 +94,14 @@ impl Key {
     }
 }
 
-type Memory = HashMap<Key, (Prior, Instant)>;
+type Memory = HashMap<Key, (Discovery, Instant)>;
 
 fn memory() -> MutexGuard<'static, Memory> {
     static MEMORY: LazyLock<Mutex<Memory>> = LazyLock::new(Mutex::default);
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(super) fn recall(key: &Key) -> Option<Prior> {
+pub(super) fn recall(key: &Key) -> Option<Discovery> {
     let memory = memory();
     let (prior, since) = memory.get(key)?;
     (since.elapsed() < FRESH).then(|| prior.clone())
@@ -112,7 +112,7 @@ pub(super) fn forget(key: &Key) {
     memory().remove(key);
 }
 
-pub(super) fn remember(key: Key, prior: Prior) {
+pub(super) fn remember(key: Key, prior: Discovery) {
     let mut memory = memory();
     if memory.len() >= MOST {
         memory.retain(|_, (_, since)| since.elapsed() < FRESH);
@@ -122,9 +122,9 @@ pub(super) fn remember(key: Key, prior: Prior) {
     }
 }
 
-impl fmt::Debug for Prior {
+impl fmt::Debug for Discovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prior").field("revision", &self.revision).finish_non_exhaustive()
+        f.debug_struct("Discovery").field("revision", &self.revision).finish_non_exhaustive()
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
     fn what_was_remembered_is_recalled() {
         let key = key("https://recalled.test/", None).unwrap();
         assert_eq!(recall(&key), None);
-        let prior = Prior { revision: Revision::LATEST, discovered: None };
+        let prior = Discovery { revision: Revision::LATEST, discovered: None };
         remember(key.clone(), prior.clone());
         assert_eq!(recall(&key), Some(prior));
         forget(&key);

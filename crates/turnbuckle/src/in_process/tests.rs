@@ -8,15 +8,15 @@ use std::{
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    Change, Changes, Client, Happened, Limits, Listeners, Listening, Server, SubscriptionBus, Watch,
+    Change, Changes, Client, Event, Filter, Limits, Listeners, Listening, Server, SubscriptionBus,
 };
 
 fn everything() -> Server {
     Server::new("s", "1").offering_everything()
 }
 
-fn all() -> Watch {
-    Watch::new().tools().prompts().resources().resource("note://7").resource("note://8")
+fn all() -> Filter {
+    Filter::new().tools().prompts().resources().resource("note://7").resource("note://8")
 }
 
 fn publish_all(changes: &Changes) {
@@ -29,13 +29,13 @@ fn publish_all(changes: &Changes) {
     changes.resource("note://8");
 }
 
-fn expected() -> [Happened; 5] {
+fn expected() -> [Event; 5] {
     [
-        Happened::ResourceUpdated("note://8".into()),
-        Happened::PromptsChanged,
-        Happened::ToolsChanged,
-        Happened::ResourceUpdated("note://7".into()),
-        Happened::ResourcesChanged,
+        Event::ResourceUpdated("note://8".into()),
+        Event::PromptsChanged,
+        Event::ToolsChanged,
+        Event::ResourceUpdated("note://7".into()),
+        Event::ResourcesChanged,
     ]
 }
 
@@ -63,7 +63,7 @@ async fn a_client_that_falls_behind_is_told_and_its_listener_is_gone() {
     let changes = server.changes();
     let client = Client::in_process(&server).await.unwrap();
     let uris = (0..=1_024).map(|number| format!("note://{number}"));
-    let watch = uris.clone().fold(Watch::new(), Watch::resource);
+    let watch = uris.clone().fold(Filter::new(), Filter::resource);
     let mut listening = client.listen(watch).await.unwrap();
     uris.for_each(|uri| changes.resource(uri));
     let error = listening.next().await.unwrap().unwrap_err();
@@ -97,7 +97,7 @@ async fn one_that_does_not_read_keeps_nobody_waiting() {
     let mut listening = quick.listen(all()).await.unwrap();
     for _ in 0..1_000 {
         changes.tools();
-        assert_eq!(listening.next().await.unwrap().unwrap(), Happened::ToolsChanged);
+        assert_eq!(listening.next().await.unwrap().unwrap(), Event::ToolsChanged);
     }
 }
 
@@ -164,6 +164,6 @@ async fn changes_go_by_the_bus_and_reach_every_replica() {
 
 #[test]
 fn a_listening_is_a_stream() {
-    fn is_a_stream<S: futures_core::Stream<Item = crate::Result<Happened>> + Unpin + Send>() {}
+    fn is_a_stream<S: futures_core::Stream<Item = crate::Result<Event>> + Unpin + Send>() {}
     is_a_stream::<Listening>();
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tokio::sync::mpsc;
-use turnbuckle::{Client, Happened, Watch};
+use turnbuckle::{Client, Event, Filter};
 
 use crate::{
     script::{Between, Script, between},
@@ -16,7 +16,7 @@ async fn a_modern_client_listens_to_servers_of_both_eras() {
         let changes = server.changes();
         let bridge = bridge(&server, way.far).await;
         let client = connect(Client::builder(), &bridge, way.near).await;
-        let watch = Watch::new().tools().prompts().resource("note://1").resource("note://9");
+        let watch = Filter::new().tools().prompts().resource("note://1").resource("note://9");
         let mut listening = client.listen(watch).await.unwrap();
         let granted = listening.granted().clone();
         assert_eq!(granted.tools_list_changed, Some(true), "{way:?}");
@@ -25,9 +25,9 @@ async fn a_modern_client_listens_to_servers_of_both_eras() {
         changes.resource("note://2");
         changes.resource("note://1");
         let updated = listening.next().await.unwrap().unwrap();
-        assert_eq!(updated, Happened::ResourceUpdated("note://1".into()), "{way:?}");
+        assert_eq!(updated, Event::ResourceUpdated("note://1".into()), "{way:?}");
         changes.tools();
-        assert_eq!(listening.next().await.unwrap().unwrap(), Happened::ToolsChanged, "{way:?}");
+        assert_eq!(listening.next().await.unwrap().unwrap(), Event::ToolsChanged, "{way:?}");
         drop(listening);
         client.call_tool("echo", ()).await.unwrap();
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tower::{buffer::BufferLayer, limit::ConcurrencyLimitLayer};
 use turnbuckle::{
-    Client, ErrorKind, Happened, RpcError, Server, Watch,
+    Client, ErrorKind, Event, Filter, RpcError, Server,
     client_layer::{Request, Response},
     resource,
     types::Era,
@@ -30,7 +30,7 @@ async fn the_opening_of_a_stream_and_what_is_sent_for_it_pass_layers() {
         let server = noting();
         let builder = Client::builder().layer(Doing::telling("", &log)).metrics(numbers.clone());
         let client = connect(builder, &server, way).await;
-        let watch = Watch::new().resources().resource(NOTE);
+        let watch = Filter::new().resources().resource(NOTE);
         let mut listening = client.listen(watch).await.unwrap();
         let (begun, ended): (&[&str], &[&str]) = match way.1.era() {
             Era::Legacy => (
@@ -42,7 +42,7 @@ async fn the_opening_of_a_stream_and_what_is_sent_for_it_pass_layers() {
         assert_eq!(log.take(), begun, "{way:?}");
         server.changes().resource(NOTE);
         let happened = listening.next().await.unwrap().unwrap();
-        assert_eq!(happened, Happened::ResourceUpdated(NOTE.into()), "{way:?}");
+        assert_eq!(happened, Event::ResourceUpdated(NOTE.into()), "{way:?}");
         drop(listening);
         eventually(|| numbers.finished.len() == begun.len() + ended.len()).await;
         assert_eq!(log.take(), ended, "{way:?}");
@@ -68,13 +68,13 @@ async fn a_layer_can_refuse_a_stream_and_what_is_sent_for_it() {
         };
         let builder = Client::builder().layer(refusing("subscriptions/listen"));
         let client = connect(builder, &server, way).await;
-        let refused = client.listen(Watch::new().resources()).await.unwrap_err();
+        let refused = client.listen(Filter::new().resources()).await.unwrap_err();
         assert_eq!(refused.as_rpc().unwrap().code, 77, "{way:?}");
         assert!(!refused.maybe_executed(), "{way:?}");
         if way.1.era() == Era::Legacy {
             let builder = Client::builder().layer(refusing("resources/subscribe"));
             let client = connect(builder, &server, way).await;
-            let watch = Watch::new().resources().resource(NOTE);
+            let watch = Filter::new().resources().resource(NOTE);
             let listening = client.listen(watch).await.unwrap();
             let granted = serde_json::to_value(listening.granted()).unwrap();
             assert_eq!(granted, json!({"resourcesListChanged": true}), "{way:?}");
@@ -94,12 +94,12 @@ async fn a_layer_can_change_what_is_listened_for_but_not_answer_it() {
             Ok(request)
         });
         let client = connect(Client::builder().layer(changing), &server, way).await;
-        let listening = client.listen(Watch::new().resources()).await.unwrap();
+        let listening = client.listen(Filter::new().resources()).await.unwrap();
         let granted = serde_json::to_value(listening.granted()).unwrap();
         assert_eq!(granted, json!({"resourceSubscriptions": [NOTE]}), "{way:?}");
         let answering = Doing::new(|_| Err(Ok(Response::new(json!({"notifications": {}})))));
         let client = connect(Client::builder().layer(answering), &server, way).await;
-        let error = client.listen(Watch::new().resources()).await.unwrap_err();
+        let error = client.listen(Filter::new().resources()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{way:?}: {error}");
     }
 }
@@ -114,7 +114,7 @@ async fn one_call_at_a_time_is_enough_for_a_stream() {
                 .layer(ConcurrencyLimitLayer::new(1))
                 .layer(BufferLayer::<Request>::new(4));
         let client = connect(builder, &server, way).await;
-        let opening = client.listen(Watch::new().resource(NOTE));
+        let opening = client.listen(Filter::new().resource(NOTE));
         let bound = std::time::Duration::from_secs(20);
         let listening = tokio::time::timeout(bound, opening).await.expect("it waits for itself");
         assert_eq!(listening.unwrap().granted().resource_subscriptions, Some(vec![NOTE.into()]));
@@ -135,7 +135,7 @@ async fn what_is_said_with_a_stream_is_sent_with_it() {
         });
         let client = connect(Client::builder().layer(looks), &noting(), way).await;
         let listening = client
-            .listen(Watch::new().resource(NOTE))
+            .listen(Filter::new().resource(NOTE))
             .meta("example.com/own", json!(7))
             .header("x-own", "eight")
             .await
@@ -146,7 +146,7 @@ async fn what_is_said_with_a_stream_is_sent_with_it() {
             assert_eq!(sent[1], r#"resources/subscribe Some("7") Some("eight")"#, "{way:?}");
         }
         drop(listening);
-        let wrong = client.listen(Watch::new().resource(NOTE)).header("mcp-method", "x").await;
+        let wrong = client.listen(Filter::new().resource(NOTE)).header("mcp-method", "x").await;
         assert_eq!(wrong.unwrap_err().kind(), ErrorKind::Refused, "{way:?}");
     }
 }

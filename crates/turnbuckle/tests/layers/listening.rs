@@ -5,7 +5,7 @@ use std::future::IntoFuture as _;
 use serde_json::json;
 use tokio::sync::watch;
 use turnbuckle::{
-    Client, Group, Happened, Revision, RpcError, Server, Watch,
+    Client, Event, Filter, Group, Revision, RpcError, Server,
     layer::{Next, Request, Response},
     resource, template, tool,
 };
@@ -23,7 +23,7 @@ fn modern() -> impl Iterator<Item = Wire> {
 
 /// Which of these someone may hear of.
 async fn granted(client: &Client, uris: &[&str]) -> Vec<String> {
-    let watch = uris.iter().fold(Watch::new(), |watch, uri| watch.resource(*uri));
+    let watch = uris.iter().fold(Filter::new(), |watch, uri| watch.resource(*uri));
     let listening = client.listen(watch).await.unwrap();
     listening.granted().resource_subscriptions.clone().unwrap_or_default()
 }
@@ -77,13 +77,13 @@ async fn what_is_not_granted_is_not_told_and_what_is_granted_is() {
         .resource(resource("test://two", done));
     for wire in modern() {
         let client = connect(&server, wire, MODERN).await;
-        let watch = Watch::new().resource("test://one").resource("test://two");
+        let watch = Filter::new().resource("test://one").resource("test://two");
         let mut listening = client.listen(watch).await.unwrap();
         for uri in ["test://one", "test://two"] {
             server.changes().resource(uri);
         }
         let told = listening.next().await.unwrap().unwrap();
-        assert_eq!(told, Happened::ResourceUpdated("test://two".to_owned()), "{wire:?}");
+        assert_eq!(told, Event::ResourceUpdated("test://two".to_owned()), "{wire:?}");
     }
 }
 
@@ -199,7 +199,7 @@ async fn a_layer_that_takes_its_time_keeps_nobody_else_waiting() {
             .tool(tool("t", done));
         let client = connect(&server, wire, MODERN).await;
         let mut listening =
-            Box::pin(client.listen(Watch::new().resource("test://one")).into_future());
+            Box::pin(client.listen(Filter::new().resource("test://one")).into_future());
         let called = client.call_tool("t", json!({})).into_future();
         let told = tokio::select! {
             biased;

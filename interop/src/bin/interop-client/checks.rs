@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Client, Happened, Watch,
+    Client, Event, Filter,
     types::{CallToolResult, PromptReference, ServerCapabilities},
 };
 
@@ -185,19 +185,19 @@ async fn listen(client: Client) -> Outcome {
     declared(&client, "subscriptions to resources", |server| {
         server.resources.as_ref().is_some_and(|resources| resources.subscribe == Some(true))
     })?;
-    let wanted = Happened::ResourceUpdated("note://one".to_owned());
-    heard(client, Watch::new().resource("note://one"), wanted).await
+    let wanted = Event::ResourceUpdated("note://one".to_owned());
+    heard(client, Filter::new().resource("note://one"), wanted).await
 }
 
 async fn changed(client: Client) -> Outcome {
     declared(&client, "changes of its tools", |server| {
         server.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
     })?;
-    heard(client, Watch::new().tools(), Happened::ToolsChanged).await
+    heard(client, Filter::new().tools(), Event::ToolsChanged).await
 }
 
 /// Listens, has the server touched, and waits for what it says of that.
-async fn heard(client: Client, watch: Watch, wanted: Happened) -> Outcome {
+async fn heard(client: Client, watch: Filter, wanted: Event) -> Outcome {
     let mut listening = client.listen(watch).await?;
     client.call_tool("touch", ()).await?;
     let news = tokio::time::timeout(PATIENCE, listening.next()).await;

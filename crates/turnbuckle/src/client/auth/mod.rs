@@ -104,7 +104,7 @@ impl ClientBuilder {
         let Some(auth) = self.http.auth.take() else { return Ok(None) };
         let cache = self.cache.clone();
         // Answers that one person got are not for the next.
-        let auth = auth.on_change(move || cache.forget_all());
+        let auth = auth.on_change(move || cache.invalidate_all());
         let (url, fetch) = (address.to_string(), Arc::new(Fetcher::new(address, stack, via)));
         let layer = match self.http.socket() {
             Some(path) => AuthLayer::over_socket(auth, &url, &path, fetch),

@@ -1,61 +1,63 @@
-//! Owns the way of a call whose answer may be kept: what is at hand, what others are fetching
-//! already, or the server. Does not own keeping, nor the wire.
+//! Runs a call through the cache: a result in memory, the same request in flight, or the server.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, OnceLock},
+};
 
+use futures_util::FutureExt as _;
 use tokio::{sync::watch, time::Instant};
 use turnbuckle_types::{
-    CacheScope, DiscoverResult, Encode, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, Meta, Method, Raw, ReadResourceResult, Revision, code,
+    CacheScope, DiscoverResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, Meta, Method, Raw, ReadResourceResult, code,
 };
 
 use super::{
-    CacheMode, Caching, Fetch,
-    flight::{Fetched, Flight, Sharing, Value},
-    freshness::Hint,
-    key::Request,
-    memory::{Likeness, Signs},
+    CacheMode, ClientCache,
+    key::CachedRequest,
+    memory::{Fetch, Fetched, Flight, FlightState, SharingKey, Value},
 };
 use crate::{
     client::{
         Timeouts,
         answer::Clocks,
-        call::{Answer, Call, Told},
+        call::{Call, CallResponse, Told},
         clock::Deadlines,
         link::Link,
     },
     error::{Error, Result},
 };
 
-/// What is done with a result that may be kept, and how it is asked for.
-pub(crate) struct Kept<T> {
+/// The time to live of a result in milliseconds, and who may share it.
+type Hint = (Option<u64>, Option<CacheScope>);
+
+/// How a call uses the cache, and the functions of its result type.
+pub(crate) struct Cached<T> {
     pub(crate) mode: CacheMode,
     method: Method,
-    hint: fn(&T) -> Hint,
-    text: fn(&T, Revision) -> Raw,
-    share: fn(T) -> Value,
+    share: fn(T) -> (Hint, Value),
     unshare: fn(Value) -> Option<T>,
 }
 
-impl<T> Clone for Kept<T> {
-    fn clone(&self) -> Kept<T> {
+impl<T> Clone for Cached<T> {
+    fn clone(&self) -> Cached<T> {
         *self
     }
 }
 
-impl<T> Copy for Kept<T> {}
+impl<T> Copy for Cached<T> {}
 
-/// A result that says for how long it may be kept.
-pub(crate) trait Cacheable: Encode + Clone + Send + Sync + 'static {
+/// A result with a time to live.
+pub(crate) trait Cacheable: Clone + Send + Sync + 'static {
     const METHOD: Method;
-    fn hint(&self) -> (Option<u64>, Option<CacheScope>);
+    fn hint(&self) -> Hint;
 }
 
 macro_rules! cacheable {
     ($($result:ty: $method:ident,)+) => {
         $(impl Cacheable for $result {
             const METHOD: Method = Method::$method;
-            fn hint(&self) -> (Option<u64>, Option<CacheScope>) {
+            fn hint(&self) -> Hint {
                 (self.ttl_ms, self.cache_scope.clone())
             }
         })+
@@ -71,320 +73,259 @@ cacheable! {
     DiscoverResult: Discover,
 }
 
-impl<T: Cacheable> Kept<T> {
-    pub(crate) fn new() -> Kept<T> {
-        Kept {
-            // Who asks for this wants to know whether the server is there.
+impl<T: Cacheable> Cached<T> {
+    pub(crate) fn new() -> Cached<T> {
+        Cached {
+            // A caller of `discover` wants to know whether the server is there.
             mode: match T::METHOD {
                 Method::Discover => CacheMode::Refresh,
                 _ => CacheMode::Use,
             },
             method: T::METHOD,
-            hint: |result| {
-                let (ttl_ms, scope) = result.hint();
-                Hint { ttl_ms, scope }
-            },
-            text: |result, revision| Raw::at(result, revision),
-            share: |result| Arc::new(result),
+            share: |result| (result.hint(), Arc::new(result)),
             unshare: |value| value.downcast::<T>().ok().map(Arc::unwrap_or_clone),
         }
     }
 }
 
-impl<T> Kept<T> {
-    /// The text of a result whose own was not kept.
-    pub(crate) fn written(self, result: &T, revision: Revision) -> Raw {
-        (self.text)(result, revision)
+impl<T> Cached<T> {
+    fn unshare(self, fetched: Fetched) -> Result<(T, Raw)> {
+        let other = || Error::protocol("a cached result is of another type");
+        Ok(((self.unshare)(fetched.value).ok_or_else(other)?, fetched.raw))
     }
 }
 
-/// Whether the store is looked at before the server is asked.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
-    Store,
-    Nowhere,
-}
-
-/// How a call comes to its answer.
-enum Way<T> {
-    /// It is at hand.
-    Done(Value),
-    /// With a fetch that it has begun and that others may join.
-    Lead(Arc<Flight>),
-    /// With a fetch that another has begun.
-    Follow(Arc<Flight>, Call<T>),
-    Alone(Call<T>, Fetch, Look),
+/// Where the result of a call comes from.
+enum Source {
+    Memory(Fetched),
+    /// A request in flight that this call has begun.
+    Lead(Flight),
+    /// A request in flight that another call has begun.
+    Join(Flight),
+    /// Its own request.
+    Alone(Fetch),
 }
 
 impl<T: 'static> Call<T> {
-    /// What is at hand for this call, where it may be given that: nothing is begun for it.
-    pub(crate) async fn at_hand(&mut self, kept: Kept<T>) -> Result<Option<T>> {
-        // Answers at hand cost no waiting; who takes one after the other must let others run.
+    /// Returns the result and its text. Must be called once.
+    pub(crate) async fn send_cached(&mut self, cached: Cached<T>) -> Result<(T, Raw)> {
+        // A loop over results in memory must let other tasks run.
         tokio::task::consume_budget().await;
-        let link = self.client.link();
-        let is_kept = self.is_kept(&self.client.settings().cache, &link, kept);
-        if !is_kept || self.look(kept) != Look::Store {
-            return Ok(None);
+        let (link, cache) =
+            (self.request.client.link(), self.request.client.settings().cache.clone());
+        if !self.is_cacheable(&link, cached) {
+            let sent = Box::pin(self.send()).await;
+            return sent.map(|CallResponse { value, raw, .. }| (value, raw));
         }
-        let request = Request { method: kept.method, params: self.params.text(link.revision())? };
-        let cache = &self.client.settings().cache;
-        let mut memory = cache.memory();
-        memory.on(link.generation, || cache.now());
-        let value = memory.recall(&request, link.generation);
-        drop(memory);
-        value.map(|value| unshared(value, kept)).transpose()
+        match self.source(&cache, &link, cached)? {
+            Source::Memory(fetched) => cached.unshare(fetched),
+            // Boxed, because most results come from memory and need no memory for a request.
+            source => Box::pin(self.send_from(source, &cache, &link, cached)).await,
+        }
     }
 
-    /// Makes a call whose answer may be kept: what it is made into, and its text, unless it was at
-    /// hand without that.
-    pub(crate) async fn run_kept(self, kept: Kept<T>) -> Result<(T, Option<Raw>)> {
-        // Answers at hand cost no waiting; who takes one after the other must let others run.
-        tokio::task::consume_budget().await;
-        let link = self.client.link();
-        let cache = self.client.settings().cache.clone();
-        if !self.is_kept(&cache, &link, kept) {
-            let Answer { value, raw, .. } = self.wire().await?;
-            return Ok((value, Some(raw)));
-        }
-        let timeouts = self.timeouts;
-        let (call, fetch, look) = match self.way(&cache, &link, kept)? {
-            Way::Done(value) => return Ok((unshared(value, kept)?, None)),
-            Way::Lead(flight) => {
-                let fetched = wait(flight, timeouts, &link, kept.method).await?;
-                return fetched.unshared(kept);
-            }
-            Way::Follow(flight, mut call) => {
+    /// Returns the result from this source, and its text.
+    async fn send_from(
+        &mut self,
+        source: Source,
+        cache: &Arc<ClientCache>,
+        link: &Arc<Link>,
+        cached: Cached<T>,
+    ) -> Result<(T, Raw)> {
+        let timeouts = self.request.timeouts;
+        let fetched = match source {
+            Source::Memory(fetched) => fetched,
+            Source::Lead(flight) => wait(flight, timeouts, link, cached.method).await?,
+            Source::Join(flight) => {
                 let started = Instant::now();
-                let fetched = wait(flight, timeouts, &link, kept.method).await?;
-                if fetched.sharing == Sharing::Allowed {
-                    return fetched.unshared(kept);
+                let fetched = wait(flight, timeouts, link, cached.method).await?;
+                if fetched.is_shareable {
+                    fetched
+                } else {
+                    let waited = started.elapsed();
+                    let total = timeouts.total.map(|total| total.saturating_sub(waited));
+                    self.request.timeouts.total = total;
+                    let request = self.cached_request(link, cached)?;
+                    let fetch = cache.memory().fetch(request, link, cache.now());
+                    self.fetch(cache, (link, &fetch), cached, false).await?
                 }
-                let waited = started.elapsed();
-                call.timeouts.total = timeouts.total.map(|total| total.saturating_sub(waited));
-                let (params, _) = call.params.take(link.revision())?;
-                let fetch = cache.fetch(Request { method: kept.method, params }, &link);
-                (call, fetch, Look::Nowhere)
             }
-            Way::Alone(call, fetch, look) => (call, fetch, look),
+            Source::Alone(fetch) => {
+                let reads = self.reads_cache(cached);
+                self.fetch(cache, (link, &fetch), cached, reads).await?
+            }
         };
-        let fetched = fetched(call, &cache, (&link, &fetch), kept, look).await?;
-        fetched.unshared(kept)
+        cached.unshare(fetched)
     }
 
-    /// Whether the cache has to do with this call.
-    fn is_kept(&self, cache: &Caching, link: &Link, kept: Kept<T>) -> bool {
-        // What they say may change the answer, and is no part of any key.
+    fn cached_request(&mut self, link: &Link, cached: Cached<T>) -> Result<CachedRequest> {
+        let params = self.request.params.text(link.revision())?;
+        Ok(CachedRequest { method: cached.method, params })
+    }
+
+    /// Returns `true` if the cache applies to this call. Headers and `_meta` may change the result
+    /// and are no part of a key.
+    fn is_cacheable(&self, link: &Link, cached: Cached<T>) -> bool {
+        let request = &self.request;
         #[cfg(feature = "http")]
-        let plain = self.about.headers.is_empty();
+        let plain = request.about.headers.is_empty();
         #[cfg(not(feature = "http"))]
         let plain = true;
+        let trace = [Meta::TRACEPARENT, Meta::TRACESTATE, Meta::BAGGAGE];
         plain
-            && kept.mode != CacheMode::Bypass
-            && self.meta.iter().all(|(key, _)| is_plain(key))
-            && cache.settings.rules.may_keep(link.revision())
+            && cached.mode != CacheMode::Bypass
+            && request.meta.iter().all(|(key, _)| trace.contains(&key))
+            && request.client.settings().cache.settings.is_enabled(link.revision())
             // It fails as any other call does.
-            && !self.client.supervisor.is_closed()
+            && !request.client.supervisor.is_closed()
     }
 
-    fn look(&self, kept: Kept<T>) -> Look {
-        match kept.mode {
-            // Who chose an id wants to see it on the wire.
-            CacheMode::Use if self.id.is_none() => Look::Store,
-            _ => Look::Nowhere,
-        }
+    /// Returns `true` if the call may use a cached result. A caller that sets an id wants to send it.
+    fn reads_cache(&self, cached: Cached<T>) -> bool {
+        cached.mode == CacheMode::Use && self.request.id.is_none()
     }
 
-    /// Decides, and joins or begins a fetch in the same step.
-    fn way(mut self, cache: &Arc<Caching>, link: &Arc<Link>, kept: Kept<T>) -> Result<Way<T>> {
-        let (params, _) = self.params.take(link.revision())?;
-        let request = Request { method: kept.method, params };
+    /// Returns the source of the result, and joins or begins a request in the same step.
+    fn source(
+        &mut self,
+        cache: &Arc<ClientCache>,
+        link: &Arc<Link>,
+        cached: Cached<T>,
+    ) -> Result<Source> {
+        let request = self.cached_request(link, cached)?;
+        let (reads, now) = (self.reads_cache(cached), cache.now());
         let mut memory = cache.memory();
-        memory.on(link.generation, || cache.now());
-        let look = self.look(kept);
-        if look == Look::Store
-            && let Some(value) = memory.recall(&request, link.generation)
-        {
-            return Ok(Way::Done(value));
+        memory.use_connection(link.generation, now);
+        if reads && let Some(fetched) = memory.get(&request, link.generation, now) {
+            return Ok(Source::Memory(fetched));
         }
-        let is_watched = self.on_progress.is_some() || self.outlet.is_some();
-        let is_alone = look == Look::Nowhere || is_watched;
-        if is_alone || memory.is_unkept(&request) {
-            let fetch = memory.fetch(request, link);
-            return Ok(Way::Alone(self, fetch, look));
+        let has_observer = self.request.on_progress.is_some() || self.request.notes.is_some();
+        if !reads || has_observer || memory.is_uncacheable(&request) {
+            return Ok(Source::Alone(memory.fetch(request, link, now)));
         }
-        let likeness = self.likeness();
-        if let Some(flight) = memory.aboard(&request, &likeness) {
-            return Ok(Way::Follow(flight, self));
+        let key = self.sharing_key();
+        if let Some(flight) = memory.flight(&request, &key) {
+            return Ok(Source::Join(flight));
         }
-        let fetch = memory.fetch(request.clone(), link);
-        let begun = fetch.begun;
-        let flight = Arc::new(self.flight(cache, link.clone(), fetch, kept));
-        memory.board(request, begun, likeness, &flight);
-        Ok(Way::Lead(flight))
+        let fetch = memory.fetch(request, link, now);
+        let flight = self.duplicate().flight(cache.clone(), link.clone(), fetch.clone(), cached);
+        memory.add_flight(fetch, key, &flight);
+        Ok(Source::Lead(flight))
     }
 
-    fn likeness(&self) -> Likeness {
-        Likeness {
-            rounds: self.rounds,
-            retry: self.retry,
-            abandon: self.abandon,
-            log_level: self.log_level,
-            signs: if self.timeouts.idle.is_some() { Signs::Wanted } else { Signs::Unwanted },
-        }
+    fn sharing_key(&self) -> SharingKey {
+        let request = &self.request;
+        let progress = request.timeouts.idle.is_some();
+        (request.rounds, request.retry, request.abandon, request.log_level, progress)
     }
 
-    /// This call, for all who wait for it: each of them has clocks of its own.
+    /// Turns the call into a request that several callers wait for, each with its own timeouts.
     fn flight(
         mut self,
-        cache: &Arc<Caching>,
+        cache: Arc<ClientCache>,
         link: Arc<Link>,
         fetch: Fetch,
-        kept: Kept<T>,
+        cached: Cached<T>,
     ) -> Flight {
-        let aboard = Aboard { cache: cache.clone(), fetch };
-        let signs_wanted = self.timeouts.idle.is_some();
-        self.timeouts = Timeouts { idle: None, total: None };
-        let clock = self.clock.get_or_insert_default().clone();
-        let flight = Flight::new(move |signs: watch::Sender<()>, why| {
-            if signs_wanted {
-                self.on_progress = Some(Arc::new(Mutex::new(move |_| {
-                    let _ = signs.send(());
-                })));
+        let (sign, signs) = watch::channel(());
+        let request = &mut self.request;
+        if request.timeouts.idle.is_some() {
+            let sign = sign.clone();
+            request.on_progress = Some(Arc::new(Mutex::new(move |_| {
+                let _ = sign.send(());
+            })));
+        }
+        request.timeouts = Timeouts { idle: None, total: None };
+        let clock = request.clock.get_or_insert_default().clone();
+        let cancel_reason = Arc::<OnceLock<String>>::default();
+        request.cancel_reason = Some(cancel_reason.clone());
+        let fetching = async move {
+            let fetching = self.fetch(&cache, (&link, &fetch), cached, true);
+            let fetched = AssertUnwindSafe(fetching).catch_unwind().await;
+            drop(sign);
+            let panicked = |_| Err(Error::protocol("the request that callers share panicked"));
+            fetched.unwrap_or_else(panicked).map_err(Arc::new)
+        };
+        let outcome = fetching.boxed().shared();
+        Flight { outcome, state: Arc::new(FlightState { signs, clock, cancel_reason }) }
+    }
+
+    /// Reads the result from the store or from the server, and caches it.
+    async fn fetch(
+        &mut self,
+        cache: &Arc<ClientCache>,
+        (link, fetch): (&Link, &Fetch),
+        cached: Cached<T>,
+        reads_store: bool,
+    ) -> Result<Fetched> {
+        if reads_store && let Some((raw, remaining)) = cache.read_store(fetch).await {
+            // An entry that can't be decoded is ignored.
+            let decoded = self.decode.decode(&Told { link, tool: None }, &raw);
+            if let Ok((_, value)) = decoded.map(cached.share) {
+                let fetched = Fetched { value, raw, is_shareable: true };
+                cache.remember(fetch, fetched.clone(), remaining);
+                return Ok(fetched);
             }
-            self.why = Some(why);
-            Box::pin(async move {
-                let of = (&*link, &aboard.fetch);
-                fetched(self, &aboard.cache, of, kept, Look::Store).await
-            })
+        }
+        let response = self.send().await.map(|response| {
+            let CallResponse { value, raw, rounds, revision, generation } = response;
+            ((cached.share)(value), raw, rounds, revision, generation)
         });
-        flight.timed_by(clock)
-    }
-}
-
-/// Whether what is written under this key has no part in what is answered: it says only in which
-/// trace a request is made.
-fn is_plain(key: &str) -> bool {
-    matches!(key, Meta::TRACEPARENT | Meta::TRACESTATE | Meta::BAGGAGE)
-}
-
-/// A fetch that others may join, until it has ended or nobody waits for it any more.
-struct Aboard {
-    cache: Arc<Caching>,
-    fetch: Fetch,
-}
-
-impl Drop for Aboard {
-    fn drop(&mut self) {
-        self.cache.memory().landed(&self.fetch.request, self.fetch.begun);
-    }
-}
-
-/// Fetches an answer: from the store, or from the server, and then it is kept as it may be.
-async fn fetched<T: 'static>(
-    call: Call<T>,
-    cache: &Arc<Caching>,
-    (link, fetch): (&Link, &Fetch),
-    kept: Kept<T>,
-    look: Look,
-) -> Result<Fetched> {
-    if look == Look::Store
-        && let Some((raw, left)) = cache.stored(fetch).await
-    {
-        let bytes = raw.as_str().len();
-        // What can't be read is no answer. What can teaches this connection what it says.
-        if let Ok(value) = call.decode.decode(&Told { link, tool: None }, &raw).map(kept.share) {
-            cache.remember(fetch, value.clone(), bytes, left);
-            return Ok(Fetched { value, raw, sharing: Sharing::Allowed });
+        let ((hint, value), raw, rounds, revision, generation) =
+            response.inspect_err(|error| invalidate_pages(cache, fetch, error))?;
+        // 2026-07-28 server/utilities/caching §Cache Key: the result of a retry depends on more than
+        // the request. Another revision has another key.
+        let is_keyed = rounds == 0 && revision == fetch.revision;
+        let term = cache.settings.term(hint, fetch.revision).filter(|_| is_keyed);
+        let fetched = Fetched { value, raw, is_shareable: term.is_some() };
+        match term {
+            Some(term) => {
+                let fetch = Fetch { generation, ..fetch.clone() };
+                cache.keep(&fetch, fetched.clone(), term).await;
+            }
+            None => cache.mark_uncacheable(fetch),
         }
-    }
-    let shared = |answer: Answer<T>| {
-        let hint = (kept.hint)(&answer.value);
-        let Answer { value, raw, rounds, revision, generation } = answer;
-        (hint, Answer { value: (kept.share)(value), raw, rounds, revision, generation })
-    };
-    let answer = call.wire().await.map(shared);
-    let (hint, Answer { value, raw, rounds, revision, generation }) =
-        answer.inspect_err(|error| forget_pages(cache, fetch, error))?;
-    // 2026-07-28 server/utilities/caching §Cache Key: what came of a retry depends on more than
-    // the request says. What another connection said may be about another request.
-    let same = rounds == 0 && revision == fetch.revision;
-    let term = cache.settings.rules.term(hint, fetch.revision).filter(|_| same);
-    match term {
-        Some(term) => {
-            let fetch = Fetch { request: fetch.request.clone(), generation, ..*fetch };
-            cache.keep(&fetch, (value.clone(), raw.clone()), term).await;
-            Ok(Fetched { value, raw, sharing: Sharing::Allowed })
-        }
-        None => {
-            cache.outdate(fetch);
-            Ok(Fetched { value, raw, sharing: Sharing::Leader })
-        }
+        Ok(fetched)
     }
 }
 
-/// 2026-07-28 server/utilities/caching §Interaction with Pagination: a cursor that is refused
-/// takes all pages with it.
-fn forget_pages(cache: &Arc<Caching>, fetch: &Fetch, error: &Error) {
+/// 2026-07-28 server/utilities/caching §Interaction with Pagination: an invalid cursor invalidates
+/// all pages.
+fn invalidate_pages(cache: &ClientCache, fetch: &Fetch, error: &Error) {
     let refused = error.as_rpc().is_some_and(|rpc| rpc.code == code::INVALID_PARAMS);
     if refused && fetch.request.is_later_page() {
-        cache.evict(&[fetch.request.topic()], fetch.revision);
+        cache.invalidate(&[fetch.request.topic()], fetch.revision);
     }
 }
 
-impl Fetched {
-    fn unshared<T>(self, kept: Kept<T>) -> Result<(T, Option<Raw>)> {
-        Ok((unshared(self.value, kept)?, Some(self.raw)))
-    }
-}
-
-fn unshared<T>(value: Value, kept: Kept<T>) -> Result<T> {
-    let other = || Error::protocol("an answer that is kept is of another kind");
-    (kept.unshare)(value).ok_or_else(other)
-}
-
-/// Waits for a fetch for as long as one call may take.
-async fn wait(
-    flight: Arc<Flight>,
-    timeouts: Timeouts,
-    link: &Link,
-    method: Method,
-) -> Result<Fetched> {
-    let (all, own) = (link.answering.clone(), flight.clock());
-    let clocks = Clocks { all: &all, own: Some(&own) };
+/// Waits for a request in flight, within the timeouts of one caller.
+async fn wait(flight: Flight, timeouts: Timeouts, link: &Link, method: Method) -> Result<Fetched> {
+    let Flight { mut outcome, state } = flight;
+    let clocks = Clocks { all: &link.answering, own: Some(&state.clock) };
     let now = Instant::now();
     let mut deadlines = Deadlines::new(timeouts, now, clocks.paused(now));
-    let (mut signs, mut outcome) = (flight.signs(), flight.outcome());
-    // From here on only those who wait hold it.
-    drop(flight);
-    loop {
-        let Some(deadline) = deadlines.next(clocks.paused(Instant::now())) else {
-            return outcome.await;
-        };
+    let mut signs = state.signs.clone();
+    let limited = loop {
         tokio::select! {
+            // The deadline comes first: progress does not extend one that has passed.
             biased;
-            fetched = &mut outcome => return fetched,
+            limited = deadlines.limit(clocks, std::pin::Pin::new(&mut outcome)) => break limited,
             Ok(()) = signs.changed() => {
                 let now = Instant::now();
-                // Progress is no excuse for a call whose time is up.
-                if now < deadline {
-                    deadlines.sign(now, clocks.paused(now));
-                    continue;
-                }
+                deadlines.sign(now, clocks.paused(now));
             }
-            () = tokio::time::sleep_until(deadline) => {}
         }
-        // While this side answers a question the clocks stand still.
-        tokio::select! {
-            biased;
-            fetched = &mut outcome => return fetched,
-            () = clocks.over() => {}
-        }
-        let now = Instant::now();
-        if let Some(clock) = deadlines.ran_out(now, clocks.paused(now)) {
-            let reason = clock.reason();
+    };
+    match limited {
+        Ok(fetched) => fetched.map_err(|error| error.again()),
+        Err(expired) => {
+            let reason = expired.reason();
             let error = Error::timeout(method.as_str(), &reason);
-            outcome.leave(reason);
-            return Err(error);
+            // The last caller cancels the request and says why.
+            if outcome.strong_count() == Some(1) {
+                let _ = state.cancel_reason.set(reason);
+            }
+            Err(error)
         }
     }
 }

@@ -1,183 +1,268 @@
-//! Owns the answers that one client has at hand, decoded, and the fetches that are under way.
-//! Does not own stores, nor asking the server.
+//! A client's own cache: decoded results, invalidations, and requests in flight.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Weak},
+    any::Any,
+    num::NonZeroUsize,
+    sync::{Arc, OnceLock},
     time::SystemTime,
 };
 
-use tokio::time::Instant;
-use turnbuckle_types::LogLevel;
+use futures_util::future::{Shared, WeakShared};
+use lru::LruCache;
+use tokio::sync::watch;
+use turnbuckle_types::{LogLevel, Raw, Revision};
 
 use super::{
-    Fetch,
-    evicted::{Evicted, Order},
-    flight::{Flight, Value},
-    key::{Request, Topic},
-    lru::{Bounds, Lru},
+    ResponseCache,
+    key::{CacheTopic, CachedRequest},
+    store::BoundedLru,
 };
 use crate::{
-    client::{connect::FIRST, link::Link, supervise::Retry},
-    dispatch::Abandon,
+    client::{answer::Answering, connect::FIRST, link::Link, supervise::Retry},
+    dispatch::{Abandon, BoxFuture},
+    error::Error,
 };
 
-/// How many requests are remembered because their answers must not be kept.
-const MOST_UNKEPT: usize = 256;
+/// How many uncacheable requests and how many invalidations are remembered one by one.
+const MAX_REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+
+/// A decoded result of any type.
+pub(super) type Value = Arc<dyn Any + Send + Sync>;
 
 pub(super) struct Memory {
-    answers: Lru<Request, Remembered>,
-    /// Whose last answer was stale when it came: nobody waits for another's.
-    unkept: Lru<Request, ()>,
-    pub(super) evicted: Evicted,
-    flights: HashMap<Request, Vec<Boarding>>,
+    results: BoundedLru<CachedRequest, Remembered>,
+    /// Requests whose last result was not cacheable: no call waits for the result of another.
+    uncacheable: LruCache<CachedRequest, ()>,
+    invalidated: LruCache<CacheTopic, Moment>,
+    /// The latest invalidation of everything.
+    all_invalidated: Moment,
+    flights: Vec<FlightEntry>,
     /// The newest connection that was used.
     generation: u64,
+    /// The number of moments so far.
+    moments: u64,
 }
 
-/// An answer at hand.
+/// A point in time. `order` is unique; `time` compares with entries of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Moment {
+    order: u64,
+    pub(super) time: SystemTime,
+}
+
+/// A result in memory.
 pub(super) struct Remembered {
-    pub(super) value: Value,
-    pub(super) begun: Order,
-    /// What a connection was told it has learned from; another has not.
+    pub(super) fetched: Fetched,
+    pub(super) begun: Moment,
+    /// A result teaches its connection about tools; another connection has to read it again.
     pub(super) generation: u64,
-    /// By both clocks: one stands still while a machine sleeps, the other can be set.
-    pub(super) until: (Instant, SystemTime),
+    pub(super) until: SystemTime,
 }
 
-/// A fetch that others may wait for, too.
-struct Boarding {
-    begun: Order,
-    likeness: Likeness,
-    flight: Weak<Flight>,
+/// A request for a result that may be cached.
+#[derive(Clone)]
+pub(super) struct Fetch {
+    pub(super) request: CachedRequest,
+    pub(super) revision: Revision,
+    pub(super) generation: u64,
+    pub(super) begun: Moment,
 }
 
-/// How a request is made, besides what it says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Likeness {
-    pub(super) rounds: Option<usize>,
-    pub(super) retry: Retry,
-    pub(super) abandon: Abandon,
-    pub(super) log_level: Option<LogLevel>,
-    pub(super) signs: Signs,
+/// The options that two calls must have in common to share a request: rounds, retry, abandonment,
+/// log level, and whether progress is requested.
+pub(super) type SharingKey = (Option<usize>, Retry, Abandon, Option<LogLevel>, bool);
+
+/// The result of a fetch.
+#[derive(Clone)]
+pub(super) struct Fetched {
+    pub(super) value: Value,
+    pub(super) raw: Raw,
+    /// Whether callers that joined the request may use it. Otherwise it was stale on arrival.
+    pub(super) is_shareable: bool,
 }
 
-/// Whether the server is asked for signs of life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Signs {
-    Wanted,
-    Unwanted,
+pub(super) type FlightFuture = BoxFuture<'static, Result<Fetched, Arc<Error>>>;
+
+/// A request in flight. Each clone of `outcome` drives it; dropping the last one cancels it.
+pub(super) struct Flight {
+    pub(super) outcome: Shared<FlightFuture>,
+    pub(super) state: Arc<FlightState>,
+}
+
+pub(super) struct FlightState {
+    /// Changes with each sign of life of the server. Closed when the request has ended.
+    pub(super) signs: watch::Receiver<()>,
+    /// Stands still while this client answers a question of the request.
+    pub(super) clock: Arc<Answering>,
+    pub(super) cancel_reason: Arc<OnceLock<String>>,
+}
+
+struct FlightEntry {
+    fetch: Fetch,
+    key: SharingKey,
+    outcome: WeakShared<FlightFuture>,
+    state: Arc<FlightState>,
 }
 
 impl Memory {
-    pub(super) fn new(bounds: Bounds) -> Memory {
+    pub(super) fn new(settings: &ResponseCache) -> Memory {
         Memory {
-            answers: Lru::new(bounds),
-            unkept: Lru::new(Bounds { entries: MOST_UNKEPT, weight: usize::MAX }),
-            evicted: Evicted::default(),
-            flights: HashMap::new(),
+            results: BoundedLru::new(settings.max_entries, settings.max_bytes),
+            uncacheable: LruCache::sparse(MAX_REMEMBERED),
+            invalidated: LruCache::sparse(MAX_REMEMBERED),
+            all_invalidated: Moment { order: 0, time: SystemTime::UNIX_EPOCH },
+            flights: Vec::new(),
             generation: FIRST,
+            moments: 0,
         }
     }
 
-    /// Takes note of the connection that is used now. What happened between two connections nobody
-    /// has heard of.
-    pub(super) fn on(&mut self, generation: u64, now: impl FnOnce() -> SystemTime) {
+    fn moment(&mut self, time: SystemTime) -> Moment {
+        self.moments += 1;
+        Moment { order: self.moments, time }
+    }
+
+    /// Invalidates everything if the connection is a new one: notifications may have been missed.
+    pub(super) fn use_connection(&mut self, generation: u64, now: SystemTime) {
         if generation > self.generation {
             self.generation = generation;
-            self.missed(now());
+            self.invalidate_all(now);
         }
     }
 
-    /// Whatever is kept may be stale.
-    pub(super) fn missed(&mut self, now: SystemTime) {
-        self.evicted.everything(now);
-        self.answers.clear();
+    pub(super) fn invalidate_all(&mut self, now: SystemTime) {
+        self.all_invalidated = self.moment(now);
+        self.invalidated.clear();
+        self.results.clear();
     }
 
-    /// An answer that is still fresh.
-    pub(super) fn recall(&mut self, request: &Request, generation: u64) -> Option<Value> {
-        let found = self.answers.get(request)?;
-        let (until, until_wall) = found.until;
-        let fresh = found.generation == generation
-            && Instant::now() < until
-            && SystemTime::now() < until_wall;
-        if fresh {
-            return Some(found.value.clone());
+    pub(super) fn invalidate(&mut self, topic: &CacheTopic, now: SystemTime) {
+        let moment = self.moment(now);
+        // The moment of a topic that is no longer remembered counts for everything.
+        match self.invalidated.push(topic.clone(), moment) {
+            Some((other, earlier)) if other != *topic => {
+                self.all_invalidated = self.all_invalidated.max(earlier);
+            }
+            _ => {}
         }
-        self.answers.remove(request);
+        self.results.retain(|request| request.topic() != *topic);
+    }
+
+    /// Returns when a topic was last invalidated.
+    pub(super) fn invalidated_at(&self, topic: &CacheTopic) -> Moment {
+        let own = self.invalidated.peek(topic).copied();
+        own.map_or(self.all_invalidated, |own| own.max(self.all_invalidated))
+    }
+
+    /// Returns a result that is still fresh.
+    pub(super) fn get(
+        &mut self,
+        request: &CachedRequest,
+        generation: u64,
+        now: SystemTime,
+    ) -> Option<Fetched> {
+        let found = self.results.get(request)?;
+        if found.generation == generation && now < found.until {
+            return Some(found.fetched.clone());
+        }
+        self.results.remove(request);
         None
     }
 
-    /// Keeps an answer, unless it is stale or older than the one that is there. Returns whether it
-    /// may be kept anywhere.
-    pub(super) fn remember(&mut self, request: &Request, answer: Remembered, bytes: usize) -> bool {
-        self.unkept.remove(request);
-        let newer = self.answers.peek(request).is_some_and(|kept| kept.begun > answer.begun);
-        if newer || self.evicted.since(&request.topic()).order > answer.begun {
+    /// Inserts a result, unless it is stale or older than the present one. Returns whether it may be
+    /// stored.
+    pub(super) fn insert(&mut self, request: &CachedRequest, result: Remembered) -> bool {
+        self.uncacheable.pop(request);
+        let newer = self.results.peek(request).is_some_and(|present| present.begun > result.begun);
+        if newer || self.invalidated_at(&request.topic()) > result.begun {
             return false;
         }
-        self.answers.insert(request.clone(), answer, bytes);
+        let bytes = result.fetched.raw.as_str().len();
+        self.results.insert(request.clone(), result, bytes);
         true
     }
 
-    /// Takes note of an answer that must not be kept. Returns whether an older one was there.
-    pub(super) fn outdate(&mut self, request: &Request, begun: Order) -> bool {
-        self.unkept.insert(request.clone(), (), 1);
-        let older = self.answers.peek(request).is_some_and(|kept| kept.begun < begun);
+    /// Marks a request as not cacheable. Returns whether an older result was removed.
+    pub(super) fn mark_uncacheable(&mut self, fetch: &Fetch) -> bool {
+        self.uncacheable.put(fetch.request.clone(), ());
+        let present = self.results.peek(&fetch.request);
+        let older = present.is_some_and(|present| present.begun < fetch.begun);
         if older {
-            self.answers.remove(request);
+            self.results.remove(&fetch.request);
         }
         older
     }
 
-    /// Whether answers to this are known to be stale when they come.
-    pub(super) fn is_unkept(&self, request: &Request) -> bool {
-        self.unkept.peek(request).is_some()
+    pub(super) fn is_uncacheable(&self, request: &CachedRequest) -> bool {
+        self.uncacheable.contains(request)
     }
 
-    pub(super) fn evict(&mut self, topic: &Topic, now: SystemTime) {
-        self.evicted.evict(topic, now);
-        self.answers.retain(|request| request.topic() != *topic);
+    /// Begins a fetch.
+    pub(super) fn fetch(&mut self, request: CachedRequest, link: &Link, now: SystemTime) -> Fetch {
+        let (revision, generation) = (link.revision(), link.generation);
+        Fetch { request, revision, generation, begun: self.moment(now) }
     }
 
-    #[cfg(all(feature = "auth", feature = "http"))]
-    pub(super) fn forget_all(&mut self, now: SystemTime) {
-        self.evicted.everything(now);
-        self.answers.retain(|_| false);
+    /// Returns the same request in flight, if it began after the last invalidation.
+    pub(super) fn flight(&self, request: &CachedRequest, key: &SharingKey) -> Option<Flight> {
+        let since = self.invalidated_at(&request.topic());
+        let mut flights = self.flights.iter().filter(|entry| {
+            entry.fetch.request == *request && entry.key == *key && entry.fetch.begun > since
+        });
+        flights.find_map(|entry| {
+            // A completed one is dropped here; a running one must not be, under the lock.
+            let outcome = entry.outcome.upgrade().filter(|outcome| outcome.peek().is_none())?;
+            Some(Flight { outcome, state: entry.state.clone() })
+        })
     }
 
-    /// A fetch that begins now.
-    pub(super) fn fetch(&mut self, request: Request, link: &Link) -> Fetch {
-        let begun = self.evicted.order();
-        Fetch { request, revision: link.revision(), generation: link.generation, begun }
-    }
-
-    /// A fetch of the same that is under way, and was begun after the last event.
-    pub(super) fn aboard(&self, request: &Request, likeness: &Likeness) -> Option<Arc<Flight>> {
-        let since = self.evicted.since(&request.topic()).order;
-        let flights = self.flights.get(request)?;
-        let mut alike = flights.iter().filter(|one| one.begun > since && one.likeness == *likeness);
-        alike.find_map(|one| one.flight.upgrade())
-    }
-
-    pub(super) fn board(
-        &mut self,
-        request: Request,
-        begun: Order,
-        likeness: Likeness,
-        flight: &Arc<Flight>,
-    ) {
-        let flights = self.flights.entry(request).or_default();
-        flights.push(Boarding { begun, likeness, flight: Arc::downgrade(flight) });
-    }
-
-    /// A fetch is over, one way or the other.
-    pub(super) fn landed(&mut self, request: &Request, begun: Order) {
-        let Some(flights) = self.flights.get_mut(request) else { return };
-        flights.retain(|one| one.begun != begun);
-        if flights.is_empty() {
-            self.flights.remove(request);
+    pub(super) fn add_flight(&mut self, fetch: Fetch, key: SharingKey, flight: &Flight) {
+        self.flights.retain(|entry| entry.state.signs.has_changed().is_ok());
+        if let Some(outcome) = flight.outcome.downgrade() {
+            self.flights.push(FlightEntry { fetch, key, outcome, state: flight.state.clone() });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turnbuckle_types::Method;
+
+    use super::*;
+
+    const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
+    fn resource(uri: impl Into<String>) -> CacheTopic {
+        CacheTopic::Resource(uri.into())
+    }
+
+    #[test]
+    fn a_fetch_that_began_before_an_invalidation_is_stale() {
+        let mut memory = Memory::new(&ResponseCache::new());
+        let tools = CacheTopic::List(Method::ListTools);
+        let before = memory.moment(NOW);
+        assert!(memory.invalidated_at(&tools) < before);
+        memory.invalidate(&tools, NOW);
+        let after = memory.moment(NOW);
+        let at = memory.invalidated_at(&tools);
+        assert!(before < at && at < after);
+        let prompts = CacheTopic::List(Method::ListPrompts);
+        assert!(memory.invalidated_at(&prompts) < before, "another topic");
+        memory.invalidate_all(NOW);
+        assert!(memory.invalidated_at(&tools) > after);
+    }
+
+    #[test]
+    fn the_number_of_remembered_invalidations_is_limited() {
+        let mut memory = Memory::new(&ResponseCache::new());
+        let before = memory.moment(NOW);
+        for count in 0..MAX_REMEMBERED.get() {
+            memory.invalidate(&resource(format!("a:{count}")), NOW);
+        }
+        assert!(memory.invalidated_at(&resource("other:")) < before);
+        memory.invalidate(&resource("a:more"), NOW);
+        assert!(memory.invalidated_at(&resource("a:0")) > before);
+        assert!(memory.invalidated_at(&resource("other:")) > before, "on the safe side");
+        assert_eq!(memory.invalidated.len(), MAX_REMEMBERED.get());
     }
 }

@@ -1,302 +1,328 @@
-//! Keeps the answers of a server for as long as it says that they are fresh.
+//! The client's cache of results with a time to live.
 //!
-//! Owns: which answers are kept, where, and when they are stale. Does not own: asking the server
-//! (`call` does), nor the events that make answers stale.
+//! [`ClientCache`] keeps decoded results in memory ([`memory`]) and, if there is one, in a store that
+//! clients share ([`store`]). [`fetch`] runs a call through it.
 
-mod evicted;
 mod fetch;
-mod flight;
-mod freshness;
 mod key;
-mod lru;
 mod memory;
 mod settings;
 mod store;
 
 use std::{
-    mem,
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, SystemTime},
 };
 
-use tokio::time::Instant;
-use turnbuckle_types::{Raw, Revision};
+use serde_json::value::RawValue;
+use tokio::{sync::mpsc, time::Instant};
+use turnbuckle_types::{CacheScope, Method, Raw, ResourceUpdated, Revision};
 
-pub(super) use fetch::{Cacheable, Kept};
-pub(super) use freshness::without_negative_ttl;
+pub(super) use fetch::{Cacheable, Cached};
 pub use key::CacheKey;
-pub(super) use key::Known;
+pub(super) use key::{IdentityParts, command_parts};
 pub use settings::{CacheMode, ResponseCache};
 pub use store::{CacheEntry, CacheStore, MemoryCache};
 
 use self::{
-    evicted::Order,
-    flight::Value,
-    freshness::{Audience, Term},
-    key::{Identity, Request, Topic},
-    memory::{Memory, Remembered},
-    settings::Public,
+    key::{CacheIdentity, CacheTopic},
+    memory::{Fetch, Fetched, Memory, Remembered},
 };
-use super::link::Link;
 use crate::{dispatch::Note, store::StoreFuture};
 
-/// How long a store may take for anything. It is there to save time.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long one operation of a store may take. A store is there to save time.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How many groups may wait to be removed from a store. What is more than that is left to its time;
-/// this client does not use it.
-const MOST_REMOVALS: usize = 1024;
+/// How many groups may wait for their removal from a store. Entries of further ones stay there until
+/// their time to live has passed; this client does not use them.
+const MAX_REMOVALS: usize = 1024;
 
-/// The answers that one client keeps, over all of its connections.
-pub(super) struct Caching {
+/// The cache of one client, over all of its connections.
+pub(super) struct ClientCache {
     settings: ResponseCache,
     memory: Mutex<Memory>,
-    identity: OnceLock<Identity>,
-    removals: Mutex<Removals>,
-    /// When both clocks were looked at together.
+    store: OnceLock<SharedStore>,
+    /// Both clocks, read together.
     started: (SystemTime, Instant),
 }
 
-/// What is to be removed from the store.
-#[derive(Default)]
-struct Removals {
-    groups: Vec<String>,
-    /// Whether someone is at it.
-    is_running: bool,
-}
-
-/// What a fetch is about.
-struct Fetch {
-    request: Request,
-    revision: Revision,
-    generation: u64,
-    begun: Order,
-}
-
-impl Caching {
-    pub(super) fn new(settings: ResponseCache) -> Caching {
-        Caching {
-            memory: Mutex::new(Memory::new(settings.bounds)),
+impl ClientCache {
+    pub(super) fn new(settings: ResponseCache) -> ClientCache {
+        ClientCache {
+            memory: Mutex::new(Memory::new(&settings)),
             settings,
-            identity: OnceLock::new(),
-            removals: Mutex::default(),
+            store: OnceLock::new(),
             started: (SystemTime::now(), Instant::now()),
         }
     }
 
-    /// Says whose answers these are, before there is any. `server` and `principal` are what can be
-    /// told from the outside, `able` is what this client declares: a server may go by it.
-    pub(super) fn identify(&self, server: Known, principal: Known, able: Vec<u8>) {
-        if self.settings.store.is_some() {
-            let _ = self.identity.set(self.settings.identity(server, principal, able));
-        }
-    }
-
-    fn identity(&self) -> &Identity {
-        let nothing = || self.settings.identity(Known::Nothing, Known::Nothing, Vec::new());
-        self.identity.get_or_init(nothing)
+    /// Sets the server, the principal and the client's capabilities for the keys of the store. The
+    /// first call counts. Must be called in a runtime.
+    pub(super) fn identify(
+        &self,
+        server: IdentityParts,
+        principal: IdentityParts,
+        capabilities: &[u8],
+    ) {
+        let Some(store) = &self.settings.store else { return };
+        self.store.get_or_init(|| {
+            let identity = self.settings.identity(server, principal, capabilities);
+            SharedStore::new(store.clone(), identity, self.settings.share_public)
+        });
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fetch(&self, request: Request, link: &Link) -> Fetch {
-        self.memory().fetch(request, link)
-    }
-
-    fn removals(&self) -> MutexGuard<'_, Removals> {
-        self.removals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The later of two clocks: one goes on while a machine sleeps, the other is never set back.
+    /// Returns the later of two clocks: one goes on while a machine sleeps, the other is never set
+    /// back.
     fn now(&self) -> SystemTime {
         let (wall, steady) = self.started;
         SystemTime::now().max(wall + steady.elapsed())
     }
 
-    /// Hears a notification of the server. It is called by the reader and does not wait.
-    pub(super) fn heard(self: &Arc<Self>, note: &Note, revision: Option<Revision>) {
-        let topics = evicted::by(note);
+    /// Invalidates the results that a notification is about. Does not block.
+    pub(super) fn handle_notification(&self, note: &Note, revision: Option<Revision>) {
+        let topics = topics(note);
         if let Some(revision) = revision.filter(|_| !topics.is_empty()) {
-            self.evict(&topics, revision);
+            self.invalidate(&topics, revision);
         }
     }
 
-    /// Something may have been said that nobody heard: whatever is kept may be stale.
-    pub(super) fn missed(&self) {
-        self.memory().missed(self.now());
+    /// Invalidates everything in memory, because notifications may have been missed or because the
+    /// user has changed.
+    pub(super) fn invalidate_all(&self) {
+        self.memory().invalidate_all(self.now());
     }
 
-    /// From now on somebody else may be asking: what was kept is not for them.
-    #[cfg(all(feature = "auth", feature = "http"))]
-    pub(super) fn forget_all(&self) {
-        let now = self.now();
-        self.memory().forget_all(now);
-    }
-
-    fn evict(self: &Arc<Self>, topics: &[Topic], revision: Revision) {
+    fn invalidate(&self, topics: &[CacheTopic], revision: Revision) {
         let now = self.now();
         let mut memory = self.memory();
-        topics.iter().for_each(|topic| memory.evict(topic, now));
+        topics.iter().for_each(|topic| memory.invalidate(topic, now));
         drop(memory);
-        let groups = topics.iter().flat_map(|topic| {
-            self.audiences().into_iter().map(|to| self.identity().group(to, revision, topic))
-        });
-        if self.settings.store.is_some() {
-            self.remove(groups.collect());
+        if let Some(store) = self.store.get() {
+            topics.iter().for_each(|topic| store.remove(revision, topic));
         }
     }
 
-    /// In which order the store is looked through.
-    fn audiences(&self) -> Vec<Audience> {
-        match self.settings.public {
-            Public::Principal => vec![Audience::Principal],
-            Public::Everyone => vec![Audience::Principal, Audience::Everyone],
-        }
-    }
-
-    /// Removes groups from the store, at some time soon.
-    fn remove(self: &Arc<Self>, groups: Vec<String>) {
-        let mut removals = self.removals();
-        for group in groups {
-            if removals.groups.len() < MOST_REMOVALS && !removals.groups.contains(&group) {
-                removals.groups.push(group);
-            }
-        }
-        let runtime = tokio::runtime::Handle::try_current();
-        if let Ok(runtime) = runtime
-            && !mem::replace(&mut removals.is_running, true)
-        {
-            runtime.spawn(self.clone().removing());
-        }
-    }
-
-    async fn removing(self: Arc<Self>) {
-        loop {
-            let groups = {
-                let mut removals = self.removals();
-                removals.is_running = !removals.groups.is_empty();
-                mem::take(&mut removals.groups)
-            };
-            let Some(store) = self.settings.store.as_ref().filter(|_| !groups.is_empty()) else {
-                return;
-            };
-            for group in &groups {
-                patiently("removing from", store.remove(group)).await;
-            }
-        }
-    }
-
-    /// What the store has for a request: its result, and for how much longer it is fresh.
-    async fn stored(&self, fetch: &Fetch) -> Option<(Raw, Duration)> {
-        let store = self.settings.store.as_ref()?;
-        for audience in self.audiences() {
-            let key = self.identity().key(audience, fetch.revision, &fetch.request);
-            let Some(entry) = patiently("reading from", store.get(&key)).await.flatten() else {
+    /// Returns a fresh result from the store, and for how much longer it is fresh.
+    async fn read_store(&self, fetch: &Fetch) -> Option<(Raw, Duration)> {
+        let store = self.store.get()?;
+        for scope in store.scopes {
+            let key = store.identity.key(*scope, fetch.revision, &fetch.request);
+            let Some(entry) = limit("reading from", store.store.get(&key)).await.flatten() else {
                 continue;
             };
-            let since = self.memory().evicted.since(&fetch.request.topic());
-            let left = self.settings.rules.left(entry.received, entry.ttl, self.now());
-            if let Some(left) = left.filter(|_| entry.received >= since.time) {
-                return Some((entry.result, left));
+            let invalidated = self.memory().invalidated_at(&fetch.request.topic()).time;
+            if entry.received >= invalidated
+                && let Some(remaining) = self.settings.remaining(&entry, self.now())
+            {
+                return Some((entry.result, remaining));
             }
         }
         None
     }
 
-    /// Keeps an answer in this client's memory, unless something has made it stale meanwhile.
-    fn remember(&self, fetch: &Fetch, value: Value, bytes: usize, ttl: Duration) -> bool {
-        let (wall, steady) = (SystemTime::now(), Instant::now());
-        // A time too long to be told is not kept.
-        let (Some(until), Some(until_wall)) = (steady.checked_add(ttl), wall.checked_add(ttl))
-        else {
-            return false;
-        };
-        let remembered = Remembered {
-            value,
-            begun: fetch.begun,
-            generation: fetch.generation,
-            until: (until, until_wall),
-        };
-        self.memory().remember(&fetch.request, remembered, bytes)
+    /// Keeps a result in memory. Returns `false` if it has been invalidated.
+    fn remember(&self, fetch: &Fetch, fetched: Fetched, ttl: Duration) -> bool {
+        // A time that overflows is not cached.
+        let Some(until) = self.now().checked_add(ttl) else { return false };
+        let (begun, generation) = (fetch.begun, fetch.generation);
+        let result = Remembered { fetched, begun, generation, until };
+        self.memory().insert(&fetch.request, result)
     }
 
-    /// Keeps what a server has just answered, as it may be.
-    async fn keep(self: &Arc<Self>, fetch: &Fetch, (value, raw): (Value, Raw), term: Term) {
-        let received = self.now();
-        if !self.remember(fetch, value, raw.as_str().len(), term.ttl) {
+    /// Keeps a result of the server in memory and in the store.
+    async fn keep(&self, fetch: &Fetch, fetched: Fetched, (ttl, scope): (Duration, CacheScope)) {
+        let (received, raw) = (self.now(), fetched.raw.clone());
+        if !self.remember(fetch, fetched, ttl) {
             return;
         }
-        let Some(store) = &self.settings.store else { return };
-        let audience = match self.settings.public {
-            Public::Everyone => term.audience,
-            Public::Principal => Audience::Principal,
-        };
-        let (identity, topic) = (self.identity(), fetch.request.topic());
-        for other in self.audiences().into_iter().filter(|other| *other != audience) {
-            // It was for others once: never two that differ.
-            let group = identity.group(other, fetch.revision, &topic);
-            patiently("removing from", store.remove(&group)).await;
-        }
-        let key = identity.key(audience, fetch.revision, &fetch.request);
-        let entry = CacheEntry::new(raw, received, term.ttl);
-        patiently("writing to", store.put(&key, entry)).await;
-        // What an event has made stale meanwhile may have been removed before it was there.
-        if self.memory().evicted.since(&topic).order > fetch.begun {
-            self.remove(vec![key.group().to_owned()]);
+        let Some(store) = self.store.get() else { return };
+        store.put(fetch, scope, CacheEntry::new(raw, received, ttl)).await;
+        // A notification may have removed the entry before it was inserted.
+        let topic = fetch.request.topic();
+        if self.memory().invalidated_at(&topic) > fetch.begun {
+            store.remove(fetch.revision, &topic);
         }
     }
 
-    /// A newer answer came that must not be kept: neither may the one before.
-    fn outdate(self: &Arc<Self>, fetch: &Fetch) {
-        let had = self.memory().outdate(&fetch.request, fetch.begun);
-        if had && self.settings.store.is_some() {
-            let topic = fetch.request.topic();
-            let groups = self.audiences().into_iter();
-            let groups = groups.map(|to| self.identity().group(to, fetch.revision, &topic));
-            self.remove(groups.collect());
+    /// Removes the result before one that must not be cached.
+    fn mark_uncacheable(&self, fetch: &Fetch) {
+        let removed = self.memory().mark_uncacheable(fetch);
+        if let Some(store) = self.store.get().filter(|_| removed) {
+            store.remove(fetch.revision, &fetch.request.topic());
         }
     }
 }
 
-impl Default for Caching {
-    fn default() -> Caching {
-        Caching::new(ResponseCache::default())
+impl Default for ClientCache {
+    fn default() -> ClientCache {
+        ClientCache::new(ResponseCache::default())
+    }
+}
+
+/// A store, and the keys of this client in it.
+struct SharedStore {
+    store: Arc<dyn CacheStore>,
+    identity: CacheIdentity,
+    /// Where results are looked for, in this order.
+    scopes: &'static [CacheScope],
+    removals: mpsc::Sender<String>,
+}
+
+impl SharedStore {
+    /// Also starts the task that removes groups; it ends with the cache.
+    fn new(store: Arc<dyn CacheStore>, identity: CacheIdentity, share_public: bool) -> SharedStore {
+        let (removals, mut groups) = mpsc::channel::<String>(MAX_REMOVALS);
+        let remover = store.clone();
+        tokio::spawn(async move {
+            while let Some(group) = groups.recv().await {
+                limit("removing from", remover.remove(&group)).await;
+            }
+        });
+        let scopes: &[_] = match share_public {
+            true => &[CacheScope::Private, CacheScope::Public],
+            false => &[CacheScope::Private],
+        };
+        SharedStore { store, identity, scopes, removals }
+    }
+
+    async fn put(&self, fetch: &Fetch, scope: CacheScope, entry: CacheEntry) {
+        let scope = if self.scopes.contains(&scope) { scope } else { CacheScope::Private };
+        for other in self.scopes.iter().filter(|other| **other != scope) {
+            // Its scope may have changed: there are never two results.
+            let group = self.identity.group(*other, fetch.revision, &fetch.request.topic());
+            limit("removing from", self.store.remove(&group)).await;
+        }
+        let key = self.identity.key(scope, fetch.revision, &fetch.request);
+        limit("writing to", self.store.put(&key, entry)).await;
+    }
+
+    /// Removes a topic from the store, in the background.
+    fn remove(&self, revision: Revision, topic: &CacheTopic) {
+        for scope in self.scopes {
+            let _ = self.removals.try_send(self.identity.group(*scope, revision, topic));
+        }
     }
 }
 
 impl ResponseCache {
-    /// A name that a user gives counts for more than what can be seen; headers always count.
-    fn identity(&self, server: Known, principal: Known, able: Vec<u8>) -> Identity {
+    /// A name in the settings replaces the server's; a partition is added to the headers.
+    fn identity(
+        &self,
+        server: IdentityParts,
+        principal: IdentityParts,
+        capabilities: &[u8],
+    ) -> CacheIdentity {
         let named = |kind: &str, name: &str| vec![kind.as_bytes().to_vec(), name.into()];
-        let server = match &self.server {
-            Some(name) => Known::Parts(named("named", name)),
-            None => server,
+        let server = self.server.as_ref().map(|name| named("named", name)).or(server);
+        let partition = self.partition.as_ref().map(|name| named("partition", name));
+        let principal = match (principal, partition) {
+            (Some(seen), Some(partition)) => Some([seen, partition].concat()),
+            (seen, partition) => partition.or(seen),
         };
-        let principal = match (&self.partition, principal) {
-            (Some(name), Known::Parts(mut parts)) => {
-                parts.extend(named("partition", name));
-                Known::Parts(parts)
-            }
-            (Some(name), Known::Nothing) => Known::Parts(named("partition", name)),
-            (None, seen) => seen,
-        };
-        Identity::new(&server, &principal, &able)
+        CacheIdentity::new(server, principal, capabilities)
     }
 }
 
-/// What a store says in time. One that fails costs nothing but what it would have saved.
-async fn patiently<T>(doing: &str, asked: StoreFuture<'_, T>) -> Option<T> {
-    match tokio::time::timeout(PATIENCE, asked).await {
-        Ok(Ok(answer)) => Some(answer),
+/// Waits for a store; one that fails or takes too long is ignored.
+async fn limit<T>(doing: &str, operation: StoreFuture<'_, T>) -> Option<T> {
+    match tokio::time::timeout(STORE_TIMEOUT, operation).await {
+        Ok(Ok(output)) => Some(output),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "{doing} the store of answers failed");
+            tracing::debug!(%error, "{doing} the cache store failed");
             None
         }
         Err(_) => {
-            tracing::debug!("{doing} the store of answers took too long");
+            tracing::debug!("{doing} the cache store timed out");
             None
+        }
+    }
+}
+
+/// Returns the topics that a notification invalidates.
+fn topics(note: &Note) -> Vec<CacheTopic> {
+    // Most notifications are of another kind, such as progress.
+    if !note.method.ends_with("/list_changed") && !note.method.ends_with("/updated") {
+        return Vec::new();
+    }
+    let lists = |methods: &[Method]| methods.iter().copied().map(CacheTopic::List).collect();
+    match Method::from_name(&note.method) {
+        Some(Method::ToolListChanged) => lists(&[Method::ListTools]),
+        Some(Method::PromptListChanged) => lists(&[Method::ListPrompts]),
+        // Templates have no notification of their own.
+        Some(Method::ResourceListChanged) => {
+            lists(&[Method::ListResources, Method::ListResourceTemplates])
+        }
+        Some(Method::ResourceUpdated) => {
+            let updated = serde_json::from_str::<ResourceUpdated>(note.params.text());
+            updated.map(|updated| resource_topics(&updated.uri)).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the resource and those that contain it, each with and without a slash at its end.
+fn resource_topics(uri: &str) -> Vec<CacheTopic> {
+    let mut topics = vec![CacheTopic::Resource(uri.to_owned())];
+    let path = uri.find("://").map_or(0, |scheme| scheme + 3);
+    for (slash, _) in uri.match_indices('/').filter(|(at, _)| *at >= path).take(64) {
+        topics.extend([slash, slash + 1].map(|end| CacheTopic::Resource(uri[..end].to_owned())));
+    }
+    topics
+}
+
+/// Returns the result without a negative `ttlMs`, which the model does not allow; `None` if it has
+/// none.
+///
+/// 2026-07-28 server/utilities/caching §TTL: it is to be ignored.
+pub(crate) fn without_negative_ttl(result: &Raw) -> Option<Raw> {
+    let mut members: BTreeMap<String, Box<RawValue>> = result.decode().ok()?;
+    let ttl = members.remove("ttlMs")?;
+    if !ttl.get().starts_with('-') {
+        return None;
+    }
+    Raw::new(&members).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_notification_invalidates_its_topics() {
+        let topics = |method: &str, params: serde_json::Value| {
+            topics(&Note::new(method.to_owned(), Some(params.into())))
+        };
+        let list = |method| CacheTopic::List(method);
+        let none = || json!({});
+        let tools = topics("notifications/tools/list_changed", none());
+        assert_eq!(tools, [list(Method::ListTools)]);
+        let prompts = topics("notifications/prompts/list_changed", none());
+        assert_eq!(prompts, [list(Method::ListPrompts)]);
+        let resources = topics("notifications/resources/list_changed", none());
+        assert_eq!(resources, [list(Method::ListResources), list(Method::ListResourceTemplates)]);
+        let read = |uri: &str| CacheTopic::Resource(uri.to_owned());
+        let updated = |uri: &str| topics("notifications/resources/updated", json!({"uri": uri}));
+        assert_eq!(updated("note:7"), [read("note:7")]);
+        let parts = ["file:///a/b", "file://", "file:///", "file:///a", "file:///a/"];
+        assert_eq!(updated("file:///a/b"), parts.map(read));
+        assert_eq!(topics("notifications/progress", json!({"uri": "a"})), []);
+        assert_eq!(topics("notifications/resources/updated", none()), []);
+    }
+
+    #[test]
+    fn a_negative_time_to_live_is_ignored() {
+        let without = |text: &str| without_negative_ttl(&Raw::from_json(text).unwrap());
+        let sound = without(r#"{"b":[1.50],"ttlMs":-5,"a":{"ttlMs":-1}}"#).unwrap();
+        assert_eq!(sound.as_str(), r#"{"a":{"ttlMs":-1},"b":[1.50]}"#);
+        for other in [r#"{"ttlMs":5}"#, r#"{"ttlMs":"-5"}"#, "{}", "[]"] {
+            assert_eq!(without(other), None, "{other}");
         }
     }
 }

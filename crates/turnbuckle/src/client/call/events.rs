@@ -1,14 +1,13 @@
-//! Owns a call as a stream of what happens to it. Does not own the call: it runs inside the stream,
-//! whenever that is polled.
+//! A call as a stream of its events. The call runs while the stream is polled.
 
 use std::{
     future::{IntoFuture, poll_fn},
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 use futures_core::Stream;
+use tokio::sync::mpsc;
 use turnbuckle_types::{LogMessage, Progress};
 
 use super::Call;
@@ -59,7 +58,7 @@ pub struct CallEvents<T> {
     call: Option<Pin<Box<dyn Future<Output = Result<T>> + Send>>>,
     /// How it ended, while the last that was said before is read.
     done: Option<Box<Result<T>>>,
-    outlet: Arc<Outlet>,
+    notes: mpsc::Receiver<CallNote>,
 }
 
 impl<T: Send + 'static> Call<T> {
@@ -87,16 +86,10 @@ impl<T: Send + 'static> Call<T> {
     /// # Ok(()) }
     /// ```
     pub fn events(mut self) -> CallEvents<T> {
-        let outlet = Arc::<Outlet>::default();
-        self.outlet = Some(outlet.clone());
-        CallEvents { call: Some(self.into_future()), done: None, outlet }
-    }
-}
-
-/// A layer may have the call elsewhere: there nobody waits for who takes nothing any more.
-impl<T> Drop for CallEvents<T> {
-    fn drop(&mut self) {
-        self.outlet.close();
+        // One, so that the others wait where the wire has its limits.
+        let (sender, notes) = mpsc::channel(1);
+        self.request.notes = Some(sender);
+        CallEvents { call: Some(self.into_future()), done: None, notes }
     }
 }
 
@@ -112,11 +105,19 @@ impl<T> CallEvents<T> {
         {
             (self.call, self.done) = (None, Some(Box::new(done)));
         }
-        if let Poll::Ready(said) = self.outlet.poll_take(context) {
-            return Poll::Ready(Some(match said {
-                Said::Progress(progress) => CallEvent::Progress(progress),
-                Said::Log(message) => CallEvent::Log(message),
-                Said::Missed => CallEvent::Missed,
+        let note = match &self.call {
+            Some(_) => match self.notes.poll_recv(context) {
+                Poll::Ready(note) => note,
+                Poll::Pending => None,
+            },
+            // Unlike `poll_recv` this is never pending while there is one.
+            None => self.notes.try_recv().ok(),
+        };
+        if let Some(note) = note {
+            return Poll::Ready(Some(match note {
+                CallNote::Progress(progress) => CallEvent::Progress(progress),
+                CallNote::Log(message) => CallEvent::Log(message),
+                CallNote::Missed => CallEvent::Missed,
             }));
         }
         match (self.done.take(), &self.call) {
@@ -144,79 +145,9 @@ impl<T> std::fmt::Debug for CallEvents<T> {
     }
 }
 
-/// The way from a call to the stream that it runs in: room for one, so that what nobody takes
-/// waits where the wire has its bounds. The two need not be polled by the same task.
-#[derive(Default)]
-pub(crate) struct Outlet(Mutex<Passing>);
-
-#[derive(Default)]
-struct Passing {
-    said: Option<Said>,
-    taker: Option<Waker>,
-    /// A layer may have several attempts at the call under way.
-    tellers: Vec<Waker>,
-    /// Nobody takes anything any more.
-    closed: bool,
-}
-
-/// What the server says before it answers.
-pub(super) enum Said {
+/// A notification that belongs to a call.
+pub(crate) enum CallNote {
     Progress(Progress),
     Log(LogMessage),
     Missed,
-}
-
-impl Outlet {
-    fn lock(&self) -> MutexGuard<'_, Passing> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn poll_take(&self, context: &mut Context<'_>) -> Poll<Said> {
-        let mut passing = self.lock();
-        let Some(said) = passing.said.take() else {
-            passing.taker = Some(context.waker().clone());
-            return Poll::Pending;
-        };
-        let tellers = std::mem::take(&mut passing.tellers);
-        drop(passing);
-        tellers.into_iter().for_each(Waker::wake);
-        Poll::Ready(said)
-    }
-
-    fn close(&self) {
-        let mut passing = self.lock();
-        passing.closed = true;
-        let tellers = std::mem::take(&mut passing.tellers);
-        drop(passing);
-        tellers.into_iter().for_each(Waker::wake);
-    }
-
-    /// Returns when it has been taken, or nobody will.
-    pub(super) async fn say(&self, said: Said) {
-        let mut said = Some(said);
-        poll_fn(|context| {
-            let mut passing = self.lock();
-            if passing.closed {
-                return Poll::Ready(());
-            }
-            let mut taker = None;
-            // What another attempt has said, or one that was dropped since, is taken first.
-            if passing.said.is_none() {
-                if said.is_none() {
-                    return Poll::Ready(());
-                }
-                passing.said = said.take();
-                taker = passing.taker.take();
-            }
-            // Who is polled again stands here once.
-            passing.tellers.retain(|teller| !teller.will_wake(context.waker()));
-            passing.tellers.push(context.waker().clone());
-            drop(passing);
-            if let Some(taker) = taker {
-                taker.wake();
-            }
-            Poll::Pending
-        })
-        .await;
-    }
 }

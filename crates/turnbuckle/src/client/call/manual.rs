@@ -1,5 +1,4 @@
-//! Owns a call whose questions its caller answers by hand, round by round. Does not own the request
-//! of a round: each is a call like any other.
+//! Calls whose caller answers the server's questions itself, round by round.
 
 use std::sync::Arc;
 
@@ -7,7 +6,7 @@ use turnbuckle_types::{
     CreateMessageResult, Elicit, ElicitResult, ListRootsResult, Method, Raw, Revision,
 };
 
-use super::{Call, Params, decode::Decode};
+use super::{Call, Local, Params, decode::Decode};
 use crate::{
     client::input::{self, Asked},
     error::{Error, ErrorKind, Result},
@@ -54,16 +53,20 @@ impl<T: 'static> Call<T> {
     /// # let _ = result; Ok(()) }
     /// ```
     pub fn manual(self) -> Call<Round<T>> {
-        let mut call = self.giving(
-            |decode| {
-                Decode::With(Arc::new(move |told, raw| decode.decode(told, raw).map(Round::Done)))
-            },
-            |here| Some(Arc::new(move |client, link| here(client, link).map(Round::Done))),
-        );
-        // Whoever answers by hand counts by hand.
-        call.rounds = call.rounds.map(|_| usize::MAX);
-        call.hand_on = Some(|call, asked, first| Round::Asks(Questions::new(call, asked, first)));
-        call
+        let Call { mut request, decode, local, .. } = self;
+        // The caller limits the rounds.
+        request.rounds = request.rounds.map(|_| usize::MAX);
+        Call {
+            request,
+            decode: Decode::With(Arc::new(move |told, raw| {
+                decode.decode(told, raw).map(Round::Done)
+            })),
+            cached: None,
+            local: local.map(|local| -> Local<Round<T>> {
+                Arc::new(move |client, link| local(client, link).map(Round::Done))
+            }),
+            hand_on: Some(|call, asked, first| Round::Asks(Questions::new(call, asked, first))),
+        }
     }
 }
 
@@ -144,7 +147,7 @@ impl<T> Questions<T> {
         let Some(question) = self.iter().find(|question| question.key == key) else {
             return Err(Error::refused(format!("the server asks nothing by the name `{key}`")));
         };
-        let revision = self.call.client.link().revision();
+        let revision = self.call.request.client.link().revision();
         let answer = written(question, answer.into(), revision)?;
         self.answers.retain(|(answered, _)| answered != key);
         self.answers.push((key.to_owned(), answer));
@@ -161,14 +164,14 @@ impl<T> Questions<T> {
             .find(|question| !answers.iter().any(|(answered, _)| *answered == question.key));
         if let Some(question) = open {
             let message = format!("the server's question `{}` is not answered", question.key);
-            call.params = Params::Text(Err(Error::refused(message)));
+            call.request.params = Params::Text(Err(Error::refused(message)));
             return *call;
         }
         let answers = questions.is_some().then_some(&answers[..]);
         let again = input::again(&first, answers, state.as_ref());
-        call.params = Params::Answered { first, again };
+        call.request.params = Params::Answered { first, again };
         // 2026-07-28 basic/patterns/mrtr §Client Requirements: a request of its own.
-        call.id = None;
+        call.request.id = None;
         *call
     }
 }

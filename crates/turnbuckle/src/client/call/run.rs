@@ -1,5 +1,5 @@
-//! Owns making a call: its exchanges, the loop of its rounds, and the decoding of its result. Does
-//! not own how it is abandoned: dropping its exchange does that.
+//! Sends a call: its exchanges, the loop of its rounds, and the decoding of its result. Dropping the
+//! exchange cancels the request.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -16,7 +16,7 @@ use super::{
         link::Link,
         supervise::{Retry, Twice, may_repeat},
     },
-    Call, Params, Running, Told,
+    Call, CallRequest, Params, Running, Told,
     running::Since,
 };
 use crate::{
@@ -29,23 +29,177 @@ use crate::{
 use super::super::link::Carried;
 
 impl<T> Call<T> {
-    /// Puts it in flight on this connection; whoever has it sees to the rest.
+    /// Opens the call on this connection without waiting for its result.
     pub(crate) fn open(mut self, link: Arc<Link>) -> Result<Running> {
-        self.is_allowed(&link)?;
-        let (params, _) = self.params.take(link.revision())?;
-        let exchange = self.exchange(&link, &params, self.wants_progress());
-        Ok(self.running(link, exchange))
+        let request = &mut self.request;
+        request.check_capability(&link)?;
+        let (params, _) = request.params.take(link.revision())?;
+        let exchange = request.exchange(&link, &params, request.wants_progress());
+        Ok(request.running(link, exchange))
     }
 
+    /// Returns a function that decodes a middleware's response to this call.
+    pub(crate) fn reader(&self) -> impl FnOnce(Raw) -> Result<T> + use<T> {
+        let (client, decode) = (self.request.client.clone(), self.decode.clone());
+        let tool = self.request.checked_tool().cloned();
+        move |raw| {
+            let link = client.link();
+            decode.decode(&Told { link: &link, tool: tool.as_deref() }, &raw)
+        }
+    }
+
+    /// Sends the request; must be called once. The caller counts the call as in flight.
+    pub(crate) async fn send(&mut self) -> Result<CallResponse<T>> {
+        self.send_once().await.map_err(Error::of_call)
+    }
+
+    /// Runs the call below the middleware.
+    pub(super) async fn send_unlayered(mut self) -> Result<T>
+    where
+        T: 'static,
+    {
+        match self.cached {
+            Some(cached) => Ok(self.send_cached(cached).await?.0),
+            None => self.send().await.map(|response| response.value),
+        }
+    }
+
+    /// Sends the request; must be called once. Rare steps are boxed, which keeps the future of
+    /// a usual call small.
+    pub(super) async fn send_once(&mut self) -> Result<CallResponse<T>> {
+        let request = &mut self.request;
+        let link = request.client.link();
+        if let Some(done) = self.local.as_ref().and_then(|local| local(&request.client, &link)) {
+            return Ok(CallResponse::local(done, &link));
+        }
+        request.check_capability(&link)?;
+        let mut rounds = Rounds::new(request.params.take(link.revision())?);
+        #[cfg(feature = "http")]
+        if request.clock.is_none() && link.asks_on_call_streams() {
+            request.clock = Some(Arc::default());
+        }
+        let progress = request.wants_progress();
+        let exchange = request.exchange(&link, rounds.params(), progress);
+        let mut running = request.running(link, exchange);
+        if request.client.supervisor.is_down() && request.waits_for_connection() {
+            Box::pin(request.await_connection(&mut running, &mut rounds)).await?;
+            running.exchange = request.exchange(&running.link, rounds.params(), progress);
+        }
+        request.check_answers_allowed(&running.link, rounds.again.as_ref())?;
+        loop {
+            let event = running.next().await?;
+            // The event is dropped before the next await, so that the future does not store it.
+            let step = match self.handle_event(&mut running, &mut rounds, event)? {
+                ControlFlow::Break(response) => return Ok(response),
+                ControlFlow::Continue(step) => step,
+            };
+            let request = &mut self.request;
+            match step {
+                Step::Continue => {}
+                Step::Forward(note) => Box::pin(running.forward(note)).await,
+                #[cfg(feature = "http")]
+                Step::Relist(error) => {
+                    rounds.settled = true;
+                    Box::pin(request.relist_tools(&mut running, rounds.params(), error)).await?;
+                    running.exchange = request.exchange(&running.link, rounds.params(), progress);
+                }
+                Step::Reconnect(error) => {
+                    Box::pin(request.resume(&mut running, &mut rounds, error)).await?;
+                    running.exchange = request.exchange(&running.link, rounds.params(), progress);
+                }
+                Step::Answer(asked) => {
+                    running.sign();
+                    let (asked, result) = *asked;
+                    if let Some(hand_on) = self.hand_on {
+                        let link = running.link.clone();
+                        let round = hand_on(self.next_round(running), asked, rounds.first);
+                        return Ok(CallResponse {
+                            raw: result,
+                            ..CallResponse::local(round, &link)
+                        });
+                    }
+                    drop(result);
+                    rounds.again = Some(Box::pin(running.answer(asked, &rounds.first)).await?);
+                    rounds.count += 1;
+                    // 2026-07-28 basic/patterns/mrtr §Client Requirements: a request of its own.
+                    request.id = None;
+                    running.exchange = request.exchange(&running.link, rounds.params(), progress);
+                    #[cfg(feature = "http")]
+                    (rounds.settled = false);
+                }
+            }
+            // A server that never stops sending notifications must not block this task.
+            tokio::task::consume_budget().await;
+        }
+    }
+
+    /// Returns the response, or the next step of the call.
+    fn handle_event(
+        &self,
+        running: &mut Running,
+        rounds: &mut Rounds,
+        event: Event,
+    ) -> Result<ControlFlow<CallResponse<T>, Step>> {
+        let request = &self.request;
+        let step = match event {
+            Event::Note(note) => {
+                #[cfg(feature = "http")]
+                (rounds.settled = true);
+                if running.notes.is_some() {
+                    Step::Forward(Box::new(note))
+                } else {
+                    running.report_progress(&note);
+                    Step::Continue
+                }
+            }
+            #[cfg(feature = "http")]
+            Event::Done(Err(error))
+                if !rounds.settled && request.lacks_headers(&running.link, &error) =>
+            {
+                Step::Relist(error)
+            }
+            Event::Done(Err(error)) if request.may_retry(&running.link, &error) => {
+                Step::Reconnect(error)
+            }
+            Event::Done(result) => {
+                let result = request.final_result(&running.link, rounds, result)?;
+                match self.decode.decode(&request.decode_context(&running.link), &result) {
+                    Ok(value) => {
+                        let link = &running.link;
+                        let response = CallResponse::new(value, result, rounds.count, link);
+                        return Ok(ControlFlow::Break(response));
+                    }
+                    Err(error) => match request.questions(&running.link, &result, rounds.count)? {
+                        Some(asked) => Step::Answer(Box::new((asked, result))),
+                        None => return Err(error),
+                    },
+                }
+            }
+        };
+        Ok(ControlFlow::Continue(step))
+    }
+
+    /// Returns the call of the next round, with the rest of the time.
+    fn next_round(&self, mut running: Running) -> Call<T> {
+        let mut call = self.duplicate();
+        call.request.timeouts.total = running.total_left();
+        call.request.on_progress = running.on_progress.take();
+        // The stream of this round ends with it; the next one may have its own.
+        call.request.notes = None;
+        call
+    }
+}
+
+impl CallRequest {
     fn wants_progress(&self) -> WantsProgress {
         let wants =
-            self.on_progress.is_some() || self.outlet.is_some() || self.timeouts.idle.is_some();
+            self.on_progress.is_some() || self.notes.is_some() || self.timeouts.idle.is_some();
         if wants { WantsProgress::Yes } else { WantsProgress::No }
     }
 
-    /// One exchange for this call. Nothing is sent before it is polled.
+    /// Opens one exchange for this call. Nothing is sent before it is polled.
     fn exchange(&self, link: &Link, params: &str, progress: WantsProgress) -> Exchange {
-        let logged = self.logged(link);
+        let logged = self.meta_with_log_level(link);
         let stamped = link.stamp.apply(params, logged.as_ref().unwrap_or(&self.meta), progress);
         link.transport.open(Outgoing {
             token_at: stamped.token_at,
@@ -59,8 +213,8 @@ impl<T> Call<T> {
         })
     }
 
-    /// The `_meta` that asks for what the server logs, where that is asked with each request.
-    fn logged(&self, link: &Link) -> Option<Meta> {
+    /// Returns the `_meta` with the log level, in revisions that send it with each request.
+    fn meta_with_log_level(&self, link: &Link) -> Option<Meta> {
         let level = self.log_level.or_else(|| self.client.log_level.of_now())?;
         // 2026-07-28 server/utilities/logging §Per-request log level: never on a listen stream.
         let lasts = |method: Method| method.row().long_lived;
@@ -68,7 +222,7 @@ impl<T> Call<T> {
         if once || self.known.is_some_and(lasts) {
             return None;
         }
-        // What was written by hand goes before.
+        // The caller's own value takes precedence.
         let mut meta = self.meta.clone();
         if meta.value(Meta::LOG_LEVEL).is_none() {
             meta.set_log_level(level);
@@ -100,15 +254,15 @@ impl<T> Call<T> {
             exchange,
             deadlines: Deadlines::new(self.timeouts, now, paused),
             on_progress: self.on_progress.take(),
-            outlet: self.outlet.clone(),
-            why: self.why.clone(),
+            notes: self.notes.clone(),
+            cancel_reason: self.cancel_reason.clone(),
             answer_time: self.answer_timeout,
             clock,
         }
     }
 
-    /// Refuses what the server did not say it can do, before anything is sent.
-    fn is_allowed(&self, link: &Link) -> Result<()> {
+    /// Refuses the call if the server did not declare the capability.
+    fn check_capability(&self, link: &Link) -> Result<()> {
         match (self.needs, &link.server.capabilities) {
             (Some(method), Some(declared)) if !self.client.settings().ignores_capabilities => {
                 capability::check(method, declared, link.revision())
@@ -117,162 +271,34 @@ impl<T> Call<T> {
         }
     }
 
-    /// Refuses answers that were asked for by a server that is spoken to in another era by now.
-    fn is_heard(&self, link: &Link, again: Option<&String>) -> Result<()> {
-        if again.is_none() || hears_answers(link) {
+    /// Refuses to send answers on a connection whose revision has none.
+    fn check_answers_allowed(&self, link: &Link, again: Option<&String>) -> Result<()> {
+        if again.is_none() || accepts_answers(link) {
             return Ok(());
         }
-        let why = "the connection was made anew, in a revision that has no such answers";
-        let message =
-            format!("what the server asked before {} is not answered: {why}", self.method);
+        let message = format!(
+            "the answers to the server's questions before {} can't be sent: the client has \
+             reconnected in revision {}, which has no such answers",
+            self.method,
+            link.revision()
+        );
         Err(Error::refused(message).with_executed(Executed::Maybe))
     }
 
-    /// What is known that a result may be held against.
-    fn told<'a>(&'a self, link: &'a Link) -> Told<'a> {
-        Told { link, tool: self.judged_by().map(|tool| &**tool) }
+    fn decode_context<'a>(&'a self, link: &'a Link) -> Told<'a> {
+        Told { link, tool: self.checked_tool().map(|tool| &**tool) }
     }
 
-    fn judged_by(&self) -> Option<&Arc<KnownTool>> {
+    /// Returns the tool whose listed schema the result must match.
+    fn checked_tool(&self) -> Option<&Arc<KnownTool>> {
         let tool = self.tool.as_ref();
         #[cfg(feature = "validate")]
         let tool = tool.filter(|_| self.validate == super::super::Validate::IfKnown);
         tool
     }
 
-    /// Reads what somebody else answers to this call, as the server's answer would be read.
-    pub(crate) fn reader(&self) -> impl FnOnce(Raw) -> Result<T> + use<T> {
-        let (client, decode) = (self.client.clone(), self.decode.clone());
-        let tool = self.judged_by().cloned();
-        move |raw| {
-            let link = client.link();
-            decode.decode(&Told { link: &link, tool: tool.as_deref() }, &raw)
-        }
-    }
-
-    /// Asks the server. Whoever makes the call has counted it.
-    pub(crate) async fn wire(mut self) -> Result<Answer<T>> {
-        self.made().await.map_err(Error::of_call)
-    }
-
-    /// Makes a call that has passed whatever stands around it.
-    pub(super) async fn unlayered(self) -> Result<T>
-    where
-        T: 'static,
-    {
-        match self.kept {
-            Some(kept) => Ok(self.run_kept(kept).await?.0),
-            None => self.wire().await.map(|answer| answer.value),
-        }
-    }
-
-    /// Can be called once. Whatever is rare waits in room of its own, so that most calls need little.
-    pub(super) async fn made(&mut self) -> Result<Answer<T>> {
-        let link = self.client.link();
-        if let Some(done) = self.here.as_ref().and_then(|here| here(&self.client, &link)) {
-            return Ok(Answer::by_us(done, &link));
-        }
-        self.is_allowed(&link)?;
-        let mut said = Saying::new(self.params.take(link.revision())?);
-        #[cfg(feature = "http")]
-        if self.clock.is_none() && link.tells_whose_questions() {
-            self.clock = Some(Arc::default());
-        }
-        let progress = self.wants_progress();
-        let exchange = self.exchange(&link, said.now(), progress);
-        let mut running = self.running(link, exchange);
-        if self.client.supervisor.is_down() && self.waits() {
-            Box::pin(self.begins(&mut running, &mut said)).await?;
-            running.exchange = self.exchange(&running.link, said.now(), progress);
-        }
-        self.is_heard(&running.link, said.again.as_ref())?;
-        loop {
-            let event = running.next().await?;
-            // What was said is gone before anything is waited for: it needs no room meanwhile.
-            let step = match self.heard(&mut running, &mut said, event)? {
-                ControlFlow::Break(answer) => return Ok(answer),
-                ControlFlow::Continue(step) => step,
-            };
-            match step {
-                Step::Listen => {}
-                Step::Tell(note) => Box::pin(running.told(note)).await,
-                #[cfg(feature = "http")]
-                Step::Learn(error) => {
-                    said.settled = true;
-                    Box::pin(self.learns(&mut running, said.now(), error)).await?;
-                    running.exchange = self.exchange(&running.link, said.now(), progress);
-                }
-                Step::Move(error) => {
-                    Box::pin(self.goes_on(&mut running, &mut said, error)).await?;
-                    running.exchange = self.exchange(&running.link, said.now(), progress);
-                }
-                Step::Answer(asked) => {
-                    running.sign();
-                    let (asked, result) = *asked;
-                    if let Some(hand_on) = self.hand_on {
-                        let link = running.link.clone();
-                        let handed = hand_on(self.handed_back(running), asked, said.first);
-                        return Ok(Answer { raw: result, ..Answer::by_us(handed, &link) });
-                    }
-                    drop(result);
-                    said.again = Some(Box::pin(running.answered(asked, &said.first)).await?);
-                    said.rounds += 1;
-                    // 2026-07-28 basic/patterns/mrtr §Client Requirements: a request of its own.
-                    self.id = None;
-                    running.exchange = self.exchange(&running.link, said.now(), progress);
-                    #[cfg(feature = "http")]
-                    (said.settled = false);
-                }
-            }
-            // A server that reports without end must not keep this task from anything else.
-            tokio::task::consume_budget().await;
-        }
-    }
-
-    /// What comes of what the server said: the answer, or what the call does next.
-    fn heard(
-        &self,
-        running: &mut Running,
-        said: &mut Saying,
-        event: Event,
-    ) -> Result<ControlFlow<Answer<T>, Step>> {
-        let step = match event {
-            Event::Note(note) => {
-                #[cfg(feature = "http")]
-                (said.settled = true);
-                if running.outlet.is_some() {
-                    Step::Tell(Box::new(note))
-                } else {
-                    running.progress(&note);
-                    Step::Listen
-                }
-            }
-            #[cfg(feature = "http")]
-            Event::Done(Err(error))
-                if !said.settled && self.lacks_headers(&running.link, &error) =>
-            {
-                Step::Learn(error)
-            }
-            Event::Done(Err(error)) if self.is_repeated(&running.link, &error) => Step::Move(error),
-            Event::Done(result) => {
-                let result = self.ended(&running.link, said, result)?;
-                match self.decode.decode(&self.told(&running.link), &result) {
-                    Ok(value) => {
-                        let answer = Answer::new(value, result, said.rounds, &running.link);
-                        return Ok(ControlFlow::Break(answer));
-                    }
-                    Err(error) => match self.asked(&running.link, &result, said.rounds)? {
-                        Some(asked) => Step::Answer(Box::new((asked, result))),
-                        None => return Err(error),
-                    },
-                }
-            }
-        };
-        Ok(ControlFlow::Continue(step))
-    }
-
-    /// What the server said in the end, unless that is an error.
-    fn ended(&self, link: &Link, said: &Saying, result: Result<Raw>) -> Result<Raw> {
+    /// Takes note of the end of an exchange and returns its result.
+    fn final_result(&self, link: &Link, rounds: &Rounds, result: Result<Raw>) -> Result<Raw> {
         if !matches!(&result, Err(error) if error.is_closed()) {
             link.is_answered();
         }
@@ -280,50 +306,56 @@ impl<T> Call<T> {
         if let Err(error) = &result {
             link.reconsider(error);
         }
-        let result = result.map_err(|error| in_round(said.rounds, error))?;
-        self.client.supervisor.granted(&self.method, said.now());
+        let result = result.map_err(|error| in_round(rounds.count, error))?;
+        self.client.supervisor.granted(&self.method, rounds.params());
         Ok(result)
     }
 
-    /// Waits for the connection that it begins on.
-    async fn begins(&mut self, running: &mut Running, said: &mut Saying) -> Result<()> {
-        if let Some(text) = self.moved(running, Since::Begin).await? {
-            said.first = text;
+    /// Waits for a connection before the first request is sent.
+    async fn await_connection(&mut self, running: &mut Running, rounds: &mut Rounds) -> Result<()> {
+        if let Some(text) = self.switch_connection(running, Since::Begin).await? {
+            rounds.first = text;
         }
         Ok(())
     }
 
-    /// Goes on after its connection was lost, as the error says.
-    async fn goes_on(
+    /// Resumes on the next connection after `error` has ended this one.
+    async fn resume(
         &mut self,
         running: &mut Running,
-        said: &mut Saying,
+        rounds: &mut Rounds,
         error: Error,
     ) -> Result<()> {
-        let error = in_round(said.rounds, error);
+        let error = in_round(rounds.count, error);
         running.sign();
-        let text = self.moved(running, Since::Lost(&error)).await?;
-        // Answers were given in the words of before, and to a call that has begun.
-        if said.again.is_some() && (text.is_some() || !hears_answers(&running.link)) {
+        let text = self.switch_connection(running, Since::Lost(&error)).await?;
+        // The answers were encoded for the revision before, and for a call that has begun.
+        if rounds.again.is_some() && (text.is_some() || !accepts_answers(&running.link)) {
             return Err(error);
         }
         if let Some(text) = text {
-            said.first = text;
+            rounds.first = text;
         }
         Ok(())
     }
 
     /// 2026-07-28 transports/streamable-http §Client Behavior: the tool may have changed since it was
-    /// listed, or was never listed. Lists anew; the error stays if the headers are the same after that.
+    /// listed, or was never listed. Lists the tools again; fails with the same error if the headers stay
+    /// the same.
     #[cfg(feature = "http")]
-    async fn learns(&mut self, running: &mut Running, params: &str, error: Error) -> Result<()> {
+    async fn relist_tools(
+        &mut self,
+        running: &mut Running,
+        params: &str,
+        error: Error,
+    ) -> Result<()> {
         running.sign();
         let before = self.mirror(&running.link, params).params;
         match running.relist().await {
             Ok(()) => {}
-            // The time that ran out is this call's.
-            Err(error) if running.has_run_out() => return Err(error),
-            Err(error) => tracing::debug!(%error, "the tools were not listed again"),
+            // This call has timed out.
+            Err(error) if running.expired().is_some() => return Err(error),
+            Err(error) => tracing::debug!(%error, "listing the tools again failed"),
         }
         if self.mirror(&running.link, params).params == before {
             return Err(error);
@@ -331,41 +363,39 @@ impl<T> Call<T> {
         Ok(())
     }
 
-    /// Goes over to the connection that follows: what is said there, if that is something else.
-    async fn moved(&mut self, running: &mut Running, since: Since<'_>) -> Result<Option<String>> {
+    /// Switches to the next connection. Returns the params for it if they differ.
+    async fn switch_connection(
+        &mut self,
+        running: &mut Running,
+        since: Since<'_>,
+    ) -> Result<Option<String>> {
         if since.may_have_run() {
-            // Once may be harmless; often is a call that its server does not survive.
+            // A second retry could be of a call that crashes the server.
             self.twice = Twice::Unknown;
         }
         let before = running.link.revision();
-        running.reconnected(since).await?;
-        // What was listed on another connection promises nothing on this one.
+        running.reconnect(since).await?;
+        // A listing counts for the connection that it was read on.
         self.tool = None;
-        self.is_allowed(&running.link)?;
-        self.retold(before, running.link.revision()).transpose()
+        self.check_capability(&running.link)?;
+        let now = running.link.revision();
+        match &self.params {
+            Params::At(text) if before != now => text(now).map(Some),
+            _ => Ok(None),
+        }
     }
 
-    /// The call, with what is left of its time, once it has been asked something.
-    fn handed_back(&self, mut running: Running) -> Call<T> {
-        let mut call = self.again();
-        call.timeouts.total = running.total_left();
-        call.on_progress = running.on_progress.take();
-        // The stream of this round ends with it; the next one may have its own.
-        call.outlet = None;
-        call
-    }
-
-    /// Whether this call is made again on the connection that follows.
-    fn is_repeated(&self, link: &Link, error: &Error) -> bool {
-        // A server that was never there is not looked for: the address may be wrong.
+    /// Returns `true` if the call is retried on the next connection.
+    fn may_retry(&self, link: &Link, error: &Error) -> bool {
+        // No retry for a server that has never answered: its address may be wrong.
         may_repeat(self.retry, self.twice, error)
             && link.has_answered()
             && self.client.supervisor.recovers()
     }
 
-    /// Whether this call waits for a connection before it is made. One that does not has others
-    /// look for it.
-    fn waits(&self) -> bool {
+    /// Returns `true` if the call waits for a connection. Otherwise the client still tries to
+    /// reconnect, for later calls.
+    fn waits_for_connection(&self) -> bool {
         let supervisor = &self.client.supervisor;
         if self.retry == Retry::Never {
             supervisor.look_again();
@@ -374,17 +404,9 @@ impl<T> Call<T> {
         supervisor.recovers()
     }
 
-    /// What this call says now that the revision is another one; `None` if that is the same.
-    fn retold(&self, before: Revision, now: Revision) -> Option<Result<String>> {
-        match &self.params {
-            Params::At(text) if before != now => Some(text(now)),
-            _ => None,
-        }
-    }
-
-    /// What the server wants to know first, after so many rounds; `None` if that is nothing.
-    fn asked(&self, link: &Link, result: &Raw, rounds: usize) -> Result<Option<Asked>> {
-        let Some(most) = self.rounds.filter(|_| hears_answers(link)) else { return Ok(None) };
+    /// Returns the questions that the server asks in its result, after so many rounds.
+    fn questions(&self, link: &Link, result: &Raw, rounds: usize) -> Result<Option<Asked>> {
+        let Some(most) = self.rounds.filter(|_| accepts_answers(link)) else { return Ok(None) };
         let asked = input::asked(&self.method, result)?;
         if asked.is_some() && rounds >= most {
             return Err(input::too_many(&self.method, most, result));
@@ -392,7 +414,7 @@ impl<T> Call<T> {
         Ok(asked)
     }
 
-    /// Whether a call was refused for the headers of its arguments.
+    /// Returns `true` if the server refused the call because of its argument headers.
     #[cfg(feature = "http")]
     fn lacks_headers(&self, link: &Link, error: &Error) -> bool {
         let mismatch = turnbuckle_types::code::HEADER_MISMATCH;
@@ -405,13 +427,13 @@ impl<T> Call<T> {
 
 #[cfg(feature = "http")]
 impl Link {
-    /// Whether a question comes on the stream of the call that it is asked for.
-    fn tells_whose_questions(&self) -> bool {
+    /// Returns `true` if the server asks a question on the stream of the call that it belongs to.
+    fn asks_on_call_streams(&self) -> bool {
         self.carried == Carried::ByHttp && self.revision().questions() != Questions::InResults
     }
 
-    /// Forgets what was remembered of a server that does not act accordingly, so that the next
-    /// connection asks again.
+    /// Forgets the discovery result of a server that contradicts it, so that the next connection
+    /// asks again.
     fn reconsider(&self, error: &Error) {
         let Some(key) = &self.remembered else { return };
         let unsupported = turnbuckle_types::code::UNSUPPORTED_VERSION;
@@ -425,74 +447,76 @@ impl Link {
     }
 }
 
-/// What a call that has not ended does next.
+/// The next step of a call that has not ended.
 enum Step {
-    Listen,
-    /// Hands on what was said of it.
-    Tell(Box<Note>),
+    Continue,
+    /// Forwards a notification to the stream of events.
+    Forward(Box<Note>),
+    /// Lists the tools again, for their argument headers.
     #[cfg(feature = "http")]
-    Learn(Error),
-    Move(Error),
-    /// Has what the server asks answered, which is in the result beside it.
+    Relist(Error),
+    Reconnect(Error),
+    /// Answers the questions, which came in this result.
     Answer(Box<(Asked, Raw)>),
 }
 
-/// What a call says, round by round.
-struct Saying {
+/// The params of a call, round by round.
+struct Rounds {
     first: String,
-    /// The same, with the answers of the round before.
+    /// The same, with the answers to the last round's questions.
     again: Option<String>,
     /// How often the server has asked.
-    rounds: usize,
-    /// Whether the call may have begun to run, or was made again already.
+    count: usize,
+    /// Whether the call may have begun to run, or was sent twice already.
     #[cfg(feature = "http")]
     settled: bool,
 }
 
-impl Saying {
-    fn new((first, again): (String, Option<String>)) -> Saying {
-        Saying {
+impl Rounds {
+    fn new((first, again): (String, Option<String>)) -> Rounds {
+        Rounds {
             first,
             again,
-            rounds: 0,
+            count: 0,
             #[cfg(feature = "http")]
             settled: false,
         }
     }
 
-    fn now(&self) -> &str {
+    /// Returns the params of the next request.
+    fn params(&self) -> &str {
         self.again.as_ref().unwrap_or(&self.first)
     }
 }
 
-/// What a server answered.
-pub(crate) struct Answer<T> {
+/// A decoded result, its text, and how it came.
+pub(crate) struct CallResponse<T> {
     pub(crate) value: T,
     pub(crate) raw: Raw,
-    /// How often it asked before that.
+    /// How often the server asked before.
     pub(crate) rounds: usize,
-    /// Of the connection that it came on.
+    /// The revision and the number of the connection.
     pub(crate) revision: Revision,
     pub(crate) generation: u64,
 }
 
-impl<T> Answer<T> {
-    fn new(value: T, raw: Raw, rounds: usize, link: &Link) -> Answer<T> {
-        Answer { value, raw, rounds, revision: link.revision(), generation: link.generation }
+impl<T> CallResponse<T> {
+    fn new(value: T, raw: Raw, rounds: usize, link: &Link) -> CallResponse<T> {
+        CallResponse { value, raw, rounds, revision: link.revision(), generation: link.generation }
     }
 
-    /// What this side made itself: nothing of it is the server's word on the request alone.
-    fn by_us(value: T, link: &Link) -> Answer<T> {
-        Answer::new(value, Raw::null(), 1, link)
+    /// A value that this client made, which is never cached.
+    fn local(value: T, link: &Link) -> CallResponse<T> {
+        CallResponse::new(value, Raw::null(), 1, link)
     }
 }
 
-/// Whether a server in this revision takes answers with the next request.
-fn hears_answers(link: &Link) -> bool {
+/// Returns `true` if the revision sends answers with the next request.
+fn accepts_answers(link: &Link) -> bool {
     link.revision().questions() == Questions::InResults
 }
 
-/// Of a call that was answered with questions, something has run.
+/// Marks the error of a later round: the server has run a part of the call.
 fn in_round(rounds: usize, error: Error) -> Error {
     if rounds > 0 && !error.maybe_executed() {
         return error.with_executed(Executed::Maybe);

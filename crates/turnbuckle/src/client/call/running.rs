@@ -1,34 +1,31 @@
-//! Owns a call in flight: its exchange, its clocks, its progress, and what it waits for meanwhile.
-//! Does not own the loop of its rounds: `run` does.
+//! A call in flight: its exchange, its deadlines and its progress.
 
 use std::{
     borrow::Cow,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    pin::pin,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::{sync::mpsc, time::Instant};
 use turnbuckle_types::{LogMessage, Method, Progress};
 
 use super::{
     super::{
         Inner,
         answer::{Answering, Clocks},
-        clock::Deadlines,
+        clock::{Deadlines, Expired},
         input::{self, Asked},
         link::Link,
     },
-    OnProgress, Why,
-    events::{Outlet, Said},
+    events::CallNote,
+    request::OnProgress,
 };
 use crate::{
     dispatch::{Event, Exchange, Note},
     error::{Error, Executed, Result},
 };
-
-#[cfg(feature = "http")]
-use super::Passes;
 
 /// A call in flight.
 pub(crate) struct Running {
@@ -38,69 +35,45 @@ pub(crate) struct Running {
     pub(crate) exchange: Exchange,
     pub(crate) deadlines: Deadlines,
     pub(super) on_progress: Option<OnProgress>,
-    pub(super) outlet: Option<Arc<Outlet>>,
-    pub(super) why: Option<Arc<Why>>,
-    /// What is left of the time for answers.
+    pub(super) notes: Option<mpsc::Sender<CallNote>>,
+    pub(super) cancel_reason: Option<Arc<OnceLock<String>>>,
+    /// The rest of the time for answers.
     pub(super) answer_time: Option<Duration>,
-    /// Stands still while this side answers what is asked for this call.
+    /// Stands still while this client answers a question of this call.
     pub(super) clock: Option<Arc<Answering>>,
 }
 
 impl Running {
-    /// The next event, or the end of the time given.
+    /// Returns the next event, or an error when a deadline passes.
     pub(crate) async fn next(&mut self) -> Result<Event> {
-        loop {
-            let paused = self.clocks().paused_by_now();
-            let Some(deadline) = self.deadlines.next(paused) else {
-                return Ok(self.exchange.next().await);
-            };
-            tokio::select! {
-                biased;
-                event = self.exchange.next() => {
-                    if matches!(event, Event::Note(_)) {
-                        self.noted(deadline)?;
-                    }
-                    return Ok(event);
-                }
-                () = tokio::time::sleep_until(deadline) => {}
-            }
-            // While this side answers a question the clocks stand still.
-            let clocks = Clocks { all: &self.link.answering, own: self.clock.as_deref() };
-            tokio::select! {
-                biased;
-                event = self.exchange.next() => {
+        let clocks = Clocks { all: &self.link.answering, own: self.clock.as_deref() };
+        let event = self.deadlines.limit(clocks, pin!(self.exchange.next())).await;
+        match event {
+            Ok(event) => {
+                if matches!(event, Event::Note(_)) {
+                    // Progress does not extend a deadline that has passed.
+                    self.check()?;
                     self.sign();
-                    return Ok(event);
                 }
-                () = clocks.over() => {}
+                Ok(event)
             }
-            self.check(Instant::now())?;
+            Err(expired) => Err(self.time_out(expired)),
         }
-    }
-
-    /// Something was said before the end.
-    fn noted(&mut self, deadline: Instant) -> Result<()> {
-        let now = Instant::now();
-        // Progress is no excuse for a call whose time is up.
-        if now >= deadline {
-            self.check(now)?;
-        }
-        self.deadlines.sign(now, self.clocks().paused(now));
-        Ok(())
     }
 
     fn clocks(&self) -> Clocks<'_> {
         Clocks { all: &self.link.answering, own: self.clock.as_deref() }
     }
 
-    /// What is left of the time in all; `None` where that has no end.
+    /// Returns the rest of the total time; `None` if it is not limited.
     pub(super) fn total_left(&self) -> Option<Duration> {
         let now = Instant::now();
         self.deadlines.total_left(now, self.clocks().paused(now))
     }
 
-    /// Has the questions answered, while this call's clocks stand still: the params of the next round.
-    pub(super) async fn answered(&mut self, asked: Asked, params: &str) -> Result<String> {
+    /// Has the callbacks answer the questions, while this call's clocks stand still. Returns the
+    /// params of the next round.
+    pub(super) async fn answer(&mut self, asked: Asked, params: &str) -> Result<String> {
         let revision = self.link.revision();
         let paused = self.clock.get_or_insert_default().pause();
         let callbacks = &self.client.settings().callbacks;
@@ -115,104 +88,92 @@ impl Running {
             }
         };
         drop(paused);
-        self.check(Instant::now())?;
+        self.check()?;
         Ok(params)
     }
 
-    /// Lists the server's tools anew, in the time that this call has left.
+    /// Lists the server's tools again, within this call's deadlines.
     #[cfg(feature = "http")]
     pub(super) async fn relist(&mut self) -> Result<()> {
-        // Layers that let one call through at a time have let this one through.
-        let listing = super::super::Client(self.client.clone()).tools().passing(Passes::Nothing);
-        let listing = listing.cache(super::super::CacheMode::Refresh).all();
-        self.in_time(listing).await.map(drop)
+        // Middleware that admits one call at a time has admitted this one.
+        let tools = super::super::Client(self.client.clone()).tools().skip_middleware();
+        let tools = tools.cache(super::super::CacheMode::Refresh).all();
+        self.limit(tools).await.map(drop)
     }
 
-    /// Waits for a connection that is of use, in the time that this call has left.
-    pub(super) async fn reconnected(&mut self, since: Since<'_>) -> Result<()> {
+    /// Waits for a usable connection, within this call's deadlines.
+    pub(super) async fn reconnect(&mut self, since: Since<'_>) -> Result<()> {
         let (client, than) = (self.client.clone(), self.link.generation);
         let supervisor = &client.supervisor;
         let executed = if since.may_have_run() { Executed::Maybe } else { Executed::No };
         let link = match since {
-            Since::Begin => self.in_time(supervisor.present()).await,
-            Since::Lost(error) => self.in_time(supervisor.newer_because(than, error)).await,
+            Since::Begin => self.limit(supervisor.present()).await,
+            Since::Lost(error) => self.limit(supervisor.newer_because(than, error)).await,
         };
         self.link = link.map_err(|error| error.with_executed(executed))?;
         self.sign();
         Ok(())
     }
 
-    /// Does something else for this call, in the time that it has left.
-    async fn in_time<U>(&mut self, doing: impl Future<Output = Result<U>>) -> Result<U> {
-        let mut doing = std::pin::pin!(doing);
-        loop {
-            let deadline = self.deadlines.next(self.clocks().paused_by_now());
-            let Some(deadline) = deadline else { return doing.await };
-            if let Ok(done) = tokio::time::timeout_at(deadline, doing.as_mut()).await {
-                return done;
-            }
-            tokio::select! {
-                biased;
-                done = doing.as_mut() => return done,
-                () = self.clocks().over() => {}
-            }
-            self.check(Instant::now())?;
-        }
+    /// Runs another operation within this call's deadlines.
+    async fn limit<U>(&mut self, operation: impl Future<Output = Result<U>>) -> Result<U> {
+        let limited = self.deadlines.limit(self.clocks(), pin!(operation)).await;
+        limited.unwrap_or_else(|expired| Err(self.time_out(expired)))
     }
 
-    /// Any event is a sign of life. The end needs none, unless the call goes on after it.
+    /// Restarts the idle clock.
     pub(super) fn sign(&mut self) {
         let now = Instant::now();
         self.deadlines.sign(now, self.clocks().paused(now));
     }
 
-    /// Ends the call if its time is up; the drop then tells the server why.
-    fn check(&mut self, now: Instant) -> Result<()> {
-        match self.deadlines.ran_out(now, self.clocks().paused(now)) {
-            Some(_) => Err(self.ran_out(now)),
+    /// Fails if a deadline has passed.
+    fn check(&mut self) -> Result<()> {
+        match self.expired() {
+            Some(expired) => Err(self.time_out(expired)),
             None => Ok(()),
         }
     }
 
-    /// Whether the time that this call has is over.
-    #[cfg(feature = "http")]
-    pub(super) fn has_run_out(&self) -> bool {
+    /// Returns the deadline that has passed, if one has.
+    pub(super) fn expired(&self) -> Option<Expired> {
         let now = Instant::now();
-        self.deadlines.ran_out(now, self.clocks().paused(now)).is_some()
+        self.deadlines.expired(now, self.clocks().paused(now))
     }
 
-    fn ran_out(&mut self, now: Instant) -> Error {
-        let ran_out = self.deadlines.ran_out(now, self.clocks().paused(now));
-        let reason = ran_out.map_or_else(|| "timed out".to_owned(), |clock| clock.reason());
+    /// Returns the error, and tells the server the reason when the exchange is dropped.
+    fn time_out(&mut self, expired: Expired) -> Error {
+        let reason = expired.reason();
         let error = Error::timeout(&self.method, &reason);
         self.exchange.reason(reason);
         error
     }
 
-    /// Hands on what the server said about this call. Whoever takes the events decides how long
-    /// that lasts, so that the server is not blamed for it.
-    pub(super) async fn told(&mut self, note: Box<Note>) {
-        if let Some(outlet) = self.outlet.clone() {
+    /// Forwards a notification to the stream of events. The reader of that stream determines how
+    /// long it takes, so that the idle clock restarts afterwards.
+    pub(super) async fn forward(&mut self, note: Box<Note>) {
+        if let Some(notes) = &self.notes {
+            // It fails when the reader has gone.
             if self.exchange.take_lost() {
-                outlet.say(Said::Missed).await;
+                let _ = notes.send(CallNote::Missed).await;
             }
-            if let Some(said) = said(&note) {
-                outlet.say(said).await;
+            if let Some(note) = decode_note(&note) {
+                let _ = notes.send(note).await;
             }
             self.sign();
         }
-        self.progress(&note);
+        self.report_progress(&note);
     }
 
-    /// Tells who waits for progress alone.
-    pub(super) fn progress(&mut self, note: &Note) {
+    /// Calls the progress callback.
+    pub(super) fn report_progress(&mut self, note: &Note) {
         let Some(callback) = self.on_progress.as_ref().filter(|_| is_progress(note)) else {
             return;
         };
-        let Some(Said::Progress(progress)) = said(note) else { return };
-        // Poisoned by another attempt at this call, it is not called again either.
-        let told = || callback.lock().map(|mut callback| callback(progress)).is_ok();
-        match catch_unwind(AssertUnwindSafe(told)) {
+        let Some(CallNote::Progress(progress)) = decode_note(note) else { return };
+        // A poisoned lock means that it panicked in another attempt at this call.
+        let report = || callback.lock().map(|mut callback| callback(progress)).is_ok();
+        match catch_unwind(AssertUnwindSafe(report)) {
             Ok(true) => return,
             Ok(false) => {}
             Err(_) => {
@@ -223,11 +184,11 @@ impl Running {
     }
 }
 
-/// Whoever gave it up and could not tell the exchange has left word.
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(reason) = self.why.as_ref().and_then(|why| why.take()) {
-            self.exchange.reason(reason);
+        // The callers of a shared call can't reach the exchange.
+        if let Some(reason) = self.cancel_reason.as_ref().and_then(|reason| reason.get()) {
+            self.exchange.reason(reason.clone());
         }
     }
 }
@@ -236,33 +197,30 @@ fn is_progress(note: &Note) -> bool {
     &*note.method == Method::Progress.as_str()
 }
 
-/// What a notification says, where a call has a place for it.
-fn said(note: &Note) -> Option<Said> {
+/// Decodes a notification that belongs to the events of a call.
+fn decode_note(note: &Note) -> Option<CallNote> {
     let text = note.params.text();
     let said = if is_progress(note) {
-        serde_json::from_str::<Progress>(text).map(Said::Progress)
+        serde_json::from_str::<Progress>(text).map(CallNote::Progress)
     } else if &*note.method == Method::LogMessage.as_str() {
-        serde_json::from_str::<LogMessage>(text).map(Said::Log)
+        serde_json::from_str::<LogMessage>(text).map(CallNote::Log)
     } else {
         return None;
     };
-    said.inspect_err(
-        |error| tracing::debug!(%error, "a {} that can't be read is dropped", note.method),
-    )
-    .ok()
+    said.inspect_err(|error| tracing::debug!(%error, "an invalid {} is dropped", note.method)).ok()
 }
 
 /// Since when a call has no connection.
 #[derive(Clone, Copy)]
 pub(super) enum Since<'a> {
-    /// There was none when it was made.
+    /// There was none when the call began.
     Begin,
-    /// It was lost, and this is how the call on it ended.
+    /// It was lost with this error.
     Lost(&'a Error),
 }
 
 impl Since<'_> {
-    /// Not what waiting ends with, but what was sent before decides what may have run.
+    /// Returns `true` if the request that was sent before may have run.
     pub(super) fn may_have_run(self) -> bool {
         matches!(self, Since::Lost(error) if error.maybe_executed())
     }

@@ -29,7 +29,7 @@ pub(super) struct Lost {
 impl Lost {
     /// Opens it again. Dropping the future gives it up.
     pub(super) async fn again(mut self) -> Result<Opened> {
-        let supervisor = self.call.client.supervisor.clone();
+        let supervisor = self.call.request.client.supervisor.clone();
         let policy = &supervisor.settings.reconnect;
         loop {
             let link = next_link(&supervisor, &self.link).await?;
@@ -44,7 +44,7 @@ impl Lost {
             } else {
                 None
             };
-            let opened = open(self.call.again()).await;
+            let opened = open(self.call.duplicate()).await;
             drop(paid);
             match opened {
                 Ok(opened) => return Ok(opened),

@@ -3,12 +3,12 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::Happened;
+use super::Event;
 
 /// What waits for whoever reads.
 #[derive(Debug)]
 pub(super) struct Coalesced {
-    waiting: VecDeque<Happened>,
+    waiting: VecDeque<Event>,
     /// The resources among them.
     uris: HashSet<String>,
     /// How many may wait.
@@ -22,41 +22,41 @@ impl Coalesced {
     }
 
     /// Adds what does not wait already. Where there is no room everything that waits gives way to
-    /// one [`Happened::Missed`], which says no less.
-    pub(super) fn push(&mut self, happened: Happened) {
-        if self.holds(&happened) {
+    /// one [`Event::Missed`], which says no less.
+    pub(super) fn push(&mut self, event: Event) {
+        if self.holds(&event) {
             return;
         }
         if self.is_full() {
             self.waiting.clear();
             self.uris.clear();
-            self.waiting.push_back(Happened::Missed);
+            self.waiting.push_back(Event::Missed);
             return;
         }
-        if let Happened::ResourceUpdated(uri) = &happened {
+        if let Event::ResourceUpdated(uri) = &event {
             self.uris.insert(uri.clone());
         }
-        self.waiting.push_back(happened);
+        self.waiting.push_back(event);
     }
 
-    pub(super) fn pop(&mut self) -> Option<Happened> {
-        let happened = self.waiting.pop_front()?;
-        if let Happened::ResourceUpdated(uri) = &happened {
+    pub(super) fn pop(&mut self) -> Option<Event> {
+        let event = self.waiting.pop_front()?;
+        if let Event::ResourceUpdated(uri) = &event {
             self.uris.remove(uri);
         }
-        Some(happened)
+        Some(event)
     }
 
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() >= self.most
     }
 
-    fn holds(&self, happened: &Happened) -> bool {
-        match happened {
-            Happened::ResourceUpdated(uri) => self.uris.contains(uri),
+    fn holds(&self, event: &Event) -> bool {
+        match event {
+            Event::ResourceUpdated(uri) => self.uris.contains(uri),
             // What has a meaning of its own is told as often as it is said.
-            Happened::Other { .. } => false,
-            _ => self.waiting.contains(happened),
+            Event::Other { .. } => false,
+            _ => self.waiting.contains(event),
         }
     }
 }
@@ -65,11 +65,11 @@ impl Coalesced {
 mod tests {
     use super::*;
 
-    fn updated(uri: &str) -> Happened {
-        Happened::ResourceUpdated(uri.into())
+    fn updated(uri: &str) -> Event {
+        Event::ResourceUpdated(uri.into())
     }
 
-    fn all(coalesced: &mut Coalesced) -> Vec<Happened> {
+    fn all(coalesced: &mut Coalesced) -> Vec<Event> {
         std::iter::from_fn(|| coalesced.pop()).collect()
     }
 
@@ -78,12 +78,11 @@ mod tests {
         let mut coalesced = Coalesced::new(8);
         for _ in 0..3 {
             coalesced.push(updated("a:1"));
-            coalesced.push(Happened::ToolsChanged);
+            coalesced.push(Event::ToolsChanged);
             coalesced.push(updated("a:2"));
-            coalesced.push(Happened::PromptsChanged);
+            coalesced.push(Event::PromptsChanged);
         }
-        let once =
-            [updated("a:1"), Happened::ToolsChanged, updated("a:2"), Happened::PromptsChanged];
+        let once = [updated("a:1"), Event::ToolsChanged, updated("a:2"), Event::PromptsChanged];
         assert_eq!(all(&mut coalesced), once);
         // What was read may be told again.
         coalesced.push(updated("a:1"));
@@ -97,11 +96,11 @@ mod tests {
         coalesced.push(updated("a:2"));
         coalesced.push(updated("a:1"));
         coalesced.push(updated("a:3"));
-        assert_eq!(all(&mut coalesced), [Happened::Missed]);
+        assert_eq!(all(&mut coalesced), [Event::Missed]);
         coalesced.push(updated("a:1"));
         assert_eq!(all(&mut coalesced), [updated("a:1")]);
         let mut none = Coalesced::new(0);
-        none.push(Happened::ToolsChanged);
-        assert_eq!(all(&mut none), [Happened::ToolsChanged]);
+        none.push(Event::ToolsChanged);
+        assert_eq!(all(&mut none), [Event::ToolsChanged]);
     }
 }

@@ -13,10 +13,10 @@ use turnbuckle_types::{
 };
 
 use super::{
-    Happened, Opened, Source, Told,
+    Event, Opened, Source, Told,
     again::ended,
     coalesce::Coalesced,
-    happened,
+    event_from,
     hearers::Hears,
     subscriptions::{Claim, With},
 };
@@ -51,7 +51,7 @@ pub(super) struct Agreed {
 
 /// Finds out what a server can tell of what a call asks for; also as a modern one would say it.
 pub(super) async fn agree(mut call: Call<Raw>, link: Arc<Link>) -> Result<(Agreed, Raw)> {
-    let client = Client(call.client.clone());
+    let client = Client(call.request.client.clone());
     // Nothing may have to be sent, and what others subscribed to may still look sound.
     if let Some(closed) = ended(&link).await {
         return Err(closed.error(Executed::No));
@@ -60,7 +60,7 @@ pub(super) async fn agree(mut call: Call<Raw>, link: Arc<Link>) -> Result<(Agree
         return Err(reason.again());
     }
     let Listen { notifications: asked, .. } =
-        serde_json::from_str(&call.params.text(Revision::LATEST)?).map_err(|error| {
+        serde_json::from_str(&call.request.params.text(Revision::LATEST)?).map_err(|error| {
             Error::refused(format!("what is listened for can't be read: {error}"))
         })?;
     let settings = client.0.settings();
@@ -72,11 +72,12 @@ pub(super) async fn agree(mut call: Call<Raw>, link: Arc<Link>) -> Result<(Agree
     // Before anything is asked: an answer may be followed at once by news.
     let hearer: Arc<dyn Hears> = mailbox.clone();
     settings.hearers.join(Arc::downgrade(&hearer));
-    let patience = [call.timeouts.idle, call.timeouts.total].into_iter().flatten().min();
+    let patience =
+        [call.request.timeouts.idle, call.request.timeouts.total].into_iter().flatten().min();
     let with = With {
-        meta: call.meta,
+        meta: call.request.meta,
         #[cfg(feature = "http")]
-        headers: call.about.headers,
+        headers: call.request.about.headers,
     };
     let mut said = Vec::new();
     write_at(&Acknowledged::new(granted.clone()), Revision::LATEST, &mut said);
@@ -137,8 +138,8 @@ async fn subscribed(
 
 impl Ear {
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Told> {
-        if let Poll::Ready(happened) = self.mailbox.poll(context) {
-            return Poll::Ready(Told::Happened(happened));
+        if let Poll::Ready(event) = self.mailbox.poll(context) {
+            return Poll::Ready(Told::Event(event));
         }
         if self.mailbox.take_renewed() {
             self.asked_again = Some(Box::pin(refused(self.claims.clone(), self.patience)));
@@ -204,9 +205,9 @@ impl Mailbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, happened: Happened) {
+    fn put(&self, event: Event) {
         let mut inner = self.lock();
-        inner.letters.push(happened);
+        inner.letters.push(event);
         let reader = inner.reader.take();
         drop(inner);
         if let Some(reader) = reader {
@@ -218,10 +219,10 @@ impl Mailbox {
         std::mem::take(&mut self.lock().renewed)
     }
 
-    fn poll(&self, context: &mut Context<'_>) -> Poll<Happened> {
+    fn poll(&self, context: &mut Context<'_>) -> Poll<Event> {
         let mut inner = self.lock();
         match inner.letters.pop() {
-            Some(happened) => Poll::Ready(happened),
+            Some(event) => Poll::Ready(event),
             None => {
                 inner.reader = Some(context.waker().clone());
                 Poll::Pending
@@ -246,9 +247,9 @@ impl Hears for Mailbox {
         if !told {
             return;
         }
-        let happened = happened(note);
-        if wants(&self.wanted, &happened) {
-            self.put(happened);
+        let event = event_from(note);
+        if wants(&self.wanted, &event) {
+            self.put(event);
         }
     }
 
@@ -264,12 +265,12 @@ impl Hears for Mailbox {
     }
 }
 
-fn wants(wanted: &SubscriptionFilter, happened: &Happened) -> bool {
-    match happened {
-        Happened::ToolsChanged => wanted.tools_list_changed == Some(true),
-        Happened::PromptsChanged => wanted.prompts_list_changed == Some(true),
-        Happened::ResourcesChanged => wanted.resources_list_changed == Some(true),
-        Happened::ResourceUpdated(uri) => {
+fn wants(wanted: &SubscriptionFilter, event: &Event) -> bool {
+    match event {
+        Event::ToolsChanged => wanted.tools_list_changed == Some(true),
+        Event::PromptsChanged => wanted.prompts_list_changed == Some(true),
+        Event::ResourcesChanged => wanted.resources_list_changed == Some(true),
+        Event::ResourceUpdated(uri) => {
             wanted.resource_subscriptions.iter().flatten().any(|watched| lies_in(uri, watched))
         }
         _ => false,

@@ -46,43 +46,43 @@ use coalesce::Coalesced;
 /// What to listen for.
 ///
 /// ```
-/// use turnbuckle::Watch;
-/// let watch = Watch::new().tools().resource("note://7").resource("note://8");
+/// use turnbuckle::Filter;
+/// let watch = Filter::new().tools().resource("note://7").resource("note://8");
 /// # let _ = watch;
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Watch(SubscriptionFilter);
+pub struct Filter(SubscriptionFilter);
 
-impl Watch {
+impl Filter {
     /// Nothing yet.
-    pub fn new() -> Watch {
-        Watch::default()
+    pub fn new() -> Filter {
+        Filter::default()
     }
 
     /// Changes of the list of tools.
     #[must_use]
-    pub fn tools(mut self) -> Watch {
+    pub fn tools(mut self) -> Filter {
         self.0.tools_list_changed = Some(true);
         self
     }
 
     /// Changes of the list of prompts.
     #[must_use]
-    pub fn prompts(mut self) -> Watch {
+    pub fn prompts(mut self) -> Filter {
         self.0.prompts_list_changed = Some(true);
         self
     }
 
     /// Changes of the list of resources.
     #[must_use]
-    pub fn resources(mut self) -> Watch {
+    pub fn resources(mut self) -> Filter {
         self.0.resources_list_changed = Some(true);
         self
     }
 
     /// Changes of this resource. May be said of several.
     #[must_use]
-    pub fn resource(mut self, uri: impl Into<String>) -> Watch {
+    pub fn resource(mut self, uri: impl Into<String>) -> Filter {
         self.0.resource_subscriptions.get_or_insert_default().push(uri.into());
         self
     }
@@ -107,7 +107,7 @@ enum Begun {
 }
 
 async fn begun(call: Call<Raw>) -> Result<(Begun, Raw)> {
-    let link = call.client.link();
+    let link = call.request.client.link();
     if Method::Listen.sent_by_client(link.revision()) {
         let (opened, said) = modern::open(call, link).await?;
         return Ok((Begun::Open(opened), said));
@@ -132,7 +132,7 @@ enum Source {
 
 /// What a source says.
 enum Told {
-    Happened(Happened),
+    Event(Event),
     /// Nothing that concerns anyone.
     Nothing,
     /// The server had forgotten what it was asked, and was asked again: what it refuses now.
@@ -155,19 +155,19 @@ impl Source {
 /// What a listen stream tells. Each is a cue to ask again; none carries what is new.
 ///
 /// ```
-/// use turnbuckle::Happened;
-/// fn is_about(happened: &Happened, watched: &str) -> bool {
-///     match happened {
-///         Happened::ResourceUpdated(uri) => uri == watched,
-///         Happened::Missed => true,
+/// use turnbuckle::Event;
+/// fn is_about(event: &Event, watched: &str) -> bool {
+///     match event {
+///         Event::ResourceUpdated(uri) => uri == watched,
+///         Event::Missed => true,
 ///         _ => false,
 ///     }
 /// }
-/// assert!(is_about(&Happened::ResourceUpdated("note://7".into()), "note://7"));
+/// assert!(is_about(&Event::ResourceUpdated("note://7".into()), "note://7"));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Happened {
+pub enum Event {
     /// The list of tools has changed.
     ToolsChanged,
     /// The list of prompts has changed.
@@ -198,12 +198,12 @@ pub enum Happened {
 ///
 /// ```no_run
 /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
-/// let mut listening = client.listen(turnbuckle::Watch::new().tools()).await?;
+/// let mut listening = client.listen(turnbuckle::Filter::new().tools()).await?;
 /// if listening.granted().tools_list_changed != Some(true) {
 ///     println!("this server does not tell when its tools change");
 /// }
-/// while let Some(happened) = listening.next().await {
-///     println!("{:?}", happened?);
+/// while let Some(event) = listening.next().await {
+///     println!("{:?}", event?);
 /// }
 /// # Ok(()) }
 /// ```
@@ -229,7 +229,7 @@ enum Course {
 
 impl Listening {
     fn new(call: Call<Raw>, opened: Opened) -> Listening {
-        let most = call.client.settings().limits.queued_notifications;
+        let most = call.request.client.settings().limits.queued_notifications;
         let Opened { source, granted, link } = opened;
         Listening {
             call,
@@ -239,7 +239,7 @@ impl Listening {
         }
     }
 
-    /// What the server agreed to tell. It can be less after [`Happened::Missed`]: a server that had
+    /// What the server agreed to tell. It can be less after [`Event::Missed`]: a server that had
     /// forgotten what it was asked may refuse what it granted before.
     pub fn granted(&self) -> &SubscriptionFilter {
         &self.granted
@@ -247,7 +247,7 @@ impl Listening {
 
     /// What happens next; `None` once the server has ended the stream in good order; an error
     /// if the stream was lost for good. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Option<Result<Happened>> {
+    pub async fn next(&mut self) -> Option<Result<Event>> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
@@ -261,7 +261,7 @@ impl Listening {
             }
             match source.poll(context) {
                 Poll::Pending => return,
-                Poll::Ready(Told::Happened(happened)) => self.waiting.push(happened),
+                Poll::Ready(Told::Event(event)) => self.waiting.push(event),
                 Poll::Ready(Told::Nothing) => {}
                 Poll::Ready(Told::Renewed(refused)) => self.renewed(refused),
                 Poll::Ready(Told::Ended) => self.course = Course::Ended(None),
@@ -279,12 +279,12 @@ impl Listening {
         let last = refused.into_iter().next_back();
         match last.filter(|_| legacy::is_nothing(&self.granted)) {
             Some((_, error)) => self.course = Course::Ended(Some(error)),
-            None => self.waiting.push(Happened::Missed),
+            None => self.waiting.push(Event::Missed),
         }
     }
 
     fn lost(&mut self, error: Error) {
-        let supervisor = &self.call.client.supervisor;
+        let supervisor = &self.call.request.client.supervisor;
         let ended = Course::Ended(None);
         let Course::Open { link, since, .. } = std::mem::replace(&mut self.course, ended) else {
             return;
@@ -293,7 +293,7 @@ impl Listening {
             self.course = Course::Ended(Some(error));
             return;
         }
-        let lost = Lost { call: self.call.again(), link, error, lasted: since.elapsed() };
+        let lost = Lost { call: self.call.duplicate(), link, error, lasted: since.elapsed() };
         self.course = Course::Again(Box::pin(lost.again()));
     }
 }
@@ -302,14 +302,14 @@ impl Listening {
 const AT_ONCE: usize = 1024;
 
 impl Stream for Listening {
-    type Item = Result<Happened>;
+    type Item = Result<Event>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         loop {
             this.drain(context);
-            if let Some(happened) = this.waiting.pop() {
-                return Poll::Ready(Some(Ok(happened)));
+            if let Some(event) = this.waiting.pop() {
+                return Poll::Ready(Some(Ok(event)));
             }
             match &mut this.course {
                 Course::Open { .. } => return Poll::Pending,
@@ -320,8 +320,8 @@ impl Stream for Listening {
                         this.course =
                             Course::Open { source: Box::new(source), link, since: Instant::now() };
                         // Whoever asks again because of it must not be given what was kept.
-                        this.call.client.settings().cache.missed();
-                        this.waiting.push(Happened::Missed);
+                        this.call.request.client.settings().cache.invalidate_all();
+                        this.waiting.push(Event::Missed);
                     }
                     Err(error) => this.course = Course::Ended(Some(error)),
                 },
@@ -334,20 +334,20 @@ fn is(note: &Note, method: Method) -> bool {
     &*note.method == method.as_str()
 }
 
-fn happened(note: &Note) -> Happened {
+fn event_from(note: &Note) -> Event {
     match Method::from_name(&note.method) {
-        Some(Method::ToolListChanged) => return Happened::ToolsChanged,
-        Some(Method::PromptListChanged) => return Happened::PromptsChanged,
-        Some(Method::ResourceListChanged) => return Happened::ResourcesChanged,
+        Some(Method::ToolListChanged) => return Event::ToolsChanged,
+        Some(Method::PromptListChanged) => return Event::PromptsChanged,
+        Some(Method::ResourceListChanged) => return Event::ResourcesChanged,
         Some(Method::ResourceUpdated) => {
             if let Ok(updated) = serde_json::from_str::<ResourceUpdated>(note.params.text()) {
-                return Happened::ResourceUpdated(updated.uri);
+                return Event::ResourceUpdated(updated.uri);
             }
         }
         _ => {}
     }
     let params = note.params.raw.clone().unwrap_or_else(Raw::empty_object);
-    Happened::Other { method: note.method.to_string(), params }
+    Event::Other { method: note.method.to_string(), params }
 }
 
 impl std::fmt::Debug for Listening {

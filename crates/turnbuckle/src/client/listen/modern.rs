@@ -9,7 +9,7 @@ use std::{
 
 use turnbuckle_types::{Acknowledged, ListenResult, Method, Raw};
 
-use super::{Opened, Source, Told, happened, is};
+use super::{Opened, Source, Told, event_from, is};
 use crate::{
     client::{
         Call,
@@ -59,7 +59,7 @@ impl Stream {
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Told> {
         let exchange = &mut self.running.exchange;
         if exchange.take_lost() {
-            return Poll::Ready(Told::Happened(super::Happened::Missed));
+            return Poll::Ready(Told::Event(super::Event::Missed));
         }
         Poll::Ready(match ready!(exchange.poll_event(context)) {
             // A server may say the end with this frame, with the result, or with both in any
@@ -72,7 +72,7 @@ impl Stream {
                 tracing::debug!("acknowledged again");
                 Told::Nothing
             }
-            Event::Note(note) => Told::Happened(happened(&note)),
+            Event::Note(note) => Told::Event(event_from(&note)),
             Event::Done(Ok(raw)) => match raw.decode::<ListenResult>() {
                 Ok(_) => Told::Ended,
                 Err(error) => Told::Lost(undecodable(Method::Listen.as_str(), &error)),

@@ -5,7 +5,7 @@ use std::{future::IntoFuture, pin::Pin, time::Duration};
 
 use turnbuckle_types::{Listen, Method, Raw, Revision, write_at};
 
-use super::{Listening, Watch, again, open};
+use super::{Filter, Listening, again, open};
 use crate::{
     client::{
         Call, Client, Retry,
@@ -28,22 +28,22 @@ impl Client {
     /// [`granted`](Listening::granted) says what will come.
     ///
     /// A stream that is lost is opened again if the client's [`Reconnect`](crate::Reconnect)
-    /// allows it, and then tells [`Happened::Missed`](crate::Happened::Missed).
+    /// allows it, and then tells [`Event::Missed`](crate::Event::Missed).
     ///
     /// ```no_run
     /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
-    /// use turnbuckle::{Happened, Watch};
-    /// let mut listening = client.listen(Watch::new().tools().resource("note://7")).await?;
-    /// while let Some(happened) = listening.next().await {
-    ///     match happened? {
-    ///         Happened::ToolsChanged => println!("list the tools again"),
-    ///         Happened::ResourceUpdated(uri) => println!("read {uri} again"),
+    /// use turnbuckle::{Event, Filter};
+    /// let mut listening = client.listen(Filter::new().tools().resource("note://7")).await?;
+    /// while let Some(event) = listening.next().await {
+    ///     match event? {
+    ///         Event::ToolsChanged => println!("list the tools again"),
+    ///         Event::ResourceUpdated(uri) => println!("read {uri} again"),
     ///         _ => {}
     ///     }
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn listen(&self, watch: Watch) -> ListenCall {
+    pub fn listen(&self, watch: Filter) -> ListenCall {
         let mut text = Vec::new();
         // What layers see, in the words of the revision that has it; a legacy server sees none of it.
         write_at(&Listen::new(watch.0), Revision::LATEST, &mut text);
@@ -64,9 +64,9 @@ impl Client {
 /// ```no_run
 /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
 /// use std::time::Duration;
-/// use turnbuckle::Watch;
+/// use turnbuckle::Filter;
 /// let listening = client
-///     .listen(Watch::new().resource("note://7"))
+///     .listen(Filter::new().resource("note://7"))
 ///     .timeout(Duration::from_secs(5))
 ///     .meta("example.com/tenant", serde_json::json!("blue"))
 ///     .await?;
@@ -110,14 +110,14 @@ impl ListenCall {
     }
 
     async fn opened(self) -> Result<Listening> {
-        let client = self.call.client.clone();
+        let client = self.call.request.client.clone();
         let supervisor = &client.supervisor;
         loop {
             let link = supervisor.link();
             let repeats = |error: &Error| {
                 supervisor.recovers() && may_repeat(Retry::IfNotSent, Twice::Unknown, error)
             };
-            match open(self.call.again()).await {
+            match open(self.call.duplicate()).await {
                 Ok(opened) => return Ok(Listening::new(self.call, opened)),
                 // As any call that was not sent because there was no connection.
                 Err(error) if repeats(&error) && again::is_over(&link).await => {

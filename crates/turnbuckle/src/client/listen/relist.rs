@@ -10,9 +10,9 @@ use std::{
 use futures_core::Stream;
 use turnbuckle_types::{Prompt, Resource, ResourceTemplate, SubscriptionFilter, Tool};
 
-use super::{Listening, Watch};
+use super::{Filter, Listening};
 use crate::{
-    client::{Client, Listed},
+    client::{Client, Pager},
     dispatch::BoxFuture,
     error::{Error, Result},
 };
@@ -62,8 +62,8 @@ struct Course<T> {
 
 /// What is listed.
 struct Kind<T> {
-    list: fn(&Client) -> Listed<T>,
-    watch: fn(Watch) -> Watch,
+    list: fn(&Client) -> Pager<T>,
+    watch: fn(Filter) -> Filter,
     is_granted: fn(&SubscriptionFilter) -> Option<bool>,
 }
 
@@ -77,17 +77,19 @@ enum Stage {
 impl Client {
     /// The server's tools, as they are now and whenever they have changed.
     pub fn live_tools(&self) -> LiveList<Tool> {
-        LiveList::new(self, Client::tools, Watch::tools, |granted| granted.tools_list_changed)
+        LiveList::new(self, Client::tools, Filter::tools, |granted| granted.tools_list_changed)
     }
 
     /// The server's prompts, as they are now and whenever they have changed.
     pub fn live_prompts(&self) -> LiveList<Prompt> {
-        LiveList::new(self, Client::prompts, Watch::prompts, |granted| granted.prompts_list_changed)
+        LiveList::new(self, Client::prompts, Filter::prompts, |granted| {
+            granted.prompts_list_changed
+        })
     }
 
     /// The server's resources, as they are now and whenever their list has changed.
     pub fn live_resources(&self) -> LiveList<Resource> {
-        LiveList::new(self, Client::resources, Watch::resources, |granted| {
+        LiveList::new(self, Client::resources, Filter::resources, |granted| {
             granted.resources_list_changed
         })
     }
@@ -95,7 +97,7 @@ impl Client {
     /// The server's resource templates, as they are now and whenever the list of resources has
     /// changed.
     pub fn live_resource_templates(&self) -> LiveList<ResourceTemplate> {
-        LiveList::new(self, Client::resource_templates, Watch::resources, |granted| {
+        LiveList::new(self, Client::resource_templates, Filter::resources, |granted| {
             granted.resources_list_changed
         })
     }
@@ -104,8 +106,8 @@ impl Client {
 impl<T> LiveList<T> {
     fn new(
         client: &Client,
-        list: fn(&Client) -> Listed<T>,
-        watch: fn(Watch) -> Watch,
+        list: fn(&Client) -> Pager<T>,
+        watch: fn(Filter) -> Filter,
         is_granted: fn(&SubscriptionFilter) -> Option<bool>,
     ) -> LiveList<T> {
         let kind = Kind { list, watch, is_granted };
@@ -137,7 +139,7 @@ impl<T: Send + Unpin + 'static> Course<T> {
             Stage::Last(error) => return (error.map(Err), self),
             // Before the first listing: what changes after it is heard of.
             Stage::First => {
-                let watch = (self.kind.watch)(Watch::new());
+                let watch = (self.kind.watch)(Filter::new());
                 match changes(self.client.clone(), watch, self.kind.is_granted).await {
                     Ok(listening) => {
                         listening.map_or(Stage::Last(None), |one| Stage::Following(Box::new(one)))
@@ -170,7 +172,7 @@ impl<T: Send + Unpin + 'static> Course<T> {
 /// A stream of changes; `None` if the server has none of this kind.
 async fn changes(
     client: Client,
-    watch: Watch,
+    watch: Filter,
     is_granted: fn(&SubscriptionFilter) -> Option<bool>,
 ) -> Result<Option<Listening>> {
     match client.listen(watch).await {

@@ -1,226 +1,148 @@
-//! Owns what of a message may be shown: secrets are masked, long strings cut short, in one pass over
-//! its text. Does not own messages, nor who is shown them.
+//! Redacts secrets in JSON and in plain text, and truncates long strings.
 //!
-//! It can't know every secret. It knows members by what they are called, and strings by how they
-//! look; a secret that is neither called nor looks like one is shown.
+//! A secret is found by the name of its member or by its form ([`words`]). One that has neither is
+//! shown.
 
-mod names;
 mod words;
 
 use std::borrow::Cow;
 
-use names::{Naming, naming};
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use turnbuckle_types::Named;
 
-/// What stands in the place of a secret.
-pub(super) const MASK: &str = "[redacted]";
+pub(super) use words::redact_text as text;
 
-/// The longest string that is shown whole, and how much of a longer one is.
+/// Replaces a secret.
+const MASK: &str = "[redacted]";
+
+/// How many bytes of a string are shown.
 const LONGEST: usize = 512;
 
-/// How deep text that is JSON itself is looked into.
-const DEEPEST: usize = 4;
+/// How deep values are read. JSON in a string counts as many levels.
+const MAX_DEPTH: usize = 64;
+const STRING_DEPTH: usize = 16;
 
-/// The text of a JSON value as it may be shown. Members stay in their order.
+/// Returns the text of a JSON value without its secrets. The order of members is kept.
 pub(super) fn json(text: &str) -> String {
-    value(text, 0)
+    let mut out = String::with_capacity(text.len().min(8_192));
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(raw) => write_value(raw.get(), Redaction::None, false, 0, &mut out),
+        Err(_) if text.is_empty() => {}
+        Err(_) => out.push_str(MASK),
+    }
+    out
 }
 
-/// A plain text as it may be shown.
-pub(super) fn text(text: &str) -> String {
-    words::scrubbed(text).into_owned()
+/// Cuts a text that is longer than `longest` bytes, and says so at its end.
+pub(super) fn truncate(text: &mut String, longest: usize) {
+    if text.len() > longest {
+        let whole = text.len();
+        text.truncate(crate::limits::prefix(&text, longest).len());
+        text.push_str(&format!("… ({} bytes more)", whole - text.len()));
+    }
 }
 
-fn value(text: &str, depth: usize) -> String {
-    let mut walk = Walk { text, at: 0, out: String::with_capacity(text.len().min(8_192)), depth };
-    walk.run();
-    walk.out
-}
-
-/// What is done to the values of a member, and to all inside of them.
+/// The redaction of a value and of everything inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Masked {
-    No,
-    /// Strings and numbers are.
+enum Redaction {
+    None,
+    /// Strings and numbers are redacted.
     All,
-    /// It is the schema of a secret: all but what describes it is.
+    /// The value is the schema of a secret: only its description is shown.
     Schema,
-    /// Strings are cut to their ends.
+    /// Of a string only its ends are shown.
     Middle,
 }
 
-/// An object or an array that is open.
-struct Open {
-    is_object: bool,
-    masked: Masked,
-    /// Whether its members are the properties of a schema.
-    properties: bool,
-    /// Whether the next string is a member's name.
-    naming: bool,
-    /// What the name that was last read says of its value.
-    member: Masked,
-    member_properties: bool,
-}
-
-struct Walk<'a> {
-    text: &'a str,
-    at: usize,
-    out: String,
+/// Writes a valid JSON value. `in_properties`: its members are the properties of a schema.
+fn write_value(
+    raw: &str,
+    redaction: Redaction,
+    in_properties: bool,
     depth: usize,
-}
-
-impl Walk<'_> {
-    fn run(&mut self) {
-        let mut open: Vec<Open> = Vec::new();
-        while let Some(&byte) = self.text.as_bytes().get(self.at) {
-            match byte {
-                b'{' | b'[' => {
-                    let is_object = byte == b'{';
-                    let (masked, properties) =
-                        open.last().map_or((Masked::No, false), |open| inside(open, is_object));
-                    open.push(Open {
-                        is_object,
-                        masked,
-                        properties,
-                        naming: is_object,
-                        member: masked,
-                        member_properties: false,
-                    });
-                    self.copy(1);
-                }
-                b'}' | b']' => {
-                    open.pop();
-                    self.copy(1);
-                }
-                b',' => {
-                    if let Some(open) = open.last_mut() {
-                        open.naming = open.is_object;
-                    }
-                    self.copy(1);
-                }
-                b':' => {
-                    if let Some(open) = open.last_mut() {
-                        open.naming = false;
-                    }
-                    self.copy(1);
-                }
-                b'"' => self.string(open.last_mut()),
-                b'-' | b'0'..=b'9' => self.number(open.last()),
-                _ => {
-                    let step = self.text[self.at..].chars().next().map_or(1, char::len_utf8);
-                    self.copy(step);
-                }
+    out: &mut String,
+) {
+    match raw.as_bytes().first() {
+        Some(b'{' | b'[') if depth >= MAX_DEPTH => write_string(MASK, out),
+        Some(b'{') => {
+            let Ok(members) = serde_json::from_str::<Named<&RawValue>>(raw) else {
+                return write_string(MASK, out);
+            };
+            for (index, (name, value)) in members.iter().enumerate() {
+                out.push(if index == 0 { '{' } else { ',' });
+                write_string(&text(name), out);
+                out.push(':');
+                let is_object = value.get().starts_with('{');
+                let redaction = match member_redaction(name, redaction, in_properties) {
+                    // The schema of a secret is an object; anything else is the secret.
+                    Redaction::Schema if in_properties && !is_object => Redaction::All,
+                    other => other,
+                };
+                let properties = is_object && name == "properties" && !in_properties;
+                write_value(value.get(), redaction, properties, depth + 1, out);
+            }
+            out.push_str(if members.is_empty() { "{}" } else { "}" });
+        }
+        Some(b'[') => {
+            let items = serde_json::from_str::<Vec<&RawValue>>(raw).unwrap_or_default();
+            out.push('[');
+            for (index, item) in items.into_iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { "," });
+                write_value(item.get(), redaction, false, depth + 1, out);
+            }
+            out.push(']');
+        }
+        Some(b'"') => {
+            let plain = serde_json::from_str::<Cow<'_, str>>(raw).unwrap_or(Cow::Borrowed(MASK));
+            match redaction {
+                Redaction::All => write_string(MASK, out),
+                Redaction::Middle => write_string(&ends(&plain), out),
+                Redaction::None | Redaction::Schema => write_plain(&plain, depth, out),
             }
         }
-    }
-
-    fn copy(&mut self, bytes: usize) {
-        self.out.push_str(&self.text[self.at..self.at + bytes]);
-        self.at += bytes;
-    }
-
-    fn string(&mut self, open: Option<&mut Open>) {
-        let quoted = &self.text[self.at..self.at + string_length(&self.text[self.at..])];
-        self.at += quoted.len();
-        let Ok(plain) = serde_json::from_str::<Cow<'_, str>>(quoted) else {
-            // No string of JSON: nobody knows what it is.
-            return self.put(MASK);
-        };
-        match open {
-            Some(open) if open.naming => {
-                (open.member, open.member_properties) = member(open, &plain);
-                self.put(&words::scrubbed(&plain));
-            }
-            open => match open.map_or(Masked::No, |open| held(open)) {
-                Masked::All => self.put(MASK),
-                Masked::Middle => self.put(&ends(&plain)),
-                Masked::No | Masked::Schema => self.shown(&plain),
-            },
-        }
-    }
-
-    /// A string that is no secret by its name.
-    fn shown(&mut self, plain: &str) {
-        let trimmed = plain.trim_start();
-        if self.depth < DEEPEST
-            && trimmed.starts_with(['{', '['])
-            && serde_json::from_str::<serde::de::IgnoredAny>(plain).is_ok()
-        {
-            let inner = value(plain, self.depth + 1);
-            return self.put(&shortened(&inner));
-        }
-        let scrubbed = words::scrubbed(plain);
-        self.put(&shortened(&scrubbed));
-    }
-
-    fn number(&mut self, open: Option<&Open>) {
-        let rest = &self.text[self.at..];
-        let length = rest
-            .find(|letter: char| !matches!(letter, '0'..='9' | '-' | '+' | '.' | 'e' | 'E'))
-            .unwrap_or(rest.len());
-        if open.is_some_and(|open| held(open) == Masked::All) {
-            self.at += length;
-            return self.put(MASK);
-        }
-        self.copy(length);
-    }
-
-    fn put(&mut self, plain: &str) {
-        // A string can always be written.
-        self.out.push_str(&serde_json::to_string(plain).unwrap_or_default());
+        Some(b'-' | b'0'..=b'9') if redaction == Redaction::All => write_string(MASK, out),
+        _ => out.push_str(raw),
     }
 }
 
-/// What is done to a plain value in `open`.
-fn held(open: &Open) -> Masked {
-    match open.member {
-        // A schema is an object.
-        Masked::Schema if open.properties => Masked::All,
-        masked => masked,
+/// Writes a string whose name is not that of a secret.
+fn write_plain(plain: &str, depth: usize, out: &mut String) {
+    let is_json = plain.trim_start().starts_with(['{', '['])
+        && serde_json::from_str::<IgnoredAny>(plain).is_ok();
+    let mut shown = String::new();
+    if is_json {
+        write_value(plain.trim(), Redaction::None, false, depth + STRING_DEPTH, &mut shown);
+    } else {
+        shown.push_str(&text(plain));
     }
+    truncate(&mut shown, LONGEST);
+    write_string(&shown, out);
 }
 
-/// What an object or array inherits that is a value in `open`.
-fn inside(open: &Open, is_object: bool) -> (Masked, bool) {
-    let masked = if is_object { open.member } else { held(open) };
-    (masked, is_object && open.is_object && open.member_properties)
+fn write_string(plain: &str, out: &mut String) {
+    out.push_str(&serde_json::Value::from(plain).to_string());
 }
 
-/// What a member's name says of its value.
-fn member(open: &Open, name: &str) -> (Masked, bool) {
-    let properties = name == "properties" && !open.properties;
-    let masked = match open.masked {
-        Masked::All => Masked::All,
-        Masked::Schema => match name {
+fn member_redaction(name: &str, parent: Redaction, in_properties: bool) -> Redaction {
+    match parent {
+        Redaction::All => Redaction::All,
+        Redaction::Schema => match name {
             "$ref" | "anyOf" | "description" | "format" | "items" | "maxLength" | "minLength"
-            | "oneOf" | "pattern" | "properties" | "required" | "title" | "type" => Masked::Schema,
-            _ => Masked::All,
-        },
-        Masked::No | Masked::Middle => match naming(name) {
-            Naming::Plain => Masked::No,
-            Naming::Opaque => Masked::Middle,
-            Naming::Secret if open.properties => Masked::Schema,
-            Naming::Secret => Masked::All,
-        },
-    };
-    (masked, properties)
-}
-
-/// How long the string is that the text begins with, quotes and all.
-fn string_length(text: &str) -> usize {
-    let mut bytes = text.bytes().enumerate().skip(1);
-    while let Some((at, byte)) = bytes.next() {
-        match byte {
-            b'\\' => {
-                bytes.next();
+            | "oneOf" | "pattern" | "properties" | "required" | "title" | "type" => {
+                Redaction::Schema
             }
-            b'"' => return at + 1,
-            _ => {}
-        }
+            _ => Redaction::All,
+        },
+        // It is of no use to a reader, and may be of use to an attacker.
+        _ if name == "requestState" => Redaction::Middle,
+        _ if !is_secret_name(name) => Redaction::None,
+        _ if in_properties => Redaction::Schema,
+        _ => Redaction::All,
     }
-    text.len()
 }
 
-/// The ends of something opaque, which tell one from another.
+/// Returns the ends of a string, by which a reader can compare two of them.
 fn ends(plain: &str) -> String {
     let letters = plain.chars().count();
     if letters <= 16 {
@@ -231,12 +153,45 @@ fn ends(plain: &str) -> String {
     format!("{head}…{tail} ({letters} characters)")
 }
 
-fn shortened(plain: &str) -> Cow<'_, str> {
-    if plain.len() <= LONGEST {
-        return Cow::Borrowed(plain);
+/// Parts of secret names, in lower case and without separators.
+const PARTS: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "authorization",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "signingkey",
+    "encryptionkey",
+    "credential",
+    "cookie",
+    "codeverifier",
+    "authorizationcode",
+    "authcode",
+    "assertion",
+    "sessionid",
+    "connectionstring",
+    "bearer",
+];
+
+/// Whole secret names.
+const WHOLE: &[&str] = &["pwd", "pin", "otp", "jwt", "auth", "pat"];
+
+/// Names that contain `token` and hold none.
+const HARMLESS: &[&str] = &["progresstoken", "maxtokens", "tokentype", "tokenendpoint"];
+
+/// Returns `true` if a member with this name holds a secret.
+fn is_secret_name(name: &str) -> bool {
+    let letters = name.chars().filter(|letter| letter.is_alphanumeric());
+    let plain: String = letters.flat_map(char::to_lowercase).collect();
+    if HARMLESS.contains(&plain.as_str()) {
+        return false;
     }
-    let shown = crate::limits::prefix(plain, LONGEST);
-    Cow::Owned(format!("{shown}… ({} bytes more)", plain.len() - shown.len()))
+    // `tokens` is usually a number of them.
+    let token = plain.contains("token") && !plain.ends_with("tokens");
+    token || WHOLE.contains(&&*plain) || PARTS.iter().any(|part| plain.contains(part))
 }
 
 #[cfg(test)]

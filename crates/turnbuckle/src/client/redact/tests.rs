@@ -9,10 +9,55 @@ fn shows(text: &str, shown: &str) {
 }
 
 #[test]
+fn secrets_are_known_by_their_names() {
+    for name in [
+        "token",
+        "access_token",
+        "refreshToken",
+        "X-Auth-Token",
+        "password",
+        "dbPassword",
+        "client_secret",
+        "Authorization",
+        "api_key",
+        "apiKey",
+        "API-KEY",
+        "aws_access_key_id",
+        "cookie",
+        "Set-Cookie",
+        "credentials",
+        "private_key",
+        "code_verifier",
+        "pin",
+        "PWD",
+        "mcp-session-id",
+    ] {
+        assert!(is_secret_name(name), "{name}");
+    }
+    for name in [
+        "progressToken",
+        "maxTokens",
+        "inputTokens",
+        "name",
+        "keyboard",
+        "code",
+        "author",
+        "pinned",
+        "token_type",
+        "cursor",
+        "authors",
+        "key",
+        "requestState",
+    ] {
+        assert!(!is_secret_name(name), "{name}");
+    }
+}
+
+#[test]
 fn members_keep_their_order_and_secrets_go() {
     shows(
         r#"{"z":1,"password":"hunter2","a":[true,null,-1.5e3],"api_key": 77,"b":{}}"#,
-        r#"{"z":1,"password":"[redacted]","a":[true,null,-1.5e3],"api_key": "[redacted]","b":{}}"#,
+        r#"{"z":1,"password":"[redacted]","a":[true,null,-1.5e3],"api_key":"[redacted]","b":{}}"#,
     );
     shows(r#"{"progressToken":3,"maxTokens":5}"#, r#"{"progressToken":3,"maxTokens":5}"#);
 }

@@ -1,13 +1,10 @@
-//! Owns which parts of a text look like secrets, wherever they stand. Does not own JSON.
+//! Redacts the words of a text that have the form of a secret.
 
 use std::borrow::Cow;
 
-use super::{
-    MASK,
-    names::{Naming, naming},
-};
+use super::{MASK, is_secret_name};
 
-/// How keys of well-known services begin.
+/// Prefixes of the keys of well-known services.
 const PREFIXES: &[&str] = &[
     "sk-",
     "sk_live_",
@@ -34,22 +31,22 @@ const PREFIXES: &[&str] = &[
     "hf_",
 ];
 
-/// The shortest word that can be a key after such a beginning, or after a scheme.
+/// The length of the shortest key after such a prefix, or after a scheme.
 const SHORTEST: usize = 8;
 
-/// The text with what looks like a secret masked.
-pub(super) fn scrubbed(text: &str) -> Cow<'_, str> {
+/// Returns the text without its secrets.
+pub(crate) fn redact_text(text: &str) -> Cow<'_, str> {
     const KEY: &str = "PRIVATE KEY-----";
     match text.find(KEY) {
-        Some(at) => Cow::Owned(format!("{}{MASK}", by_word(&text[..at + KEY.len()]))),
-        None => by_word(text),
+        Some(at) => Cow::Owned(format!("{}{MASK}", redact_words(&text[..at + KEY.len()]))),
+        None => redact_words(text),
     }
 }
 
-fn by_word(text: &str) -> Cow<'_, str> {
+fn redact_words(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
-    // How much of the text stands in `out` already.
-    let mut told = 0;
+    // How much of the text has been written to `out`.
+    let mut written = 0;
     let mut before = "";
     let mut at = 0;
     while at < text.len() {
@@ -57,8 +54,8 @@ fn by_word(text: &str) -> Cow<'_, str> {
         let (dividers, start) = (&text[at..at + gap], at + gap);
         let length = text[start..].find(|letter| !is_part(letter)).unwrap_or(text.len() - start);
         let (word, end) = (&text[start..start + length], start + length);
-        let is_secret = if assigns(dividers) && naming(before) == Naming::Secret {
-            // `Authorization: Bearer …`: the scheme is no secret, what follows it is.
+        let is_secret = if assigns(dividers) && is_secret_name(before) {
+            // In `Authorization: Bearer …` the secret follows the scheme.
             !is_scheme(word) && !word.is_empty()
         } else {
             (dividers == " " && is_scheme(before) && looks_random(word)) || looks_secret(word)
@@ -66,25 +63,25 @@ fn by_word(text: &str) -> Cow<'_, str> {
         let secret = if is_secret { Some((start, end)) } else { password_of(text, end) };
         at = end;
         if let Some((from, to)) = secret {
-            out.push_str(&text[told..from]);
+            out.push_str(&text[written..from]);
             out.push_str(MASK);
-            (told, at) = (to, to);
+            (written, at) = (to, to);
         }
         before = word;
     }
-    if told == 0 {
+    if written == 0 {
         return Cow::Borrowed(text);
     }
-    out.push_str(&text[told..]);
+    out.push_str(&text[written..]);
     Cow::Owned(out)
 }
 
-/// What keys, tokens and names are made of.
+/// Returns `true` for a character of keys, tokens and names.
 fn is_part(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "_-.+/~%".contains(letter)
 }
 
-/// Whether what stands between two words gives the second to the first.
+/// Returns `true` if the text between two words assigns the second to the first.
 fn assigns(dividers: &str) -> bool {
     let plain = dividers.trim_matches([' ', '"', '\'']);
     matches!(plain, "=" | ":" | "=>" | ":=" | "==")
@@ -94,12 +91,12 @@ fn is_scheme(word: &str) -> bool {
     word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic")
 }
 
-/// Whether a word is none of any language.
+/// Returns `true` if a word is not a plain one.
 fn looks_random(word: &str) -> bool {
     word.len() >= SHORTEST && word.bytes().any(|byte| !byte.is_ascii_lowercase())
 }
 
-/// Whether a word is a key by how it begins, or a JWT.
+/// Returns `true` for a key with a known prefix, or a JWT.
 fn looks_secret(word: &str) -> bool {
     let key = |prefix: &&str| word.strip_prefix(*prefix).is_some_and(|rest| rest.len() >= SHORTEST);
     let mut parts = word.split('.');
@@ -109,7 +106,7 @@ fn looks_secret(word: &str) -> bool {
     jwt || PREFIXES.iter().any(key)
 }
 
-/// The password of `scheme://user:password@host`, if the scheme ends at `end`.
+/// Returns the place of the password in `scheme://user:password@host`, if the scheme ends at `end`.
 fn password_of(text: &str, end: usize) -> Option<(usize, usize)> {
     let rest = text[end..].strip_prefix("://")?;
     let authority = text.len() - rest.len();
@@ -126,9 +123,9 @@ mod tests {
 
     #[track_caller]
     fn hides(text: &str, secret: &str, shown: &str) {
-        let scrubbed = scrubbed(text);
-        assert!(!scrubbed.contains(secret), "{scrubbed}");
-        assert_eq!(scrubbed, shown);
+        let shown_text = redact_text(text);
+        assert!(!shown_text.contains(secret), "{shown_text}");
+        assert_eq!(shown_text, shown);
     }
 
     #[test]
@@ -166,7 +163,7 @@ mod tests {
             "://",
             "a://b:",
         ] {
-            assert_eq!(scrubbed(text), text);
+            assert_eq!(redact_text(text), text);
         }
     }
 }

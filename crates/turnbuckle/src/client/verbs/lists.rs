@@ -8,7 +8,7 @@ use turnbuckle_types::{
 };
 
 use super::{
-    super::{Call, Client, Listed, Tools, call::Told},
+    super::{Call, Client, Pager, Tools, call::Told},
     complete, written,
 };
 use crate::error::Result;
@@ -18,12 +18,12 @@ impl Client {
     /// them twice is remembered for as long as this connection lasts. Dropping the future cancels
     /// it.
     pub fn list_tools(&self) -> Call<ListToolsResult> {
-        self.verb(Method::ListTools, ListTools::new(), tools).kept()
+        self.verb(Method::ListTools, ListTools::new(), tools).cached()
     }
 
     /// All tools of the server, page by page as they are asked for.
     pub fn tools(&self) -> Tools {
-        Listed::tools(self)
+        Pager::tools(self)
     }
 
     /// Asks for the first page of the server's resources. Dropping the future cancels it.
@@ -33,12 +33,12 @@ impl Client {
                 result.result_type.as_ref()
             })
         })
-        .kept()
+        .cached()
     }
 
     /// All resources of the server, page by page as they are asked for.
-    pub fn resources(&self) -> Listed<Resource> {
-        Listed::resources(self)
+    pub fn resources(&self) -> Pager<Resource> {
+        Pager::resources(self)
     }
 
     /// Asks for the first page of the server's resource templates. Dropping the future cancels it.
@@ -48,12 +48,12 @@ impl Client {
                 result.result_type.as_ref()
             })
         })
-        .kept()
+        .cached()
     }
 
     /// All resource templates of the server, page by page as they are asked for.
-    pub fn resource_templates(&self) -> Listed<ResourceTemplate> {
-        Listed::templates(self)
+    pub fn resource_templates(&self) -> Pager<ResourceTemplate> {
+        Pager::templates(self)
     }
 
     /// Asks for the first page of the server's prompts. Dropping the future cancels it.
@@ -63,12 +63,12 @@ impl Client {
                 result.result_type.as_ref()
             })
         })
-        .kept()
+        .cached()
     }
 
     /// All prompts of the server, page by page as they are asked for.
-    pub fn prompts(&self) -> Listed<Prompt> {
-        Listed::prompts(self)
+    pub fn prompts(&self) -> Pager<Prompt> {
+        Pager::prompts(self)
     }
 }
 
@@ -95,7 +95,7 @@ macro_rules! pages {
                 pub fn cursor(self, cursor: impl Into<String>) -> Call<$result> {
                     let mut params = $params::new();
                     params.cursor = Some(cursor.into());
-                    self.saying(written(Method::$method, params))
+                    self.with_params(written(Method::$method, params))
                 }
             }
         )+

@@ -20,7 +20,7 @@ impl Client {
                 result.result_type.as_ref()
             })
         })
-        .kept()
+        .cached()
     }
 
     /// Has a prompt rendered. `arguments` is anything that encodes to an object of strings; `()`

@@ -22,7 +22,7 @@ impl Client {
         self.verb(Method::Discover, Discover::new(), |_, raw| {
             complete::<DiscoverResult>(Method::Discover, raw, |result| result.result_type.as_ref())
         })
-        .kept()
+        .cached()
     }
 
     /// Sets from which level on the server tells what it logs. A legacy server is told so. A modern
@@ -37,7 +37,7 @@ impl Client {
     /// ```
     pub fn set_log_level(&self, least: LogLevel) -> Call<()> {
         let call = self.verb(Method::SetLevel, SetLevel::new(least), |_, _| Ok(()));
-        call.or_here(move |client, link| {
+        call.or_local(move |client, link| {
             client.log_level.set(least);
             (!Method::SetLevel.sent_by_client(link.revision())).then_some(())
         })

@@ -1,8 +1,8 @@
-//! Owns the log of what travels on a client's wires: each message, once, in both directions, with its
-//! secrets masked. Does not own the wires: it stands around them and changes nothing.
+//! The wire log: reports each message of a client's connections once, in both directions, with its
+//! secrets redacted. [`LoggedTransport`] reports what the client sends, and `Answers` what it receives
+//! beside that.
 
-mod line;
-mod tell;
+mod log;
 
 use std::{
     pin::Pin,
@@ -13,198 +13,182 @@ use std::{
     task::{Context, Poll},
 };
 
-use turnbuckle_types::{
-    Raw, RequestId, Revision, RpcError,
-    jsonrpc::{Fault, Text},
+use turnbuckle_types::{RequestId, Revision};
+
+pub use log::{WireDirection, WireKind, WireLine, WireLog};
+
+use self::{
+    WireDirection::{Received, Sent},
+    log::Content,
 };
-
-pub use line::{WireDirection, WireKind, WireLine};
-pub use tell::WireLog;
-
 use super::{ClientBuilder, redact};
 use crate::{
     dispatch::{
-        Abandon, BoxFuture, Counters, Event, Exchange, Incoming, Note, Outcome, Outgoing, Peer,
-        Reply, Serve, Transport, duplex::Replies, exchange::Drive,
+        Abandon, BoxFuture, Counters, Event, Exchange, Incoming, Note, Outcome, Outgoing, Reply,
+        Transport, exchange::Drive,
     },
     error::{Closed, Error},
 };
 
 impl ClientBuilder {
-    /// Shows every message that travels between this client and its server, on every wire and in
-    /// both directions, with its secrets masked: see [`WireLog`].
+    /// Reports every message between this client and its server, see [`WireLog`].
     pub fn wire_log(mut self, log: WireLog) -> ClientBuilder {
         self.wire_log = Some(log);
         self
     }
 
-    /// What this client sends with, and whoever looks on.
-    pub(super) fn told(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport> {
+    pub(super) fn log_transport(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport> {
         match &self.wire_log {
-            Some(log) => Told::around(transport, log.clone()),
+            Some(log) => LoggedTransport::open(transport, log.clone()),
             None => transport,
         }
     }
-
-    /// What this client answers with, and whoever looks on.
-    pub(super) fn heard(&self, answers: Arc<dyn Serve>) -> Arc<dyn Serve> {
-        match &self.wire_log {
-            Some(log) => Arc::new(Heard { answers, log: log.clone() }),
-            None => answers,
-        }
-    }
 }
 
-/// A wire that is looked at.
-struct Told {
-    wire: Arc<dyn Transport>,
+struct LoggedTransport {
+    transport: Arc<dyn Transport>,
     log: WireLog,
-    /// Whether its end was told.
-    over: Arc<AtomicBool>,
+    /// Whether the end was reported.
+    is_over: Arc<AtomicBool>,
 }
 
-impl Told {
-    fn around(wire: Arc<dyn Transport>, log: WireLog) -> Arc<dyn Transport> {
-        log.tell(|| WireLine::new(WireDirection::Sent, WireKind::Opened));
-        Arc::new(Told { wire, log, over: Arc::default() })
+impl LoggedTransport {
+    fn open(transport: Arc<dyn Transport>, log: WireLog) -> Arc<dyn Transport> {
+        log.write(Sent, WireKind::Opened, None, None, Content::Empty);
+        Arc::new(LoggedTransport { transport, log, is_over: Arc::default() })
     }
 
-    fn closing(&self) {
-        if !self.over.swap(true, Relaxed) {
-            self.log.tell(|| WireLine::new(WireDirection::Sent, WireKind::Closed));
+    fn report_close(&self) {
+        if !self.is_over.swap(true, Relaxed) {
+            self.log.write(Sent, WireKind::Closed, None, None, Content::Empty);
         }
     }
 }
 
-impl Transport for Told {
+impl Transport for LoggedTransport {
     fn open(&self, request: Outgoing) -> Exchange {
-        if !self.log.is_wanted() {
-            return self.wire.open(request);
+        if !self.log.is_enabled() {
+            return self.transport.open(request);
         }
-        let line = WireLine::new(WireDirection::Sent, WireKind::Request)
-            .of(&request.method)
-            .json(&request.params, &self.log);
-        Exchange::new(Watched {
-            method: request.method.clone().into_owned(),
+        let method = request.method.clone().into_owned();
+        Exchange::new(LoggedExchange {
+            request: LoggedRequest { log: self.log.clone(), id: request.id.clone(), method },
             abandon: request.abandon,
-            log: self.log.clone(),
-            stage: Stage::New(Box::new(line)),
-            id: request.id.clone(),
+            stage: Stage::New { params: request.params.clone() },
             reason: None,
-            exchange: self.wire.open(request),
+            exchange: self.transport.open(request),
         })
     }
 
     fn notify(&self, note: Note) -> BoxFuture<'_, ()> {
-        self.log.tell(|| {
-            let line = WireLine::new(WireDirection::Sent, WireKind::Notification);
-            line.of(&note.method).json(note.params.text(), &self.log)
-        });
-        self.wire.notify(note)
+        self.log.write_note(Sent, &note);
+        self.transport.notify(note)
     }
 
     fn agreed(&self, revision: Revision) {
-        self.wire.agreed(revision);
+        self.transport.agreed(revision);
     }
 
     fn established(&self) -> BoxFuture<'_, ()> {
-        self.wire.established()
+        self.transport.established()
     }
 
     fn fall_back(&self) -> Option<BoxFuture<'_, Result<Arc<dyn Transport>, Error>>> {
-        let other = self.wire.fall_back()?;
-        let log = self.log.clone();
-        Some(Box::pin(async move { Ok(Told::around(other.await?, log)) }))
+        let (other, log) = (self.transport.fall_back()?, self.log.clone());
+        Some(Box::pin(async move { Ok(LoggedTransport::open(other.await?, log)) }))
     }
 
     fn ended(&self) -> BoxFuture<'static, Closed> {
-        let (ended, log, over) = (self.wire.ended(), self.log.clone(), self.over.clone());
+        let (ended, log) = (self.transport.ended(), self.log.clone());
+        let is_over = self.is_over.clone();
         Box::pin(async move {
             let why = ended.await;
-            if !over.swap(true, Relaxed) {
-                log.tell(|| {
-                    let line = WireLine::new(WireDirection::Received, WireKind::Lost);
-                    line.plain(&why.to_string(), &log)
-                });
+            if !is_over.swap(true, Relaxed) {
+                let reason = why.to_string();
+                log.write(Received, WireKind::Lost, None, None, Content::Plain(&reason));
             }
             why
         })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        self.closing();
-        self.wire.close()
+        self.report_close();
+        self.transport.close()
     }
 
     fn close_now(&self) {
-        self.closing();
-        self.wire.close_now();
+        self.report_close();
+        self.transport.close_now();
     }
 
     fn junk(&self) -> Option<String> {
-        self.wire.junk()
+        self.transport.junk()
     }
 
     fn counters(&self) -> Counters {
-        self.wire.counters()
+        self.transport.counters()
     }
 }
 
-/// A request in flight that is looked at.
-struct Watched {
-    method: String,
-    abandon: Abandon,
+/// A request, of either side, and the log that it is reported to.
+struct LoggedRequest {
     log: WireLog,
-    stage: Stage,
     id: Option<RequestId>,
+    method: String,
+}
+
+impl LoggedRequest {
+    fn write(&self, direction: WireDirection, kind: WireKind, content: Content<'_>) {
+        self.log.write(direction, kind, self.id.as_ref(), Some(&self.method), content);
+    }
+}
+
+struct LoggedExchange {
+    request: LoggedRequest,
+    abandon: Abandon,
+    stage: Stage,
     reason: Option<String>,
     exchange: Exchange,
 }
 
 enum Stage {
-    /// Not sent yet; what will be told when it is.
-    New(Box<WireLine>),
+    /// The request is reported when it is sent, because it has no id before.
+    New {
+        params: String,
+    },
     Sent,
     Over,
 }
 
-impl Watched {
-    fn line(&self, direction: WireDirection, kind: WireKind) -> WireLine {
-        WireLine::new(direction, kind).of(&self.method).with_id(self.id.as_ref())
-    }
-
-    fn ended(&self, result: &Result<Raw, Error>) -> WireLine {
-        let received = |kind| self.line(WireDirection::Received, kind);
-        match result {
-            Ok(raw) => received(WireKind::Result).json(raw.as_str(), &self.log),
-            Err(error) => match error.as_rpc() {
-                Some(rpc) => received(WireKind::Error).json(&written(rpc), &self.log),
-                None => received(WireKind::Failed).plain(&error.to_string(), &self.log),
-            },
-        }
-    }
-}
-
-impl Drive for Watched {
+impl Drive for LoggedExchange {
     fn poll_event(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
         let this = self.get_mut();
-        let polled = match std::mem::replace(&mut this.stage, Stage::Sent) {
-            Stage::New(line) => {
-                // What this very step brings is told after what brought it.
-                let held = this.log.hold();
-                let polled = this.exchange.poll_event(context);
-                this.id = this.exchange.id().cloned().or(this.id.take());
-                held.first(line.with_id(this.id.as_ref()));
-                polled
-            }
-            before => {
-                this.stage = before;
-                this.exchange.poll_event(context)
-            }
+        let request = &mut this.request;
+        let polled = if let Stage::New { params } = &mut this.stage {
+            let params = std::mem::take(params);
+            this.stage = Stage::Sent;
+            // In process the server answers within this poll: that is reported after the request.
+            let log = request.log.clone();
+            let held = log.hold();
+            let polled = this.exchange.poll_event(context);
+            request.id = this.exchange.id().cloned().or(request.id.take());
+            held.release(request.id.as_ref(), &request.method, &params);
+            polled
+        } else {
+            this.exchange.poll_event(context)
         };
         if let Poll::Ready(Event::Done(result)) = &polled {
             this.stage = Stage::Over;
-            this.log.tell(|| this.ended(result));
+            match result.as_ref().map_err(|error| (error, error.as_rpc())) {
+                Ok(raw) => request.write(Received, WireKind::Result, Content::Json(raw.as_str())),
+                Err((_, Some(rpc))) => {
+                    request.write(Received, WireKind::Error, Content::Error(rpc));
+                }
+                Err((error, None)) => {
+                    let reason = error.to_string();
+                    request.write(Received, WireKind::Failed, Content::Plain(&reason));
+                }
+            }
         }
         polled
     }
@@ -232,144 +216,63 @@ impl Drive for Watched {
     }
 }
 
-/// The exchange goes with it: that is the cancel.
-impl Drop for Watched {
+/// Dropping the exchange cancels the request.
+impl Drop for LoggedExchange {
     fn drop(&mut self) {
         if matches!(self.stage, Stage::Sent) && self.abandon == Abandon::Signal {
             let reason = self.reason.as_deref().unwrap_or("caller cancelled");
-            self.log.tell(|| {
-                self.line(WireDirection::Sent, WireKind::Cancelled).plain(reason, &self.log)
-            });
+            self.request.write(Sent, WireKind::Cancelled, Content::Plain(reason));
         }
     }
 }
 
-/// Answers that are looked at.
-struct Heard {
-    answers: Arc<dyn Serve>,
-    log: WireLog,
+/// The reply to a request of the server.
+pub(super) struct LoggedReply {
+    request: LoggedRequest,
+    /// Whether it is dropped because the server has cancelled the request.
+    is_open: bool,
 }
 
-impl Heard {
-    fn noted(&self, note: &Note) {
-        self.log.tell(|| {
-            let line = WireLine::new(WireDirection::Received, WireKind::Notification);
-            line.of(&note.method).json(note.params.text(), &self.log)
-        });
+impl LoggedReply {
+    /// Reports a request of the server. Returns `None` if the log is off.
+    pub(super) fn open(log: Option<&WireLog>, request: &Incoming) -> Option<LoggedReply> {
+        let log = log.filter(|log| log.is_enabled())?.clone();
+        let (id, method) = (Some(request.id.clone()), request.method.to_string());
+        let logged = LoggedRequest { log, id, method };
+        logged.write(Received, WireKind::Request, Content::Json(request.params.text()));
+        Some(LoggedReply { request: logged, is_open: false })
     }
-}
 
-impl Serve for Heard {
-    fn serve(&self, request: Incoming, replies: Replies) -> Reply {
-        if !self.log.is_wanted() {
-            return self.answers.serve(request, replies);
-        }
-        let answer = Answer {
-            id: request.id.clone(),
-            method: request.method.clone(),
-            log: self.log.clone(),
-        };
-        self.log.tell(|| {
-            let line = answer.line(WireDirection::Received, WireKind::Request);
-            line.json(request.params.text(), &self.log)
-        });
-        match self.answers.serve(request, replies) {
+    /// Reports the reply when it is there.
+    pub(super) fn log(mut self, reply: Reply) -> Reply {
+        match reply {
             Reply::Now(outcome) => {
-                answer.told(&outcome);
+                self.report(&outcome);
                 Reply::Now(outcome)
             }
-            Reply::Later(answering) => Reply::Later(Box::pin(async move {
-                let mut unanswered = Unanswered(Some(answer));
-                let outcome = answering.await;
-                if let Some(answer) = unanswered.0.take() {
-                    answer.told(&outcome);
-                }
+            Reply::Later(reply) => Reply::Later(Box::pin(async move {
+                self.is_open = true;
+                let outcome = reply.await;
+                self.report(&outcome);
                 outcome
             })),
             Reply::Never => Reply::Never,
         }
     }
 
-    fn note(&self, note: Note) {
-        self.noted(&note);
-        self.answers.note(note);
-    }
-
-    #[cfg(feature = "http")]
-    fn note_within(&self, note: Note, request: &RequestId) {
-        self.noted(&note);
-        self.answers.note_within(note, request);
-    }
-
-    #[cfg(feature = "http")]
-    fn renewed(&self) -> BoxFuture<'static, ()> {
-        self.answers.renewed()
-    }
-
-    fn gone(&self, why: &Closed) {
-        self.answers.gone(why);
-    }
-
-    fn answers(&self, fault: &Fault) -> bool {
-        self.answers.answers(fault)
-    }
-
-    fn stray(&self, error: RpcError) {
-        self.log.tell(|| {
-            let line = WireLine::new(WireDirection::Received, WireKind::Error);
-            line.json(&written(&error), &self.log)
-        });
-        self.answers.stray(error);
-    }
-
-    fn junk(&self, line: &str) {
-        self.answers.junk(line);
-    }
-
-    fn batches(&self) -> bool {
-        self.answers.batches()
-    }
-
-    fn connected(&self, peer: Peer) {
-        self.answers.connected(peer);
-    }
-}
-
-/// An answer of this side.
-struct Answer {
-    id: RequestId,
-    method: Text,
-    log: WireLog,
-}
-
-impl Answer {
-    fn line(&self, direction: WireDirection, kind: WireKind) -> WireLine {
-        WireLine::new(direction, kind).of(&self.method).with_id(Some(&self.id))
-    }
-
-    fn told(&self, outcome: &Outcome) {
-        let sent = |kind| self.line(WireDirection::Sent, kind);
-        self.log.tell(|| match outcome {
-            Ok(raw) => sent(WireKind::Result).json(raw.as_str(), &self.log),
-            Err(error) => sent(WireKind::Error).json(&written(error), &self.log),
-        });
-    }
-}
-
-/// A question that the server takes back if this is dropped with an answer in it.
-struct Unanswered(Option<Answer>);
-
-impl Drop for Unanswered {
-    fn drop(&mut self) {
-        if let Some(answer) = &self.0 {
-            answer.log.tell(|| answer.line(WireDirection::Received, WireKind::Cancelled));
+    fn report(&mut self, outcome: &Outcome) {
+        self.is_open = false;
+        match outcome {
+            Ok(raw) => self.request.write(Sent, WireKind::Result, Content::Json(raw.as_str())),
+            Err(error) => self.request.write(Sent, WireKind::Error, Content::Error(error)),
         }
     }
 }
 
-fn written(error: &RpcError) -> String {
-    serde_json::to_string(error).unwrap_or_default()
+impl Drop for LoggedReply {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.request.write(Received, WireKind::Cancelled, Content::Empty);
+        }
+    }
 }
-
-#[cfg(test)]
-mod tests;
