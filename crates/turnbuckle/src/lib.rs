@@ -43,7 +43,7 @@
 //! - [`Server`] and what it offers: `#[tool]`, `#[prompt]`, `#[resource]`, `#[tools]`, or
 //!   [`tool()`](fn@tool), [`prompt()`](fn@prompt), [`resource()`](fn@resource), [`template()`](fn@template).
 //!   What handlers take: [`Args`], [`State`], [`Ctx`]. What they return: [`IntoReply`], [`ToolError`].
-//! - Asking the client: [`Ctx::ask`]. Around handlers: [`layer`]. Over HTTP: [`Server::serve_http`],
+//! - Asking the client: [`Ctx::ask`]. Middleware of servers and clients: [`middleware`]. Over HTTP: [`Server::serve_http`],
 //!   [`Server::into_http`]. Tests: `testing::TestClient`.
 //! - [`Client`] and [`ClientBuilder`]: connecting, callbacks, [`Call`]. Many servers: [`ClientGroup`].
 //! - The protocol's own types: [`types`].
@@ -75,11 +75,9 @@ mod in_process;
     expect(dead_code, unreachable_pub, reason = "what users see of it belongs to servers")
 )]
 mod json_schema;
-#[cfg(any(feature = "client", feature = "server"))]
-mod layers;
 mod limits;
 #[cfg(any(feature = "client", feature = "server"))]
-mod observe;
+pub mod middleware;
 #[cfg(feature = "server")]
 mod principal;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -111,7 +109,7 @@ pub use client::{
     ListenCall, Listening, LiveList, McpConfig, MemoryCache, Pages, ProcessConfig, Questions,
     Reconnect, ResponseCache, Retry, RootSet, Round, Routed, ServerConfig, ServerQuestion,
     ServerRequest, ShutdownReport, Status, Tools, Watch, WireDirection, WireKind, WireLine,
-    WireLog, layer as client_layer,
+    WireLog,
 };
 #[cfg(any(feature = "client", feature = "server"))]
 pub use dispatch::Counters;
@@ -119,14 +117,10 @@ pub use error::{Error, ErrorKind, Result};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use form::fits as field_fits;
 pub use limits::Limits;
-#[cfg(any(feature = "client", feature = "server"))]
-pub use observe::{Ended, Finished, Metrics, Started};
 #[cfg(feature = "server")]
 pub use principal::Principal;
 #[cfg(feature = "server")]
 pub use seal::KeyRing;
-#[cfg(feature = "logs")]
-pub use server::ForwardLogs;
 #[cfg(feature = "server")]
 pub use server::{
     Action, Ask, AskError, Asked, Asking, Elicit, ElicitFields, ElicitPage, Elicited,
@@ -141,7 +135,7 @@ pub use server::{
     PathError, PathSegment, Prompt, RawArgs, Registry, Report, Resource, RootsChanged, SafePath,
     Server, Serves, Serving, State, Streaming, SubscriptionBus, Template, TemplateError, TextValue,
     Tool, ToolError, Toolset, Typed, UriTemplate, Variables, blocking_prompt, blocking_resource,
-    blocking_template, blocking_tool, layer, prompt, resource, safe_join, schema, template, tool,
+    blocking_template, blocking_tool, prompt, resource, safe_join, schema, template, tool,
 };
 #[cfg(all(feature = "http", feature = "server"))]
 pub use server::{Header, HttpHeader};

@@ -23,9 +23,8 @@ const ROOMS: &[(&str, u8)] = &[
     ("trace", 0),
     ("store", 0),
     ("envelope", 1),
-    ("observe", 1),
     ("dispatch", 2),
-    ("layers", 3),
+    ("middleware", 3),
     ("transport", 3),
     ("client", 4),
     ("server", 4),
@@ -76,7 +75,7 @@ pub(crate) fn exports(root: &Source) -> Exports {
 /// Finds names of rooms that this room must not know.
 pub(crate) fn rooms(source: &Source, exports: &Exports) -> Vec<Finding> {
     let Some(module) = module_of(&source.path) else { return Vec::new() };
-    let Some(room) = module.first() else { return Vec::new() };
+    let Some(room) = room_of(&module) else { return Vec::new() };
     let Some(own_floor) = floor(room) else {
         let sentence = format!("room `{room}` has no floor: add it to ROOMS in the layering rule");
         return vec![source.finding(1, sentence)];
@@ -95,6 +94,16 @@ pub(crate) fn rooms(source: &Source, exports: &Exports) -> Vec<Finding> {
     findings.sort();
     findings.dedup();
     findings
+}
+
+/// The room of a module. The middleware of a side is part of that side.
+fn room_of(module: &[String]) -> Option<&String> {
+    match module {
+        [first, side, ..] if first == "middleware" && (side == "server" || side == "client") => {
+            Some(side)
+        }
+        _ => module.first(),
+    }
 }
 
 /// Finds tokio, and in the crate of types anything asynchronous, where it must not be.

@@ -6,7 +6,7 @@ use serde_json::json;
 use tower::{buffer::BufferLayer, limit::ConcurrencyLimitLayer};
 use turnbuckle::{
     Client, ErrorKind, Happened, RpcError, Server, Watch,
-    client_layer::{Request, Response},
+    middleware::{Response, client::Request},
     resource,
     types::Era,
 };

@@ -6,7 +6,10 @@ use serde_json::json;
 use tokio::sync::watch;
 use turnbuckle::{
     Client, Group, Happened, Revision, RpcError, Server, Watch,
-    layer::{Next, Request, Response},
+    middleware::{
+        Response,
+        server::{Next, Request},
+    },
     resource, template, tool,
 };
 

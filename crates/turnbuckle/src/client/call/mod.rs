@@ -6,6 +6,7 @@ mod events;
 mod manual;
 mod run;
 mod running;
+mod through;
 mod why;
 
 use std::{
@@ -502,8 +503,8 @@ impl<T: Send + 'static> IntoFuture for Call<T> {
         if self.passes == Passes::Nothing {
             return Box::pin(self.unlayered());
         }
-        if self.client.settings().around.is_wanted() {
-            return Box::pin(super::around::run(self));
+        if self.client.settings().middleware.is_active() {
+            return Box::pin(self.run_through_middleware());
         }
         // What is awaited below is borrowed: a future that is given the call has a copy of it.
         let mut call = self;

@@ -10,12 +10,15 @@ use super::{Gate, Target, Visit, as_text, reach, settled};
 use crate::{
     dispatch::{Outcome, Reply},
     envelope::params::decode,
+    middleware::{
+        Stack,
+        server::{InputSent, Received},
+    },
     server::{
         app::App,
         catalogue::{Catalogue, Entry},
         context::Ctx,
         extract::Invocation,
-        layer::{Questions, Stack},
         offer::{Completer, Completers, Offer, Prompt, Template},
         run::run,
     },
@@ -95,14 +98,14 @@ impl Whole {
         }
     }
 
-    fn questions(&self) -> &Questions {
+    fn input_layers(&self) -> &Stack<InputSent> {
         match self {
-            Whole::Prompt(prompt) => &prompt.offer.questions,
-            Whole::Template(template) => &template.offer.questions,
+            Whole::Prompt(prompt) => &prompt.offer.input_layers,
+            Whole::Template(template) => &template.offer.input_layers,
         }
     }
 
-    fn layers(&self) -> &Stack {
+    fn layers(&self) -> &Stack<Received> {
         match self {
             Whole::Prompt(prompt) => &prompt.offer.layers,
             Whole::Template(template) => &template.offer.layers,
@@ -124,7 +127,7 @@ fn suggest(visit: Visit, whole: &Whole, asked: Complete) -> Reply {
             Completion::new(matching.collect::<Vec<_>>())
         }
         Some(Completer::Handler(offer)) => {
-            visit.ctx.asks_through(whole.questions());
+            visit.ctx.set_input_middleware(whole.input_layers());
             let known = asked.context.and_then(|context| context.arguments).unwrap_or_default();
             let call = Invocation { typed: Some(typed), ..visit.call(as_text(known)) };
             return Reply::Later(Box::pin(run_completer(visit, offer, call)));

@@ -7,13 +7,13 @@ use super::{Ended, Gate, Subject, Target, Visit, encode, reach, settled};
 use crate::{
     dispatch::{Outcome, Reply},
     envelope::params::decode,
+    middleware::{Stack, server::Received},
     server::{
         app::App,
         ask::{self, Course},
         cache::Audience,
         catalogue::Found,
         extract::{Arguments, Invocation},
-        layer::Stack,
         reply::not_found,
     },
 };
@@ -61,7 +61,7 @@ pub(crate) fn reach_found(
     reach(visit, gate, target, move |visit| answer(visit, (found, uri)))
 }
 
-fn layers(found: &Found) -> &Stack {
+fn layers(found: &Found) -> &Stack<Received> {
     match found {
         Found::Resource(resource) => &resource.offer.layers,
         Found::Template(template, _) => &template.offer.layers,

@@ -27,9 +27,12 @@ use super::{
     context::Ctx,
     extract::Description,
     handler::{BlockingFn, Handle, HandlerFn, asynchronous, blocking},
-    layer::{Questions, Stack},
     run::{Apart, apart},
     schema::{SchemaError, definition_name},
+};
+use crate::middleware::{
+    Stack,
+    server::{InputSent, Received},
 };
 
 /// What every offer has besides its description; `R` is what its handler makes.
@@ -44,10 +47,9 @@ pub(crate) struct Offer<R> {
     /// What the token of whoever wants it must be good for.
     #[cfg(all(feature = "auth", feature = "http"))]
     pub(super) scopes: turnbuckle_auth::Scopes,
-    /// What stands around it.
-    pub(super) layers: Stack,
-    /// What stands around what its handler asks.
-    pub(super) questions: Questions,
+    pub(super) layers: Stack<Received>,
+    /// For the requests that its handler sends to the client.
+    pub(super) input_layers: Stack<InputSent>,
     /// Which of these it has from its groups: whatever takes its place has them too.
     inherited: Inherited,
     /// Where in the program it was registered.
@@ -57,8 +59,8 @@ pub(crate) struct Offer<R> {
 /// What is true of an offer because of the groups that it is in.
 #[derive(Clone, Default)]
 struct Inherited {
-    layers: Stack,
-    questions: Questions,
+    layers: Stack<Received>,
+    input_layers: Stack<InputSent>,
     visible: Vec<Visible>,
 }
 
@@ -118,7 +120,7 @@ impl<R: Send + 'static> Offer<R> {
             #[cfg(all(feature = "auth", feature = "http"))]
             scopes: turnbuckle_auth::Scopes::none(),
             layers: Stack::default(),
-            questions: Questions::default(),
+            input_layers: Stack::default(),
             inherited: Inherited::default(),
             place: None,
         };
@@ -140,15 +142,14 @@ impl<R: Send + 'static> Offer<R> {
 
     /// Becomes part of a group.
     fn join(&mut self, group: &Inherited) {
-        let Inherited { layers, questions, visible } = group;
+        let Inherited { layers, input_layers, visible } = group;
         if !layers.is_empty() {
-            self.layers.within(layers);
-            self.inherited.layers.within(layers);
+            self.layers.wrap_in(layers);
+            self.inherited.layers.wrap_in(layers);
         }
-        if !questions.is_empty() {
-            self.questions.within(questions);
-            self.inherited.questions.within(questions);
-        }
+        // Requests to the client go outwards: the group's middleware comes after its own.
+        self.input_layers.extend(input_layers);
+        self.inherited.input_layers.extend(input_layers);
         self.visible.extend_from_slice(visible);
         self.inherited.visible.extend_from_slice(visible);
     }
@@ -181,7 +182,7 @@ impl<R> Clone for Offer<R> {
             #[cfg(all(feature = "auth", feature = "http"))]
             scopes: self.scopes.clone(),
             layers: self.layers.clone(),
-            questions: self.questions.clone(),
+            input_layers: self.input_layers.clone(),
             inherited: self.inherited.clone(),
             place: self.place,
         }
@@ -228,48 +229,27 @@ macro_rules! offered {
                 self
             }
 
-            /// Puts a layer around it: see [`layer`](mod@crate::layer). The first that is given
-            /// sees a request first, after those of the server and of the group.
+            /// Adds middleware for requests for it: see
+            /// [`middleware::server`](crate::middleware::server). The middleware that is added first
+            /// sees a request first, after that of the server and of the group.
             #[must_use]
-            pub fn layer<L>(mut self, layer: L) -> $kind
-            where
-                L: tower_layer::Layer<crate::layer::Next>,
-                L::Service: tower_service::Service<
-                        crate::layer::Request,
-                        Response = crate::layer::Response,
-                    > + Clone
-                    + Send
-                    + Sync
-                    + 'static,
-                <L::Service as tower_service::Service<crate::layer::Request>>::Error:
-                    Into<Box<dyn std::error::Error + Send + Sync>>,
-                <L::Service as tower_service::Service<crate::layer::Request>>::Future:
-                    Send + 'static,
-            {
-                self.offer.layers.push(layer);
+            pub fn layer(
+                mut self,
+                middleware: impl crate::middleware::Middleware<crate::middleware::server::Received>,
+            ) -> $kind {
+                self.offer.layers.push(middleware);
                 self
             }
 
-            /// Puts a layer around what its handler asks the client: the other direction, see
-            /// [`Question`](crate::layer::Question). The first that is given sees a question first,
-            /// before those of the group and of the server.
+            /// Adds middleware for the requests that its handler sends to the client: see
+            /// [`InputRequest`](crate::middleware::server::InputRequest). The middleware that is added
+            /// first sees a request first, before that of the group and of the server.
             #[must_use]
-            pub fn ask_layer<L>(mut self, layer: L) -> $kind
-            where
-                L: tower_layer::Layer<crate::layer::NextQuestion>,
-                L::Service: tower_service::Service<
-                        crate::layer::Question,
-                        Response = turnbuckle_types::Raw,
-                    > + Clone
-                    + Send
-                    + Sync
-                    + 'static,
-                <L::Service as tower_service::Service<crate::layer::Question>>::Error:
-                    Into<Box<dyn std::error::Error + Send + Sync>>,
-                <L::Service as tower_service::Service<crate::layer::Question>>::Future:
-                    Send + 'static,
-            {
-                self.offer.questions.push(layer);
+            pub fn input_request_layer(
+                mut self,
+                middleware: impl crate::middleware::Middleware<crate::middleware::server::InputSent>,
+            ) -> $kind {
+                self.offer.input_layers.push(middleware);
                 self
             }
 
