@@ -1,20 +1,21 @@
-//! Middleware of clients: the requests that a client sends, and those that it receives from servers.
-//! See [`middleware`](super) for what middleware is.
+//! Middleware of clients: the requests that a client sends, and those that it receives from
+//! servers. See [`middleware`](super) for what middleware is.
 //!
 //! [`ClientBuilder::layer`](crate::ClientBuilder::layer) applies middleware to every call of every
 //! method, in either era and on every transport: each page of a list, the opening of a
-//! [`listen`](crate::Client::listen) stream, requests written by hand. The middleware that was added
-//! first sees a call first. It does not see the requests that open a connection or keep it alive. The
-//! opening of a stream is `subscriptions/listen` in either era; a legacy server is sent
-//! `resources/subscribe` and later `resources/unsubscribe` instead, each of which passes separately. A
-//! call that a modern server answers with input requests passes once, with all its rounds.
+//! [`listen`](crate::Client::listen) stream, requests written by hand. The middleware that was
+//! added first sees a call first. It does not see the requests that open a connection or keep it
+//! alive. The opening of a stream is `subscriptions/listen` in either era; a legacy server is sent
+//! `resources/subscribe` and later `resources/unsubscribe` instead, each of which passes
+//! separately. A call that a modern server answers with input requests passes once, with all its
+//! rounds.
 //!
-//! An [`Error`](crate::Error) of middleware is the error of the call. Any other error becomes the source
-//! of one of kind [`Refused`](crate::ErrorKind::Refused). Dropping the future of a call cancels it. A
-//! [`Request`] can be cloned and sent again, as tower's `Retry` does; each time is a call of its own.
-//! Whether that is safe, the middleware has to know
-//! ([`maybe_executed`](crate::Error::maybe_executed)). The final error says that the call may have been
-//! executed if any of its attempts may have been.
+//! An [`Error`](crate::Error) of middleware is the error of the call. Any other error becomes the
+//! source of one of kind [`Refused`](crate::ErrorKind::Refused). Dropping the future of a call
+//! cancels it. A [`Request`] can be cloned and sent again, as tower's `Retry` does; each time is a
+//! call of its own. Whether that is safe, the middleware has to know
+//! ([`maybe_executed`](crate::Error::maybe_executed)). The final error says that the call may have
+//! been executed if any of its attempts may have been.
 //!
 //! ```
 //! use std::task::{Context, Poll};
@@ -47,8 +48,8 @@
 //! # let _ = builder;
 //! ```
 //!
-//! [`ClientBuilder::input_request_layer`](crate::ClientBuilder::input_request_layer) applies middleware
-//! to the requests of servers (elicitation, sampling, roots).
+//! [`ClientBuilder::input_request_layer`](crate::ClientBuilder::input_request_layer) applies
+//! middleware to the requests of servers (elicitation, sampling, roots).
 
 use std::{
     borrow::Cow,
@@ -65,11 +66,11 @@ use turnbuckle_types::{Meta, Method, Raw, RequestId, Revision, RpcError};
 
 use super::{
     BoxError, Metrics, Middleware, RequestKind, RequestOutcome, Response, Stack,
-    observer::{Observed, Observer, Side},
+    observer::{CallSide, ObservedRequest, RequestObserver},
     request_target,
     sealed::Sealed,
     span,
-    stack::Rest,
+    stack::NextFn,
 };
 use crate::{
     client::ClientBuilder,
@@ -91,10 +92,10 @@ use crate::{
 /// }
 /// # let _ = is_call_of;
 /// ```
-pub type Request = super::Request<Sent>;
+pub type Request = super::Request<OutgoingRequest>;
 
 /// The service inside of a client's middleware.
-pub type Next = super::Next<Sent>;
+pub type Next = super::Next<OutgoingRequest>;
 
 /// A request of a server on its way through the middleware of
 /// [`ClientBuilder::input_request_layer`](crate::ClientBuilder::input_request_layer). The method is
@@ -107,14 +108,14 @@ pub type Next = super::Next<Sent>;
 /// }
 /// # let _ = costs_money;
 /// ```
-pub type InputRequest = super::Request<InputReceived>;
+pub type InputRequest = super::Request<IncomingInput>;
 
 /// The service inside of middleware for input requests.
-pub type InputNext = super::Next<InputReceived>;
+pub type InputNext = super::Next<IncomingInput>;
 
 /// Marks requests that a client sends: see [`Request`].
 #[derive(Clone)]
-pub struct Sent {
+pub struct OutgoingRequest {
     /// Whether middleware has replaced the caller's params.
     has_new_params: bool,
     meta: Meta,
@@ -127,7 +128,7 @@ pub struct Sent {
 
 /// Marks requests that a client receives from a server: see [`InputRequest`].
 #[derive(Debug)]
-pub struct InputReceived {
+pub struct IncomingInput {
     revision: Revision,
 }
 
@@ -192,16 +193,16 @@ impl Request {
     }
 }
 
-impl fmt::Debug for Sent {
+impl fmt::Debug for OutgoingRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // `_meta` and headers may hold secrets.
-        f.debug_struct("Sent").field("revision", &self.revision).finish_non_exhaustive()
+        f.debug_struct("OutgoingRequest").field("revision", &self.revision).finish_non_exhaustive()
     }
 }
 
-impl Sealed for Sent {}
+impl Sealed for OutgoingRequest {}
 
-impl RequestKind for Sent {
+impl RequestKind for OutgoingRequest {
     type Error = Error;
 
     fn on_error(request: &Request) -> impl FnOnce(BoxError) -> Result<Response> + Send + 'static {
@@ -215,7 +216,10 @@ impl RequestKind for Sent {
         }
     }
 
-    fn proceed(request: Request, rest: Rest<Sent>) -> BoxFuture<'static, Result<Response>> {
+    fn proceed(
+        request: Request,
+        rest: NextFn<OutgoingRequest>,
+    ) -> BoxFuture<'static, Result<Response>> {
         Box::pin(async move {
             request.kind.passed_on.store(true, Relaxed);
             rest(request).await
@@ -224,16 +228,16 @@ impl RequestKind for Sent {
 }
 
 impl InputRequest {
-    /// Returns the revision of the connection. In the modern era the request is part of the answer to a
-    /// call.
+    /// Returns the revision of the connection. In the modern era the request is part of the answer
+    /// to a call.
     pub fn revision(&self) -> Revision {
         self.kind.revision
     }
 }
 
-impl Sealed for InputReceived {}
+impl Sealed for IncomingInput {}
 
-impl RequestKind for InputReceived {
+impl RequestKind for IncomingInput {
     type Error = RpcError;
 
     fn on_error(
@@ -250,7 +254,7 @@ impl RequestKind for InputReceived {
     }
 }
 
-impl Stack<InputReceived> {
+impl Stack<IncomingInput> {
     /// Passes a request of a server through the middleware to the callback behind `answer`.
     pub(crate) fn answer(
         &self,
@@ -262,7 +266,7 @@ impl Stack<InputReceived> {
         if self.is_empty() {
             return answer;
         }
-        let request = InputRequest::new(method.into(), None, params, InputReceived { revision });
+        let request = InputRequest::new(method.into(), None, params, IncomingInput { revision });
         let answered = self.run(request, |_| Box::pin(async { answer.await.map(Response::new) }));
         Box::pin(async { answered.await.map(Response::into_result) })
     }
@@ -271,7 +275,7 @@ impl Stack<InputReceived> {
 /// The middleware of a client.
 #[derive(Clone, Default)]
 pub(crate) struct ClientMiddleware {
-    calls: Stack<Sent>,
+    calls: Stack<OutgoingRequest>,
     metrics: Option<Arc<dyn Metrics>>,
     trace: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
 }
@@ -279,33 +283,34 @@ pub(crate) struct ClientMiddleware {
 impl ClientBuilder {
     /// Adds middleware for every call: see [`middleware::client`](crate::middleware::client). The
     /// middleware that is added first sees a call first.
-    pub fn layer(mut self, middleware: impl Middleware<Sent>) -> ClientBuilder {
+    pub fn layer(mut self, middleware: impl Middleware<OutgoingRequest>) -> ClientBuilder {
         self.middleware.calls.push(middleware);
         self
     }
 
-    /// Adds middleware for every request of a server (elicitation, sampling, roots), in both eras. A
-    /// request that it does not pass on does not reach a callback. An [`RpcError`](crate::RpcError) of
-    /// the middleware is the answer to the server; any other error is logged and reported as
-    /// `internal error`. The middleware that is added first sees a request first.
+    /// Adds middleware for every request of a server (elicitation, sampling, roots), in both eras.
+    /// A request that it does not pass on does not reach a callback. An
+    /// [`RpcError`](crate::RpcError) of the middleware is the answer to the server; any other error
+    /// is logged and reported as `internal error`. The middleware that is added first sees a
+    /// request first.
     pub fn input_request_layer(
         mut self,
-        middleware: impl Middleware<InputReceived>,
+        middleware: impl Middleware<IncomingInput>,
     ) -> ClientBuilder {
         self.callbacks.middleware.push(middleware);
         self
     }
 
-    /// Sets the receiver of metrics: the start and the end of every call. A call that is dropped ends as
-    /// cancelled. Calling this again replaces the receiver.
+    /// Sets the receiver of metrics: the start and the end of every call. A call that is dropped
+    /// ends as cancelled. Calling this again replaces the receiver.
     pub fn metrics(mut self, metrics: impl Metrics) -> ClientBuilder {
         self.middleware.metrics = Some(Arc::new(metrics));
         self
     }
 
-    /// Sets the source of trace contexts. It is called for each call, inside its span, and the context
-    /// is sent in `_meta` as `traceparent`, `tracestate` and `baggage`. A call that has a trace context
-    /// ([`Call::trace`](crate::Call::trace)) keeps it.
+    /// Sets the source of trace contexts. It is called for each call, inside its span, and the
+    /// context is sent in `_meta` as `traceparent`, `tracestate` and `baggage`. A call that has a
+    /// trace context ([`Call::trace`](crate::Call::trace)) keeps it.
     ///
     /// ```
     /// use turnbuckle::{Client, TraceContext};
@@ -352,11 +357,12 @@ impl ClientMiddleware {
         !self.calls.is_empty()
             || self.metrics.is_some()
             || self.trace.is_some()
-            || span::wanted(Side::Client)
+            || span::wanted(CallSide::Client)
     }
 
-    /// Passes a call through the middleware to `send`, which returns the decoded answer of the server
-    /// and its text. Middleware may reach `send` several times. Dropping the future cancels the call.
+    /// Passes a call through the middleware to `send`, which returns the decoded answer of the
+    /// server and its text. Middleware may reach `send` several times. Dropping the future cancels
+    /// the call.
     pub(crate) async fn send<V, F>(
         &self,
         mut call: NewCall,
@@ -369,8 +375,8 @@ impl ClientMiddleware {
         let method = Method::from_name(&call.method);
         let name = request_target(method, &call.params);
         let trace = TraceContext::from_meta(&call.meta);
-        let observed = Observed {
-            side: Side::Client,
+        let observed = ObservedRequest {
+            side: CallSide::Client,
             method,
             name: name.as_deref(),
             id: call.id.as_ref(),
@@ -379,7 +385,7 @@ impl ClientMiddleware {
             trace: &trace,
             bytes_in: call.params.len(),
         };
-        let observer = Observer::start(&observed, self.metrics.clone());
+        let observer = RequestObserver::start(&observed, self.metrics.clone());
         let span = observer.span().clone();
         let sending = async move {
             if let Some(source) = self.trace.as_ref().filter(|_| trace.is_empty())
@@ -409,10 +415,10 @@ impl ClientMiddleware {
         if self.calls.is_empty() {
             return send(request).await.map(|(value, raw)| (Passed::Unchanged(value), raw));
         }
-        let attempts = Arc::<Attempts<V>>::default();
+        let attempts = Arc::<CallAttempts<V>>::default();
         let own = attempts.clone();
         let answered = self.calls.run_repeatable(request, move |request| {
-            let attempt = Attempt { attempts: own.clone(), maybe_executed: true };
+            let attempt = CallAttempt { attempts: own.clone(), maybe_executed: true };
             Box::pin(attempt.run(send(request)))
         });
         let answered = answered.await;
@@ -432,7 +438,7 @@ impl NewCall {
             Cow::Owned(method) => method.into(),
         };
         let params = Some(self.params).filter(|params| !params.is_empty());
-        let kind = Sent {
+        let kind = OutgoingRequest {
             has_new_params: false,
             meta: self.meta,
             #[cfg(feature = "http")]
@@ -447,21 +453,21 @@ impl NewCall {
 }
 
 /// The attempts at one call. Middleware may make none, or several.
-struct Attempts<V> {
-    /// The last answer, decoded and as text. Middleware sees the text; the decoded answer is used if the
-    /// text comes back unchanged.
+struct CallAttempts<V> {
+    /// The last answer, decoded and as text. Middleware sees the text; the decoded answer is used
+    /// if the text comes back unchanged.
     last: Mutex<Option<(V, Raw)>>,
     /// Whether any attempt may have been executed.
     maybe_executed: AtomicBool,
 }
 
-impl<V> Default for Attempts<V> {
-    fn default() -> Attempts<V> {
-        Attempts { last: Mutex::default(), maybe_executed: AtomicBool::default() }
+impl<V> Default for CallAttempts<V> {
+    fn default() -> CallAttempts<V> {
+        CallAttempts { last: Mutex::default(), maybe_executed: AtomicBool::default() }
     }
 }
 
-impl<V> Attempts<V> {
+impl<V> CallAttempts<V> {
     fn last(&self) -> MutexGuard<'_, Option<(V, Raw)>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -476,12 +482,12 @@ impl<V> Attempts<V> {
 }
 
 /// One attempt. If it is dropped before its end, it may have been executed.
-struct Attempt<V> {
-    attempts: Arc<Attempts<V>>,
+struct CallAttempt<V> {
+    attempts: Arc<CallAttempts<V>>,
     maybe_executed: bool,
 }
 
-impl<V> Attempt<V> {
+impl<V> CallAttempt<V> {
     async fn run(mut self, sending: impl Future<Output = Result<(V, Raw)>>) -> Result<Response> {
         let (value, raw) = sending.await.inspect_err(|error| {
             self.maybe_executed = error.maybe_executed();
@@ -494,7 +500,7 @@ impl<V> Attempt<V> {
     }
 }
 
-impl<V> Drop for Attempt<V> {
+impl<V> Drop for CallAttempt<V> {
     fn drop(&mut self) {
         if self.maybe_executed {
             self.attempts.maybe_executed.store(true, Relaxed);
@@ -508,8 +514,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_error_says_whether_any_attempt_may_have_been_executed() {
-        let attempts = Arc::<Attempts<u32>>::default();
-        let attempt = || Attempt { attempts: attempts.clone(), maybe_executed: true };
+        let attempts = Arc::<CallAttempts<u32>>::default();
+        let attempt = || CallAttempt { attempts: attempts.clone(), maybe_executed: true };
         let maybe_executed = || attempts.amend(Error::refused("no")).maybe_executed();
         let refused = attempt().run(async { Err(Error::refused("not sent")) }).await;
         assert!(refused.is_err() && !maybe_executed());

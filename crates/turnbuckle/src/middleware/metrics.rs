@@ -9,10 +9,10 @@ use super::outcome::RequestOutcome;
 /// Receives the start and the end of every request, to be counted: of the requests that a server
 /// handles (`Server::metrics`) or of the calls that a client makes (`ClientBuilder::metrics`).
 ///
-/// Every request that is started is finished exactly once, however it ends, so the number of requests
-/// in flight is the number started less the number finished. The methods are called where a server
-/// reads requests and where a client makes calls: they must be quick and must not block. A panic is
-/// logged, and the request goes on.
+/// Every request that is started is finished exactly once, however it ends, so the number of
+/// requests in flight is the number started less the number finished. The methods are called where
+/// a server reads requests and where a client makes calls: they must be quick and must not block. A
+/// panic is logged, and the request goes on.
 ///
 /// ```
 /// # #[cfg(feature = "server")] {
@@ -62,7 +62,8 @@ impl<M: Metrics + ?Sized> Metrics for Arc<M> {
     }
 }
 
-/// A request that starts. The method, the name and the revision have few values and are fit for labels.
+/// A request that starts. The method, the name and the revision have few values and are fit for
+/// labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestStarted<'a> {

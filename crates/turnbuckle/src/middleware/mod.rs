@@ -13,8 +13,8 @@
 //! All four are one type, [`Request`], with a type parameter for what is known in that place. The
 //! module of each side says which requests pass and what becomes of errors.
 //!
-//! [`Metrics`] count requests on either side. Requests that are handled and calls that are made have
-//! `tracing` spans with the targets `turnbuckle::request` and `turnbuckle::call`.
+//! [`Metrics`] count requests on either side. Requests that are handled and calls that are made
+//! have `tracing` spans with the targets `turnbuckle::request` and `turnbuckle::call`.
 
 #[cfg(feature = "client")]
 pub mod client;
@@ -56,13 +56,13 @@ pub(crate) use stack::Stack;
 #[cfg(feature = "server")]
 pub(crate) use task_context::TaskContext;
 
-use stack::Rest;
+use stack::NextFn;
 
 /// An error of any type, as tower's own layers have it.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// A request on its way through middleware. `K` is the place of the middleware and has what is known
-/// there: see `server::Request`, `server::InputRequest`, `client::Request` and
+/// A request on its way through middleware. `K` is the place of the middleware and has what is
+/// known there: see `server::Request`, `server::InputRequest`, `client::Request` and
 /// `client::InputRequest`.
 pub struct Request<K: RequestKind> {
     method: Text,
@@ -70,7 +70,7 @@ pub struct Request<K: RequestKind> {
     params: Raw,
     kind: K,
     /// The middleware further in, and the end of the stack.
-    rest: Option<Rest<K>>,
+    rest: Option<NextFn<K>>,
 }
 
 impl<K: RequestKind> Request<K> {
@@ -84,13 +84,14 @@ impl<K: RequestKind> Request<K> {
         &self.method
     }
 
-    /// Returns the name of the tool or prompt, or the URI of the resource, that the request is about.
+    /// Returns the name of the tool or prompt, or the URI of the resource, that the request is
+    /// about.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Returns the params; `{}` if there are none. On a client they are without what the protocol adds
-    /// to them.
+    /// Returns the params; `{}` if there are none. On a client they are without what the protocol
+    /// adds to them.
     pub fn params(&self) -> &Raw {
         &self.params
     }
@@ -158,8 +159,9 @@ impl Response {
     }
 }
 
-/// The service inside of a middleware: the middleware further in, then the handler, the server or the
-/// client that answers. It is always ready and cheap to clone. Dropping its future cancels the request.
+/// The service inside of a middleware: the middleware further in, then the handler, the server or
+/// the client that answers. It is always ready and cheap to clone. Dropping its future cancels the
+/// request.
 pub struct Next<K>(PhantomData<fn(K)>);
 
 impl<K: RequestKind> Service<Request<K>> for Next<K> {
@@ -193,9 +195,9 @@ impl<K> fmt::Debug for Next<K> {
 
 /// A tower layer that can be given to a server or a client.
 ///
-/// It is implemented for every [`tower_layer::Layer`] of [`Next`] whose service takes a [`Request`],
-/// returns a [`Response`] and can be cloned and sent. A layer is applied once, when it is given, so its
-/// service and clones of that handle all requests of that place.
+/// It is implemented for every [`tower_layer::Layer`] of [`Next`] whose service takes a
+/// [`Request`], returns a [`Response`] and can be cloned and sent. A layer is applied once, when it
+/// is given, so its service and clones of that handle all requests of that place.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no middleware for these requests",
     note = "middleware is a `tower_layer::Layer<Next>` whose service is `Clone + Send + Sync`, takes a \
@@ -264,8 +266,8 @@ fn request_target(method: Option<Method>, params: &str) -> Option<String> {
     }
 }
 
-/// The place of a middleware: `server::Received`, `server::InputSent`, `client::Sent` or
-/// `client::InputReceived`.
+/// The place of a middleware: `server::IncomingRequest`, `server::OutgoingInput`,
+/// `client::OutgoingRequest` or `client::IncomingInput`.
 pub trait RequestKind: sealed::Sealed + fmt::Debug + Sized + Send + 'static {
     /// The error of [`Next`].
     type Error: Into<BoxError> + Send + 'static;
@@ -280,7 +282,7 @@ pub trait RequestKind: sealed::Sealed + fmt::Debug + Sized + Send + 'static {
     #[doc(hidden)]
     fn proceed(
         request: Request<Self>,
-        rest: Rest<Self>,
+        rest: NextFn<Self>,
     ) -> BoxFuture<'static, Result<Response, Self::Error>> {
         rest(request)
     }

@@ -23,18 +23,19 @@ use crate::trace::TraceContext;
     not(any(feature = "server", test)),
     expect(dead_code, reason = "a client alone has no server side")
 )]
-pub(crate) enum Side {
+pub(crate) enum CallSide {
     Client,
     Server,
 }
 
 /// A request as spans and metrics describe it.
-pub(crate) struct Observed<'a> {
-    pub(crate) side: Side,
+pub(crate) struct ObservedRequest<'a> {
+    pub(crate) side: CallSide,
     /// `None` for methods that are not the protocol's.
     pub(crate) method: Option<Method>,
     /// The tool, the prompt or the URI. Names of tools and prompts become labels and part of the
-    /// span's name, so only names that the server has, or that the client's author wrote, belong here.
+    /// span's name, so only names that the server has, or that the client's author wrote, belong
+    /// here.
     pub(crate) name: Option<&'a str>,
     /// `None` if it is assigned later.
     pub(crate) id: Option<&'a RequestId>,
@@ -44,7 +45,7 @@ pub(crate) struct Observed<'a> {
     pub(crate) bytes_in: usize,
 }
 
-impl Observed<'_> {
+impl ObservedRequest<'_> {
     /// The method as a label.
     pub(crate) fn label(&self) -> &'static str {
         self.method.map_or("_OTHER", Method::as_str)
@@ -55,18 +56,21 @@ impl Observed<'_> {
     }
 }
 
-/// Observes a request while it runs. If it is dropped without [`finish`](Observer::finish), the request
-/// was cancelled.
-pub(crate) struct Observer {
+/// Observes a request while it runs. If it is dropped without [`finish`](RequestObserver::finish),
+/// the request was cancelled.
+pub(crate) struct RequestObserver {
     span: Span,
-    report: Option<ReportOnce<Box<dyn FnOnce(End) + Send>>>,
+    report: Option<ReportOnce<Box<dyn FnOnce(RequestEnd) + Send>>>,
 }
 
-impl Observer {
-    pub(crate) fn start(request: &Observed<'_>, metrics: Option<Arc<dyn Metrics>>) -> Observer {
+impl RequestObserver {
+    pub(crate) fn start(
+        request: &ObservedRequest<'_>,
+        metrics: Option<Arc<dyn Metrics>>,
+    ) -> RequestObserver {
         let span = span::open(request);
         if metrics.is_none() && span.is_disabled() {
-            return Observer { span, report: None };
+            return RequestObserver { span, report: None };
         }
         let name = request.name.filter(|_| request.names_offer()).map(str::to_owned);
         let (side, method) = (request.side, request.label());
@@ -76,7 +80,7 @@ impl Observer {
             guarded(|| metrics.started(&RequestStarted { method, name, revision, bytes_in }));
         }
         let observed = span.clone();
-        let report = move |End { outcome, latency, bytes_out }| {
+        let report = move |RequestEnd { outcome, latency, bytes_out }| {
             span::close(side, &observed, outcome);
             if let Some(metrics) = metrics {
                 let name = name.as_deref();
@@ -84,7 +88,7 @@ impl Observer {
                 metrics.finished(&RequestFinished { started, outcome, latency, bytes_out });
             }
         };
-        Observer { span, report: Some(ReportOnce::new(Box::new(report))) }
+        RequestObserver { span, report: Some(ReportOnce::new(Box::new(report))) }
     }
 
     pub(crate) fn span(&self) -> &Span {
@@ -101,21 +105,21 @@ impl Observer {
 }
 
 /// Calls a function once with the end of a request: when it is finished, or when it is dropped.
-pub(crate) struct ReportOnce<F: FnOnce(End)> {
+pub(crate) struct ReportOnce<F: FnOnce(RequestEnd)> {
     report: Option<F>,
     since: Instant,
 }
 
 /// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct RequestEnd {
     pub(crate) outcome: RequestOutcome,
     pub(crate) latency: Duration,
     /// The length of the result.
     pub(crate) bytes_out: usize,
 }
 
-impl<F: FnOnce(End)> ReportOnce<F> {
+impl<F: FnOnce(RequestEnd)> ReportOnce<F> {
     pub(crate) fn new(report: F) -> ReportOnce<F> {
         ReportOnce { report: Some(report), since: Instant::now() }
     }
@@ -126,14 +130,15 @@ impl<F: FnOnce(End)> ReportOnce<F> {
 
     fn end(&mut self, outcome: RequestOutcome, bytes_out: usize) {
         if let Some(report) = self.report.take() {
-            let end = End { outcome, latency: self.since.elapsed(), bytes_out };
-            // This may run in a destructor during unwinding, where a second panic aborts the process.
+            let end = RequestEnd { outcome, latency: self.since.elapsed(), bytes_out };
+            // This may run in a destructor during unwinding, where a second panic aborts the
+            // process.
             guarded(|| report(end));
         }
     }
 }
 
-impl<F: FnOnce(End)> Drop for ReportOnce<F> {
+impl<F: FnOnce(RequestEnd)> Drop for ReportOnce<F> {
     fn drop(&mut self) {
         // A handler's panic unwinds through its observer.
         let panicked = std::thread::panicking();
@@ -157,7 +162,7 @@ mod tests {
     #[test]
     fn each_end_is_reported_once() {
         let reported = Cell::new(Vec::new());
-        let report = |end: End| {
+        let report = |end: RequestEnd| {
             let mut all = reported.take();
             all.push(end.outcome);
             reported.set(all);
@@ -175,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_panicking_callback_changes_nothing() {
-        let panics = |_: End| std::panic::resume_unwind(Box::new("on purpose"));
+        let panics = |_: RequestEnd| std::panic::resume_unwind(Box::new("on purpose"));
         ReportOnce::new(panics).finish(RequestOutcome::Ok, 2);
         drop(ReportOnce::new(panics));
         let panicked = catch_unwind(AssertUnwindSafe(|| {

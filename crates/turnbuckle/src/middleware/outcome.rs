@@ -19,7 +19,8 @@ use crate::error::ErrorKind;
 pub enum RequestOutcome {
     /// A result.
     Ok,
-    /// A result that asks the client for input. The client sends the request again with the answers.
+    /// A result that asks the client for input. The client sends the request again with the
+    /// answers.
     InputRequired,
     /// A result that says that the tool failed.
     ToolError,

@@ -11,22 +11,25 @@ use tower_service::Service as _;
 use super::{Middleware, Next, Request, RequestKind, Response};
 use crate::dispatch::BoxFuture;
 
-type Answer<K> = Result<Response, <K as RequestKind>::Error>;
+type MiddlewareResult<K> = Result<Response, <K as RequestKind>::Error>;
 /// A service whose type is erased.
-pub(crate) type Rest<K> = Arc<dyn Fn(Request<K>) -> BoxFuture<'static, Answer<K>> + Send + Sync>;
+pub(crate) type NextFn<K> =
+    Arc<dyn Fn(Request<K>) -> BoxFuture<'static, MiddlewareResult<K>> + Send + Sync>;
 
 /// Middleware, outermost first. `None` is the usual case and costs one comparison.
 ///
-/// Each layer is applied once, to a [`Next`] that continues with whatever the request carries. State
-/// that a layer creates, such as a semaphore, is therefore shared by all requests that pass it.
-pub(crate) struct Stack<K: RequestKind>(Option<Arc<[Rest<K>]>>);
+/// Each layer is applied once, to a [`Next`] that continues with whatever the request carries.
+/// State that a layer creates, such as a semaphore, is therefore shared by all requests that pass
+/// it.
+pub(crate) struct Stack<K: RequestKind>(Option<Arc<[NextFn<K>]>>);
 
 impl<K: RequestKind> Stack<K> {
     /// Adds middleware inside of the present one.
     pub(crate) fn push(&mut self, middleware: impl Middleware<K>) {
         let service = Arc::new(middleware.layer(Next(Default::default())));
-        // Nothing of the middleware runs before the future is polled: a server calls this in the reader.
-        let call: Rest<K> = Arc::new(move |request| {
+        // Nothing of the middleware runs before the future is polled: a server calls this in the
+        // reader.
+        let call: NextFn<K> = Arc::new(move |request| {
             let service = service.clone();
             Box::pin(async move {
                 let mut service = (*service).clone();
@@ -55,7 +58,7 @@ impl<K: RequestKind> Stack<K> {
         self.wrap_in(&outer);
     }
 
-    fn services(&self) -> &[Rest<K>] {
+    fn services(&self) -> &[NextFn<K>] {
         self.0.as_deref().unwrap_or_default()
     }
 
@@ -67,8 +70,8 @@ impl<K: RequestKind> Stack<K> {
     pub(crate) fn run(
         &self,
         request: Request<K>,
-        end: impl FnOnce(Request<K>) -> BoxFuture<'static, Answer<K>> + Send + 'static,
-    ) -> BoxFuture<'static, Answer<K>> {
+        end: impl FnOnce(Request<K>) -> BoxFuture<'static, MiddlewareResult<K>> + Send + 'static,
+    ) -> BoxFuture<'static, MiddlewareResult<K>> {
         if self.is_empty() {
             return end(request);
         }
@@ -86,8 +89,8 @@ impl<K: RequestKind> Stack<K> {
     pub(crate) fn run_repeatable(
         &self,
         request: Request<K>,
-        end: impl Fn(Request<K>) -> BoxFuture<'static, Answer<K>> + Send + Sync + 'static,
-    ) -> BoxFuture<'static, Answer<K>> {
+        end: impl Fn(Request<K>) -> BoxFuture<'static, MiddlewareResult<K>> + Send + Sync + 'static,
+    ) -> BoxFuture<'static, MiddlewareResult<K>> {
         match &self.0 {
             None => end(request),
             Some(services) => run_from(services.clone(), 0, request, Arc::new(end)),
@@ -96,11 +99,11 @@ impl<K: RequestKind> Stack<K> {
 }
 
 fn run_from<K: RequestKind>(
-    services: Arc<[Rest<K>]>,
+    services: Arc<[NextFn<K>]>,
     index: usize,
     mut request: Request<K>,
-    end: Rest<K>,
-) -> BoxFuture<'static, Answer<K>> {
+    end: NextFn<K>,
+) -> BoxFuture<'static, MiddlewareResult<K>> {
     let Some(service) = services.get(index).cloned() else { return end(request) };
     let rest = move |request| run_from(services.clone(), index + 1, request, end.clone());
     request.rest = Some(Arc::new(rest));
@@ -108,7 +111,9 @@ fn run_from<K: RequestKind>(
 }
 
 /// The answer to a request that cannot be passed on again.
-pub(super) fn already_sent<K: RequestKind>(request: &Request<K>) -> BoxFuture<'static, Answer<K>> {
+pub(super) fn already_sent<K: RequestKind>(
+    request: &Request<K>,
+) -> BoxFuture<'static, MiddlewareResult<K>> {
     let error = "middleware has passed this request on already".into();
     Box::pin(ready(K::on_error(request)(error)))
 }

@@ -3,7 +3,7 @@
 use tracing::{Instrument as _, Span};
 
 #[cfg(feature = "logs")]
-use super::log_forwarding::{Entered, LogQueue};
+use super::log_forwarding::{EnteredQueue, LogQueue};
 
 /// The request that the current task works for.
 pub(crate) struct TaskContext {
@@ -24,7 +24,7 @@ impl TaskContext {
     /// Runs a function as part of the request.
     pub(crate) fn run<T>(self, work: impl FnOnce() -> T) -> T {
         #[cfg(feature = "logs")]
-        let _entered = Entered::new(self.queue);
+        let _entered = EnteredQueue::new(self.queue);
         self.span.in_scope(work)
     }
 
@@ -35,7 +35,7 @@ impl TaskContext {
         let work = async move {
             let mut work = std::pin::pin!(work);
             std::future::poll_fn(|context| {
-                let _entered = Entered::new(self.queue.clone());
+                let _entered = EnteredQueue::new(self.queue.clone());
                 work.as_mut().poll(context)
             })
             .await

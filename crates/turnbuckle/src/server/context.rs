@@ -28,7 +28,7 @@ use crate::{
     dispatch::{BoxFuture, Came, Outgoing, Peer, duplex::Replies},
     envelope::question::{lacking, written_at},
     error::{Error, ErrorKind, Result},
-    middleware::{Stack, TaskContext, server::InputSent},
+    middleware::{Stack, TaskContext, server::OutgoingInput},
     principal::Principal,
     trace::TraceContext,
 };
@@ -124,7 +124,7 @@ pub(crate) struct MiddlewareState {
     /// What it lends to the handler for as long as that runs.
     pub(super) lent: Vec<Weak<Lent>>,
     /// The middleware for the requests that the handler sends to its client.
-    pub(crate) input: Stack<InputSent>,
+    pub(crate) input: Stack<OutgoingInput>,
 }
 
 impl Said {
@@ -177,8 +177,8 @@ impl Ctx {
         TraceContext::from_meta(&self.0.meta)
     }
 
-    /// A value that came with the request: one that [middleware](crate::middleware) has added, an extension
-    /// of the HTTP request, or of the connection.
+    /// A value that came with the request: one that [middleware](crate::middleware) has added, an
+    /// extension of the HTTP request, or of the connection.
     pub fn extension<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
         // Copied first: what clones a value is not run under a lock.
         let added = self.said().added();
@@ -204,8 +204,8 @@ impl Ctx {
 
     /// Who sends the request, if that is known: what was [attached](Principal::attach) to the HTTP
     /// request, what [`Serving::principal`](crate::Serving::principal) or middleware's
-    /// [`Request::set_principal`](crate::middleware::server::Request::set_principal) said, and else, on a wire
-    /// that is one client's own, without claims, [`Principal::local`].
+    /// [`Request::set_principal`](crate::middleware::server::Request::set_principal) said, and
+    /// else, on a wire that is one client's own, without claims, [`Principal::local`].
     pub fn principal<C: Clone + Send + Sync + 'static>(&self) -> Option<Principal<C>> {
         if let Some(principal) = self.extension() {
             return Some(principal);

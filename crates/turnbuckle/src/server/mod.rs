@@ -98,7 +98,7 @@ use crate::{
     limits::Limits,
     middleware::{
         Metrics, Middleware,
-        server::{InputSent, Received, ServerMiddleware},
+        server::{IncomingRequest, OutgoingInput, ServerMiddleware},
     },
 };
 pub(crate) use app::App;
@@ -295,22 +295,22 @@ impl Server {
         self.changed(|server| server.serves = serves)
     }
 
-    /// Adds middleware for every request of this server, in either era and on every transport, except
-    /// `initialize` and `ping`: see [`middleware::server`](crate::middleware::server). The middleware
-    /// that is added first sees a request first.
+    /// Adds middleware for every request of this server, in either era and on every transport,
+    /// except `initialize` and `ping`: see [`middleware::server`](crate::middleware::server). The
+    /// middleware that is added first sees a request first.
     #[must_use]
     #[track_caller]
-    pub fn layer(self, middleware: impl Middleware<Received>) -> Server {
+    pub fn layer(self, middleware: impl Middleware<IncomingRequest>) -> Server {
         self.changed(|server| server.middleware.requests.push(middleware))
     }
 
-    /// Adds middleware for every request that handlers send to their clients (elicitation, sampling,
-    /// roots): see [`InputRequest`](crate::middleware::server::InputRequest). The middleware that is
-    /// added first sees a request first, after that of the tool, prompt, resource or template and that
-    /// of its groups. A request that it does not pass on is not sent.
+    /// Adds middleware for every request that handlers send to their clients (elicitation,
+    /// sampling, roots): see [`InputRequest`](crate::middleware::server::InputRequest). The
+    /// middleware that is added first sees a request first, after that of the tool, prompt,
+    /// resource or template and that of its groups. A request that it does not pass on is not sent.
     #[must_use]
     #[track_caller]
-    pub fn input_request_layer(self, middleware: impl Middleware<InputSent>) -> Server {
+    pub fn input_request_layer(self, middleware: impl Middleware<OutgoingInput>) -> Server {
         self.changed(|server| server.middleware.input.push(middleware))
     }
 

@@ -8,7 +8,7 @@ use turnbuckle::{
     Client, ClientBuilder, Ctx, Elicit, InputRequired, RpcError, Server, elicit,
     middleware::{
         Middleware, Response,
-        server::{InputNext, InputRequest, InputSent},
+        server::{InputNext, InputRequest, OutgoingInput},
     },
     prompt, resource, roots, tool,
     types::{ElicitAction, ElicitResult, Era, GetPromptResult, Revision, Root},
@@ -66,7 +66,7 @@ impl Service<InputRequest> for Telling {
 }
 
 /// A layer that adds a root to those that the client names.
-fn one_more_root() -> impl Middleware<InputSent> {
+fn one_more_root() -> impl Middleware<OutgoingInput> {
     tower_layer::layer_fn(|next: InputNext| {
         tower::ServiceExt::map_response(next, |answer: Response| {
             let mut answer: serde_json::Value = answer.decode().unwrap();

@@ -29,8 +29,8 @@ impl<T: Send + 'static> Call<T> {
         }
     }
 
-    /// Passes a call through the middleware to `send`, which returns the decoded answer of the server
-    /// and its text. Middleware may reach `send` several times.
+    /// Passes a call through the middleware to `send`, which returns the decoded answer of the
+    /// server and its text. Middleware may reach `send` several times.
     pub(crate) async fn pass_middleware<V, F>(
         mut self,
         send: impl Fn(Call<T>) -> F + Send + Sync + 'static,

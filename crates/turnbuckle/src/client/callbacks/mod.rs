@@ -15,7 +15,7 @@ use crate::{
     dispatch::{BoxFuture, Outcome},
     envelope::{params::decode, question::lacking},
     form,
-    middleware::{Stack, client::InputReceived},
+    middleware::{Stack, client::IncomingInput},
     sampling::{Offered, balanced},
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct Callbacks {
     elicitation: Option<Callback<Elicit, ElicitResult>>,
     roots: Option<Callback<(), Vec<Root>>>,
     roots_change: RootsChange,
-    pub(crate) middleware: Stack<InputReceived>,
+    pub(crate) middleware: Stack<IncomingInput>,
     /// What the user wants declared; each of its members goes before what a callback implies.
     pub(super) explicit: ClientCapabilities,
 }

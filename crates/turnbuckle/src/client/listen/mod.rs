@@ -92,7 +92,8 @@ async fn open(call: Call<Raw>) -> Result<Opened> {
         // Now, not within: what is sent for it passes on its own.
         Passed::Unchanged(Begun::Agreed(agreed)) => agreed.open().await,
         Passed::Replaced(_) => Err(Error::refused(
-            "client middleware answered `subscriptions/listen` itself; pass the request on, as its answer is a stream",
+            "client middleware answered `subscriptions/listen`, whose answer is a stream; \
+             it has to pass the request on",
         )),
     }
 }

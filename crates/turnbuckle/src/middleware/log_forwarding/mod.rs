@@ -19,18 +19,18 @@ use tracing::{
 use tracing_subscriber::{Layer, layer::Context, registry::LookupSpan};
 use turnbuckle_types::{LogLevel, LogMessage};
 
-pub(crate) use queue::{Entered, LogQueue, is_forwarding, relay};
+pub(crate) use queue::{EnteredQueue, LogQueue, is_forwarding, relay};
 
-/// A `tracing` layer that sends the events of a request to its client as `notifications/message`, if
-/// the client wants messages of that level.
+/// A `tracing` layer that sends the events of a request to its client as `notifications/message`,
+/// if the client wants messages of that level.
 ///
-/// An event belongs to a request if it happens in its handler, or in a span that was opened there, on
-/// any task or thread. Its message and fields are the data, its target is the logger. Events never wait
-/// for the client: if 64 messages wait to be sent, further ones are dropped, and the client is told how
-/// many.
+/// An event belongs to a request if it happens in its handler, or in a span that was opened there,
+/// on any task or thread. Its message and fields are the data, its target is the logger. Events
+/// never wait for the client: if 64 messages wait to be sent, further ones are dropped, and the
+/// client is told how many.
 ///
-/// Everything that passes the filters of this layer is sent to the client: add a filter if handlers log
-/// anything that a client must not read. This crate's own events are never sent.
+/// Everything that passes the filters of this layer is sent to the client: add a filter if handlers
+/// log anything that a client must not read. This crate's own events are never sent.
 ///
 /// ```
 /// use tracing_subscriber::{Layer as _, filter::LevelFilter, layer::SubscriberExt as _};
@@ -74,8 +74,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ForwardLogs {
         if target == "turnbuckle" || target.starts_with("turnbuckle::") {
             return;
         }
-        // The request that runs here comes first: a span may have been opened in another request, whose
-        // client must not see this event.
+        // The request that runs here comes first: a span may have been opened in another request,
+        // whose client must not see this event.
         let queue = LogQueue::current().or_else(|| opened_in(event, &context));
         let Some(queue) = queue else { return };
         let level = level(*metadata.level());

@@ -1,4 +1,5 @@
-//! The queue between the events of a request and its client, and the request that a thread works for.
+//! The queue between the events of a request and its client, and the request that a thread works
+//! for.
 
 use std::{
     cell::RefCell,
@@ -81,15 +82,15 @@ impl LogQueue {
 }
 
 /// Makes this thread work for a request until it is dropped.
-pub(crate) struct Entered(Option<Arc<LogQueue>>);
+pub(crate) struct EnteredQueue(Option<Arc<LogQueue>>);
 
-impl Entered {
-    pub(crate) fn new(queue: Option<Arc<LogQueue>>) -> Entered {
-        Entered(CURRENT.with(|current| current.replace(queue)))
+impl EnteredQueue {
+    pub(crate) fn new(queue: Option<Arc<LogQueue>>) -> EnteredQueue {
+        EnteredQueue(CURRENT.with(|current| current.replace(queue)))
     }
 }
 
-impl Drop for Entered {
+impl Drop for EnteredQueue {
     fn drop(&mut self) {
         let before = self.0.take();
         let _ = CURRENT.try_with(|current| current.replace(before));
@@ -116,7 +117,7 @@ pub(crate) async fn relay<T>(
     };
     poll_fn(|context| {
         if done.is_none() {
-            let entered = Entered::new(Some(queue.clone()));
+            let entered = EnteredQueue::new(Some(queue.clone()));
             if let Poll::Ready(output) = work.as_mut().poll(context) {
                 done = Some(output);
             }

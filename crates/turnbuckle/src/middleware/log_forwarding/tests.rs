@@ -149,7 +149,7 @@ async fn a_message_from_another_thread_is_sent_while_the_handler_waits() {
     let work = async move {
         let thread = LogQueue::current();
         tokio::task::spawn_blocking(move || {
-            let _entered = Entered::new(thread);
+            let _entered = EnteredQueue::new(thread);
             LogQueue::current()
                 .unwrap()
                 .push(LogMessage::new(LogLevel::Info, serde_json::json!(1)));

@@ -17,8 +17,8 @@ use crate::{
 
 /// Calls a function with every request that has ended, including cancelled ones.
 ///
-/// The function is called where the request is handled: it must be quick and must not block. A panic is
-/// logged.
+/// The function is called where the request is handled: it must be quick and must not block. A
+/// panic is logged.
 ///
 /// ```
 /// use turnbuckle::{Server, middleware::server::Audit};
@@ -114,7 +114,8 @@ fn outcome(ctx: &Ctx, answered: &Result<Response, BoxError>) -> RequestOutcome {
 /// Logs every request that has ended as one `tracing` event with the target
 /// `turnbuckle::middleware`: method, name, principal, outcome, code and duration.
 ///
-/// Every request has a span without this middleware, too. This is for logs with one line per request.
+/// Every request has a span without this middleware, too. This is for logs with one line per
+/// request.
 ///
 /// ```
 /// use turnbuckle::{Server, middleware::server::RequestLog};

@@ -23,9 +23,9 @@ pub const BUSY: i64 = 503;
 /// Limits how many requests run at once. Some more wait for their turn; the rest is rejected with
 /// [`BUSY`].
 ///
-/// Clones share one limit: give one to several tools to limit them together. A `subscriptions/listen`
-/// does not count, nor does a resource that a handler reads that counts already. A handler that runs on
-/// after its request was cancelled counts until it ends.
+/// Clones share one limit: give one to several tools to limit them together. A
+/// `subscriptions/listen` does not count, nor does a resource that a handler reads that counts
+/// already. A handler that runs on after its request was cancelled counts until it ends.
 ///
 /// ```
 /// use turnbuckle::{Server, middleware::server::Concurrency};
@@ -39,12 +39,12 @@ pub struct Concurrency {
     running: usize,
     waiting: usize,
     key: ShareKey,
-    shares: Arc<Mutex<HashMap<String, Share>>>,
+    shares: Arc<Mutex<HashMap<String, ConcurrencyShare>>>,
 }
 
 /// One share of the limit. It is in the map while a request runs or waits.
 #[derive(Debug)]
-struct Share {
+struct ConcurrencyShare {
     permits: Arc<Semaphore>,
     /// How many requests run or wait.
     requests: usize,
@@ -82,7 +82,7 @@ impl Concurrency {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Share>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, ConcurrencyShare>> {
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,9 +90,10 @@ impl Concurrency {
     fn enter(&self, key: String) -> Result<(Counted, Arc<Semaphore>), RpcError> {
         let &Concurrency { running, waiting, .. } = self;
         let mut shares = self.lock();
-        let share = shares
-            .entry(key.clone())
-            .or_insert_with(|| Share { permits: Arc::new(Semaphore::new(running)), requests: 0 });
+        let share = shares.entry(key.clone()).or_insert_with(|| ConcurrencyShare {
+            permits: Arc::new(Semaphore::new(running)),
+            requests: 0,
+        });
         if share.requests >= running.saturating_add(waiting) {
             let message =
                 format!("too busy: {running} requests run and {waiting} wait; try again later");

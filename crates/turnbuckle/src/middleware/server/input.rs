@@ -21,14 +21,14 @@ use crate::{
 /// }
 /// # let _ = costs_money;
 /// ```
-pub type InputRequest = middleware::Request<InputSent>;
+pub type InputRequest = middleware::Request<OutgoingInput>;
 
 /// The service inside of middleware for input requests.
-pub type InputNext = middleware::Next<InputSent>;
+pub type InputNext = middleware::Next<OutgoingInput>;
 
 /// Marks requests that a handler sends to its client: see [`InputRequest`].
 #[derive(Debug)]
-pub struct InputSent {
+pub struct OutgoingInput {
     ctx: Ctx,
 }
 
@@ -39,9 +39,9 @@ impl InputRequest {
     }
 }
 
-impl Sealed for InputSent {}
+impl Sealed for OutgoingInput {}
 
-impl RequestKind for InputSent {
+impl RequestKind for OutgoingInput {
     type Error = BoxError;
 
     fn on_error(
@@ -53,7 +53,7 @@ impl RequestKind for InputSent {
 
 impl Ctx {
     /// Sets the middleware for the input requests of the handler that is about to run.
-    pub(crate) fn set_input_middleware(&self, middleware: &Stack<InputSent>) {
+    pub(crate) fn set_input_middleware(&self, middleware: &Stack<OutgoingInput>) {
         let mut said = self.said();
         if !middleware.is_empty() {
             said.middleware.get_or_insert_default().input = middleware.clone();
@@ -74,7 +74,7 @@ impl Ctx {
         params: Raw,
         send: impl FnOnce(Ctx, Raw) -> BoxFuture<'static, Result<Raw, BoxError>> + Send + 'static,
     ) -> impl Future<Output = Result<Raw, BoxError>> + Send + 'static {
-        let kind = InputSent { ctx: self.clone() };
+        let kind = OutgoingInput { ctx: self.clone() };
         let request = InputRequest::new(method.into(), None, Some(params), kind);
         let inner = self.said().middleware.as_ref().map(|state| state.input.clone());
         let outer = self.0.app.as_ref().map(|app| app.middleware.input.clone());

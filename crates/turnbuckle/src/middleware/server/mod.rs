@@ -1,30 +1,31 @@
 //! Middleware of servers: the requests that a server receives, and those that its handlers send to
 //! clients. See [`middleware`](super) for what middleware is.
 //!
-//! [`Server::layer`](crate::Server::layer) applies middleware to every request except `initialize` and
-//! `ping`, in either era and on every transport. The `layer` method of a group, tool, prompt, resource
-//! or template applies it to requests for those. The middleware that was added first sees a request
-//! first; the server's comes before the group's, and the group's before the tool's.
+//! [`Server::layer`](crate::Server::layer) applies middleware to every request except `initialize`
+//! and `ping`, in either era and on every transport. The `layer` method of a group, tool, prompt,
+//! resource or template applies it to requests for those. The middleware that was added first sees
+//! a request first; the server's comes before the group's, and the group's before the tool's.
 //!
-//! Requests for a resource or a template are `resources/read` and `resources/subscribe`. The middleware
-//! of a template that lists its members also sees a `resources/list` with the template as its name; if
-//! it fails, only these members are missing. A `subscriptions/listen` names several resources: the
-//! server's middleware sees it once as a whole, without a name, and then once for each resource, with
-//! the URI as its name, as does the middleware of the resource and its groups. A resource that one of
-//! them rejects is not granted; the rest of the stream is.
+//! Requests for a resource or a template are `resources/read` and `resources/subscribe`. The
+//! middleware of a template that lists its members also sees a `resources/list` with the template
+//! as its name; if it fails, only these members are missing. A `subscriptions/listen` names several
+//! resources: the server's middleware sees it once as a whole, without a name, and then once for
+//! each resource, with the URI as its name, as does the middleware of the resource and its groups.
+//! A resource that one of them rejects is not granted; the rest of the stream is.
 //!
 //! An [`RpcError`](crate::RpcError) of middleware is the answer to the request, a
-//! [`ToolError`](crate::ToolError) is shown to the model, and any other error is logged and reported as
-//! `internal error`. A handler that panics ends with an internal error at the [`Next`] of the innermost
-//! middleware. Dropping the future of a request cancels it.
+//! [`ToolError`](crate::ToolError) is shown to the model, and any other error is logged and
+//! reported as `internal error`. A handler that panics ends with an internal error at the [`Next`]
+//! of the innermost middleware. Dropping the future of a request cancels it.
 //!
-//! `input_request_layer` of the same types applies to the requests that a handler sends to its client:
-//! elicitation, sampling, roots, and requests written by hand. The middleware of the tool, prompt,
-//! resource or template sees an [`InputRequest`] first, then that of its groups, then that of the
-//! server. In the legacy era an input request passes once, and its answer on the way back. In the modern
-//! era the answer comes with another request: the input request passes when it is made, and fails
-//! further in because there is no answer yet; it passes once more when the answer is there. The answer
-//! that the middleware returns then is kept, and does not pass again when the handler runs again.
+//! `input_request_layer` of the same types applies to the requests that a handler sends to its
+//! client: elicitation, sampling, roots, and requests written by hand. The middleware of the tool,
+//! prompt, resource or template sees an [`InputRequest`] first, then that of its groups, then that
+//! of the server. In the legacy era an input request passes once, and its answer on the way back.
+//! In the modern era the answer comes with another request: the input request passes when it is
+//! made, and fails further in because there is no answer yet; it passes once more when the answer
+//! is there. The answer that the middleware returns then is kept, and does not pass again when the
+//! handler runs again.
 //!
 //! ```
 //! use std::time::Duration;
@@ -81,12 +82,12 @@ mod timeout;
 
 pub use audit::{Audit, AuditEntry, RequestLog};
 pub use concurrency::{BUSY, Concurrency};
-pub use input::{InputNext, InputRequest, InputSent};
+pub use input::{InputNext, InputRequest, OutgoingInput};
 pub use policy::PolicyService;
 #[doc(hidden)]
 pub use policy::{Inner, Policy};
 pub use rate_limit::{RATE_LIMITED, RateLimit};
-pub use request::{Next, Received, Request};
+pub use request::{IncomingRequest, Next, Request};
 pub use timeout::Timeout;
 
 pub(crate) use serve::{ServerMiddleware, serve};

@@ -21,15 +21,15 @@ pub const RATE_LIMITED: i64 = 429;
 /// How many shares are remembered.
 const SHARES: usize = 10_000;
 
-/// Limits how many requests may come in a period. Further ones are rejected with [`RATE_LIMITED`]; the
-/// error says when to try again, also as `retryAfterMs` in its data.
+/// Limits how many requests may come in a period. Further ones are rejected with [`RATE_LIMITED`];
+/// the error says when to try again, also as `retryAfterMs` in its data.
 ///
-/// Clones share one limit: give one to several tools to limit them together. At most 10,000 callers are
-/// remembered.
+/// Clones share one limit: give one to several tools to limit them together. At most 10,000 callers
+/// are remembered.
 ///
-/// Every request counts: on a server also discovery and lists, and on a tool or a group each request for
-/// it. A modern client that is [asked](crate::Ctx::ask) for input sends the request again, so that a
-/// call that asks once counts twice.
+/// Every request counts: on a server also discovery and lists, and on a tool or a group each
+/// request for it. A modern client that is [asked](crate::Ctx::ask) for input sends the request
+/// again, so that a call that asks once counts twice.
 ///
 /// ```
 /// use std::time::Duration;
@@ -104,8 +104,8 @@ struct Rate {
     burst: u32,
 }
 
-/// For each share the time at which it is unused again (GCRA: each request uses one interval). At most
-/// `SHARES` are kept.
+/// For each share the time at which it is unused again (GCRA: each request uses one interval). At
+/// most `SHARES` are kept.
 #[derive(Debug, Default)]
 struct UsedShares(HashMap<String, Instant>);
 
@@ -125,8 +125,8 @@ impl UsedShares {
         Ok(())
     }
 
-    /// Forgets unused shares; if there are none, the eighth that is unused soonest, so that this does
-    /// not happen for each new share.
+    /// Forgets unused shares; if there are none, the eighth that is unused soonest, so that this
+    /// does not happen for each new share.
     fn forget(&mut self, now: Instant) {
         self.0.retain(|_, until| *until > now);
         if self.0.len() < SHARES {

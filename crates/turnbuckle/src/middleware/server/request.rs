@@ -14,7 +14,7 @@ use turnbuckle_types::{Method, Raw, RpcError, jsonrpc::Text};
 use crate::{
     dispatch::{BoxFuture, Outcome, Reply, duplex::panicked},
     error::find,
-    middleware::{self, BoxError, RequestKind, Response, Stack, sealed::Sealed, stack::Rest},
+    middleware::{self, BoxError, RequestKind, Response, Stack, sealed::Sealed, stack::NextFn},
     principal::Principal,
     server::{App, Ctx, ToolError, Visit},
 };
@@ -29,13 +29,13 @@ use crate::{
 /// }
 /// # let _ = is_call_of;
 /// ```
-pub type Request = middleware::Request<Received>;
+pub type Request = middleware::Request<IncomingRequest>;
 
 /// The service inside of a server's middleware.
-pub type Next = middleware::Next<Received>;
+pub type Next = middleware::Next<IncomingRequest>;
 
 /// Marks requests that a server receives: see [`Request`].
-pub struct Received {
+pub struct IncomingRequest {
     app: Arc<App>,
     ctx: Ctx,
     arguments: Option<Raw>,
@@ -45,7 +45,7 @@ impl Request {
     pub(crate) fn of(visit: &Visit, method: Text, name: Option<String>) -> Request {
         let Visit { app, ctx, params, .. } = visit;
         let arguments = params.arguments.clone();
-        let kind = Received { app: app.clone(), ctx: ctx.clone(), arguments };
+        let kind = IncomingRequest { app: app.clone(), ctx: ctx.clone(), arguments };
         Request::new(method, name, params.raw.clone(), kind)
     }
 
@@ -99,7 +99,7 @@ impl Request {
     }
 }
 
-impl Stack<Received> {
+impl Stack<IncomingRequest> {
     /// Passes a request through the middleware to the handler behind `answer`.
     pub(crate) fn reply(
         &self,
@@ -117,15 +117,15 @@ impl Stack<Received> {
     }
 }
 
-impl fmt::Debug for Received {
+impl fmt::Debug for IncomingRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Received").field("ctx", &self.ctx).finish_non_exhaustive()
+        f.debug_struct("IncomingRequest").field("ctx", &self.ctx).finish_non_exhaustive()
     }
 }
 
-impl Sealed for Received {}
+impl Sealed for IncomingRequest {}
 
-impl RequestKind for Received {
+impl RequestKind for IncomingRequest {
     type Error = RpcError;
 
     fn on_error(
@@ -155,7 +155,7 @@ impl RequestKind for Received {
     /// Turns a panic further in into an error, so that the middleware sees an answer.
     fn proceed(
         request: Request,
-        rest: Rest<Received>,
+        rest: NextFn<IncomingRequest>,
     ) -> BoxFuture<'static, Result<Response, RpcError>> {
         let ctx = request.kind.ctx.clone();
         let mut running = None;

@@ -9,8 +9,8 @@ use turnbuckle_types::{
 };
 
 use super::{
-    input::InputSent,
-    request::{Received, Request},
+    input::OutgoingInput,
+    request::{IncomingRequest, Request},
 };
 #[cfg(feature = "logs")]
 use crate::middleware::log_forwarding;
@@ -18,7 +18,7 @@ use crate::{
     dispatch::{BoxFuture, Outcome, Reply},
     middleware::{
         Metrics, RequestOutcome, Stack,
-        observer::{Observed, Observer, Side},
+        observer::{CallSide, ObservedRequest, RequestObserver},
         request_target, span,
     },
     server::{Ctx, Visit},
@@ -27,22 +27,24 @@ use crate::{
 /// The middleware of a server.
 #[derive(Clone, Default)]
 pub(crate) struct ServerMiddleware {
-    pub(crate) requests: Stack<Received>,
-    pub(crate) input: Stack<InputSent>,
+    pub(crate) requests: Stack<IncomingRequest>,
+    pub(crate) input: Stack<OutgoingInput>,
     pub(crate) metrics: Option<Arc<dyn Metrics>>,
 }
 
 impl ServerMiddleware {
-    /// Whether there is any, or anything observes requests. This is all that a request costs if not.
+    /// Whether there is any, or anything observes requests. This is all that a request costs if
+    /// not.
     pub(crate) fn is_active(&self, log_level: Option<LogLevel>) -> bool {
         !self.requests.is_empty()
             || self.metrics.is_some()
-            || span::wanted(Side::Server)
+            || span::wanted(CallSide::Server)
             || forwards_logs(log_level)
     }
 }
 
-/// Serves a request. This runs in the reader of a connection; middleware runs when the reply is polled.
+/// Serves a request. This runs in the reader of a connection; middleware runs when the reply is
+/// polled.
 pub(crate) fn serve(
     method: Text,
     visit: Visit,
@@ -78,13 +80,13 @@ fn name(method: Option<Method>, params: &Params) -> Option<String> {
     }
 }
 
-fn observe(visit: &Visit, method: &str, name: Option<&str>) -> Observer {
+fn observe(visit: &Visit, method: &str, name: Option<&str>) -> RequestObserver {
     let (app, ctx) = (&visit.app, &visit.ctx);
     let method = Method::from_name(method);
     // A name that a client makes up is no label.
     let name = name.filter(|name| app.has_named(method, name));
-    let request = Observed {
-        side: Side::Server,
+    let request = ObservedRequest {
+        side: CallSide::Server,
         method,
         name,
         id: Some(ctx.request_id()),
@@ -93,13 +95,13 @@ fn observe(visit: &Visit, method: &str, name: Option<&str>) -> Observer {
         trace: &ctx.trace(),
         bytes_in: visit.params.raw.as_ref().map_or(0, |raw| raw.as_str().len()),
     };
-    let observer = Observer::start(&request, app.middleware.metrics.clone());
+    let observer = RequestObserver::start(&request, app.middleware.metrics.clone());
     let arguments = visit.params.arguments.as_ref();
     observer.span().in_scope(|| span::log_arguments(request.label(), arguments));
     observer
 }
 
-fn finish(observer: Observer, ctx: &Ctx, outcome: &Outcome) {
+fn finish(observer: RequestObserver, ctx: &Ctx, outcome: &Outcome) {
     observer.finish(|| {
         let bytes = outcome.as_ref().map_or(0, |result: &Raw| result.as_str().len());
         let panicked = ctx.has_panicked();
@@ -112,7 +114,7 @@ fn finish(observer: Observer, ctx: &Ctx, outcome: &Outcome) {
 
 /// Observes a request until it ends. Dropping the future drops the request first.
 fn observed(
-    observer: Observer,
+    observer: RequestObserver,
     ctx: Ctx,
     running: BoxFuture<'static, Outcome>,
 ) -> BoxFuture<'static, Outcome> {

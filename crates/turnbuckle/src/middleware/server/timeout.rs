@@ -15,8 +15,8 @@ use crate::{
 
 /// Cancels requests that take longer than a limit.
 ///
-/// A tool call that runs out of time is answered with a result that says so, which the model can read;
-/// any other request with an error. A `subscriptions/listen` has no limit.
+/// A tool call that runs out of time is answered with a result that says so, which the model can
+/// read; any other request with an error. A `subscriptions/listen` has no limit.
 ///
 /// ```
 /// use std::time::Duration;

@@ -6,7 +6,7 @@ use turnbuckle_types::Raw;
 use turnbuckle_types::{Method, code};
 
 use super::{
-    observer::{Observed, Side},
+    observer::{CallSide, ObservedRequest},
     outcome::RequestOutcome,
 };
 
@@ -18,16 +18,17 @@ const CALL: &str = "turnbuckle::call";
 #[cfg(feature = "server")]
 const PAYLOAD: usize = 4_096;
 
-/// Returns whether a subscriber wants spans of requests. This is all that a request costs if none does.
-pub(crate) fn wanted(side: Side) -> bool {
+/// Returns whether a subscriber wants spans of requests. This is all that a request costs if none
+/// does.
+pub(crate) fn wanted(side: CallSide) -> bool {
     match side {
-        Side::Client => tracing::span_enabled!(target: CALL, Level::INFO),
-        Side::Server => tracing::span_enabled!(target: REQUEST, Level::INFO),
+        CallSide::Client => tracing::span_enabled!(target: CALL, Level::INFO),
+        CallSide::Server => tracing::span_enabled!(target: REQUEST, Level::INFO),
     }
 }
 
 /// Opens the span of a request; a disabled one if no subscriber wants it.
-pub(crate) fn open(request: &Observed<'_>) -> Span {
+pub(crate) fn open(request: &ObservedRequest<'_>) -> Span {
     if !wanted(request.side) {
         return Span::none();
     }
@@ -72,13 +73,13 @@ pub(crate) fn open(request: &Observed<'_>) -> Span {
         };
     }
     match request.side {
-        Side::Client => span!(CALL, "mcp.call", "client"),
-        Side::Server => span!(REQUEST, "mcp.request", "server"),
+        CallSide::Client => span!(CALL, "mcp.call", "client"),
+        CallSide::Server => span!(REQUEST, "mcp.request", "server"),
     }
 }
 
 /// Records how the request outcome.
-pub(crate) fn close(side: Side, span: &Span, outcome: RequestOutcome) {
+pub(crate) fn close(side: CallSide, span: &Span, outcome: RequestOutcome) {
     span.record("outcome", outcome.as_str());
     if let Some(code) = outcome.code() {
         span.record("rpc.response.status_code", code.to_string());
@@ -89,15 +90,15 @@ pub(crate) fn close(side: Side, span: &Span, outcome: RequestOutcome) {
     }
 }
 
-/// Returns the type of the failure on this side. A client that asks for something that does not exist,
-/// or goes away, is no failure of the server; for a client every error is one.
-fn failure(side: Side, outcome: RequestOutcome) -> Option<String> {
+/// Returns the type of the failure on this side. A client that asks for something that does not
+/// exist, or goes away, is no failure of the server; for a client every error is one.
+fn failure(side: CallSide, outcome: RequestOutcome) -> Option<String> {
     match outcome {
         RequestOutcome::Ok | RequestOutcome::InputRequired | RequestOutcome::Cancelled => None,
         RequestOutcome::ToolError => Some("tool_error".to_owned()),
         RequestOutcome::Panicked => Some("panic".to_owned()),
         RequestOutcome::Failed(kind) => Some(kind.as_str().to_owned()),
-        RequestOutcome::Error(code) if side == Side::Client => Some(code.to_string()),
+        RequestOutcome::Error(code) if side == CallSide::Client => Some(code.to_string()),
         RequestOutcome::Error(
             code::PARSE_ERROR
             | code::INVALID_REQUEST
@@ -109,8 +110,8 @@ fn failure(side: Side, outcome: RequestOutcome) -> Option<String> {
     }
 }
 
-/// Logs the arguments of a request at level `trace`, truncated. `_meta`, headers and sealed state may
-/// hold secrets and are never logged.
+/// Logs the arguments of a request at level `trace`, truncated. `_meta`, headers and sealed state
+/// may hold secrets and are never logged.
 #[cfg(feature = "server")]
 pub(crate) fn log_arguments(method: &str, arguments: Option<&Raw>) {
     if let Some(arguments) = arguments

@@ -63,8 +63,8 @@ fn span_of(
 ) -> BTreeMap<String, String> {
     let mut meta = Meta::new();
     meta.set_traceparent("00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01");
-    let request = Observed {
-        side: Side::Server,
+    let request = ObservedRequest {
+        side: CallSide::Server,
         method: Some(method),
         name,
         id: Some(&7.into()),
@@ -73,7 +73,7 @@ fn span_of(
         trace: &TraceContext::from_meta(&meta),
         bytes_in: 0,
     };
-    fields(|| close(Side::Server, &open(&request), outcome))
+    fields(|| close(CallSide::Server, &open(&request), outcome))
 }
 
 fn has(fields: &BTreeMap<String, String>, expected: &[(&str, &str)]) {
@@ -136,8 +136,8 @@ fn only_the_servers_own_failures_are_errors() {
 #[test]
 fn a_call_is_the_other_end_and_any_error_is_its_failure() {
     let call = |outcome| {
-        let request = Observed {
-            side: Side::Client,
+        let request = ObservedRequest {
+            side: CallSide::Client,
             method: Some(Method::CallTool),
             name: Some("add"),
             id: None,
@@ -146,7 +146,7 @@ fn a_call_is_the_other_end_and_any_error_is_its_failure() {
             trace: &TraceContext::default(),
             bytes_in: 0,
         };
-        fields(|| close(Side::Client, &open(&request), outcome))
+        fields(|| close(CallSide::Client, &open(&request), outcome))
     };
     has(
         &call(RequestOutcome::Error(-32602)),
@@ -186,7 +186,7 @@ fn arguments_are_logged_at_the_lowest_level_and_cut_short() {
 
 #[test]
 fn nobody_wants_spans_unless_someone_does() {
-    for side in [Side::Client, Side::Server] {
+    for side in [CallSide::Client, CallSide::Server] {
         let heard = heard_by(tracing::subscriber::NoSubscriber::new());
         assert!(!wanted(side));
         drop(heard);

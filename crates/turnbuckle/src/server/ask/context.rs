@@ -131,9 +131,10 @@ impl Ctx {
     /// The answer to a question that was asked by hand, with
     /// [`InputRequired`](crate::InputRequired): `None` if there is none.
     ///
-    /// Like any other, it passes the [middleware](crate::middleware::server::InputRequest) for input requests once before a
-    /// handler sees it. In the legacy era it has done so before the handler is run again. In the
-    /// modern era it does so here, and what a layer has against it is the error.
+    /// Like any other, it passes the [middleware](crate::middleware::server::InputRequest) for
+    /// input requests once before a handler sees it. In the legacy era it has done so before the
+    /// handler is run again. In the modern era it does so here, and what a layer has against it is
+    /// the error.
     ///
     /// Dropping the future leaves the answer where it is.
     pub async fn answer<Q: Question>(

@@ -12,7 +12,7 @@ use crate::{
     envelope::params::decode,
     middleware::{
         Stack,
-        server::{InputSent, Received},
+        server::{IncomingRequest, OutgoingInput},
     },
     server::{
         app::App,
@@ -98,14 +98,14 @@ impl Whole {
         }
     }
 
-    fn input_layers(&self) -> &Stack<InputSent> {
+    fn input_layers(&self) -> &Stack<OutgoingInput> {
         match self {
             Whole::Prompt(prompt) => &prompt.offer.input_layers,
             Whole::Template(template) => &template.offer.input_layers,
         }
     }
 
-    fn layers(&self) -> &Stack<Received> {
+    fn layers(&self) -> &Stack<IncomingRequest> {
         match self {
             Whole::Prompt(prompt) => &prompt.offer.layers,
             Whole::Template(template) => &template.offer.layers,

@@ -30,7 +30,7 @@ use crate::{
     dispatch::{Reply, duplex::Permit},
     middleware::{
         Stack,
-        server::{Received, Request},
+        server::{IncomingRequest, Request},
     },
 };
 
@@ -59,7 +59,7 @@ struct Target {
     method: Method,
     /// The tool or the prompt, or the URI.
     name: String,
-    layers: Stack<Received>,
+    layers: Stack<IncomingRequest>,
 }
 
 /// Whether someone may know of what they ask for.

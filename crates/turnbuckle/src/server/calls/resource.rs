@@ -7,7 +7,7 @@ use super::{Ended, Gate, Subject, Target, Visit, encode, reach, settled};
 use crate::{
     dispatch::{Outcome, Reply},
     envelope::params::decode,
-    middleware::{Stack, server::Received},
+    middleware::{Stack, server::IncomingRequest},
     server::{
         app::App,
         ask::{self, Course},
@@ -61,7 +61,7 @@ pub(crate) fn reach_found(
     reach(visit, gate, target, move |visit| answer(visit, (found, uri)))
 }
 
-fn layers(found: &Found) -> &Stack<Received> {
+fn layers(found: &Found) -> &Stack<IncomingRequest> {
     match found {
         Found::Resource(resource) => &resource.offer.layers,
         Found::Template(template, _) => &template.offer.layers,

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::middleware::{
     Middleware,
-    server::{InputSent, Received},
+    server::{IncomingRequest, OutgoingInput},
 };
 use crate::server::{
     context::Ctx,
@@ -181,20 +181,20 @@ impl Group {
         self
     }
 
-    /// Adds middleware for everything in the group, whether it was added before or is added later: see
-    /// [`middleware::server`](crate::middleware::server). The middleware that is added first sees a
-    /// request first, after that of the server and of outer groups.
+    /// Adds middleware for everything in the group, whether it was added before or is added later:
+    /// see [`middleware::server`](crate::middleware::server). The middleware that is added first
+    /// sees a request first, after that of the server and of outer groups.
     #[must_use]
-    pub fn layer(mut self, middleware: impl Middleware<Received>) -> Group {
+    pub fn layer(mut self, middleware: impl Middleware<IncomingRequest>) -> Group {
         self.all.layers.push(middleware);
         self
     }
 
-    /// Adds middleware for the requests that the handlers of the group send to their clients, whether
-    /// they were added before or are added later: see
+    /// Adds middleware for the requests that the handlers of the group send to their clients,
+    /// whether they were added before or are added later: see
     /// [`InputRequest`](crate::middleware::server::InputRequest). The middleware that is added
-    /// first sees a request first, after that of the tool, prompt, resource or template, and before that
-    /// of outer groups and of the server.
+    /// first sees a request first, after that of the tool, prompt, resource or template, and before
+    /// that of outer groups and of the server.
     ///
     /// ```
     /// use tower::ServiceExt as _;
@@ -209,7 +209,7 @@ impl Group {
     /// # let _ = group;
     /// ```
     #[must_use]
-    pub fn input_request_layer(mut self, middleware: impl Middleware<InputSent>) -> Group {
+    pub fn input_request_layer(mut self, middleware: impl Middleware<OutgoingInput>) -> Group {
         self.all.input_layers.push(middleware);
         self
     }

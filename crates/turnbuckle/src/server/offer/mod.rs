@@ -32,7 +32,7 @@ use super::{
 };
 use crate::middleware::{
     Stack,
-    server::{InputSent, Received},
+    server::{IncomingRequest, OutgoingInput},
 };
 
 /// What every offer has besides its description; `R` is what its handler makes.
@@ -47,9 +47,9 @@ pub(crate) struct Offer<R> {
     /// What the token of whoever wants it must be good for.
     #[cfg(all(feature = "auth", feature = "http"))]
     pub(super) scopes: turnbuckle_auth::Scopes,
-    pub(super) layers: Stack<Received>,
+    pub(super) layers: Stack<IncomingRequest>,
     /// For the requests that its handler sends to the client.
-    pub(super) input_layers: Stack<InputSent>,
+    pub(super) input_layers: Stack<OutgoingInput>,
     /// Which of these it has from its groups: whatever takes its place has them too.
     inherited: Inherited,
     /// Where in the program it was registered.
@@ -59,8 +59,8 @@ pub(crate) struct Offer<R> {
 /// What is true of an offer because of the groups that it is in.
 #[derive(Clone, Default)]
 struct Inherited {
-    layers: Stack<Received>,
-    input_layers: Stack<InputSent>,
+    layers: Stack<IncomingRequest>,
+    input_layers: Stack<OutgoingInput>,
     visible: Vec<Visible>,
 }
 
@@ -230,24 +230,24 @@ macro_rules! offered {
             }
 
             /// Adds middleware for requests for it: see
-            /// [`middleware::server`](crate::middleware::server). The middleware that is added first
-            /// sees a request first, after that of the server and of the group.
+            /// [`middleware::server`](crate::middleware::server). The middleware that is added
+            /// first sees a request first, after that of the server and of the group.
             #[must_use]
             pub fn layer(
                 mut self,
-                middleware: impl crate::middleware::Middleware<crate::middleware::server::Received>,
+                middleware: impl crate::middleware::Middleware<crate::middleware::server::IncomingRequest>,
             ) -> $kind {
                 self.offer.layers.push(middleware);
                 self
             }
 
             /// Adds middleware for the requests that its handler sends to the client: see
-            /// [`InputRequest`](crate::middleware::server::InputRequest). The middleware that is added
-            /// first sees a request first, before that of the group and of the server.
+            /// [`InputRequest`](crate::middleware::server::InputRequest). The middleware that is
+            /// added first sees a request first, before that of the group and of the server.
             #[must_use]
             pub fn input_request_layer(
                 mut self,
-                middleware: impl crate::middleware::Middleware<crate::middleware::server::InputSent>,
+                middleware: impl crate::middleware::Middleware<crate::middleware::server::OutgoingInput>,
             ) -> $kind {
                 self.offer.input_layers.push(middleware);
                 self

@@ -11,7 +11,7 @@ use crate::middleware::{
     server::{BUSY, Concurrency, RATE_LIMITED, RateLimit, Timeout},
 };
 
-fn stack(middleware: impl Middleware<Received>) -> Stack {
+fn stack(middleware: impl Middleware<IncomingRequest>) -> Stack {
     let mut stack = Stack::default();
     stack.push(middleware);
     stack

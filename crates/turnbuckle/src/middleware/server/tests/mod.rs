@@ -11,7 +11,7 @@ use std::{
 
 use turnbuckle_types::{Raw, jsonrpc::Params};
 
-use super::{Received, Request};
+use super::{IncomingRequest, Request};
 use crate::{
     Server,
     dispatch::{Outcome, Reply, duplex::Permit},
@@ -19,7 +19,7 @@ use crate::{
     server::{Ctx, Visit},
 };
 
-type Stack = Middlewares<Received>;
+type Stack = Middlewares<IncomingRequest>;
 
 fn about(method: &str, name: Option<&str>) -> Request {
     let app = Server::new("test", "1").app().unwrap();
