@@ -13,8 +13,9 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnbuckle::{
-    Cache, CacheMode, Client, ErrorKind, ItemKind, Metrics, ResponseCache, Server, Started,
-    TraceContext, resource, tool,
+    Cache, CacheMode, Client, ErrorKind, ItemKind, ResponseCache, Server, TraceContext,
+    middleware::{Metrics, RequestStarted},
+    resource, tool,
     types::{ElicitAction, ElicitResult, Era, Meta},
 };
 
@@ -53,7 +54,7 @@ in_both_eras! {
 struct Requests(Arc<Mutex<HashMap<&'static str, usize>>>);
 
 impl Metrics for Requests {
-    fn started(&self, started: &Started<'_>) {
+    fn started(&self, started: &RequestStarted<'_>) {
         *self.0.lock().unwrap().entry(started.method).or_default() += 1;
     }
 }
@@ -74,7 +75,7 @@ async fn an_answer_is_used_for_as_long_as_the_server_says(wire: Wire, era: Era) 
         .tool(tool("a", async || ()))
         .resource(resource("x:kept", async || "kept").cache(seconds(60)))
         .resource(resource("x:made", async || "made").cache(seconds(0)))
-        .observe(requests.clone());
+        .metrics(requests.clone());
     let client = connect(Client::builder(), &server, wire, era).await;
     let times = |kept: usize, each: usize| if era == Era::Modern { kept } else { each };
     for _ in 0..3 {
@@ -143,7 +144,7 @@ async fn an_event_makes_answers_stale(wire: Wire, era: Era) {
         .cache_for(ItemKind::Prompt, seconds(60))
         .resource(resource("x:one", read).cache(seconds(60)))
         .resource(resource("x:other", other).cache(seconds(60)))
-        .observe(requests.clone());
+        .metrics(requests.clone());
     let (registry, changes) = (server.registry().unwrap(), server.changes());
     let minute = ResponseCache::new().default_ttl(Duration::from_secs(60));
     let builder = Client::builder().cache(minute);

@@ -189,7 +189,7 @@ fn annotated() -> ToolDef {
 async fn what_a_store_says_teaches_a_connection_as_a_server_does() {
     within(async {
         let (store, lists) = (MemoryCache::new(), Lists::default());
-        let server = Server::new("s", "1").tool(annotated()).observe(lists.clone());
+        let server = Server::new("s", "1").tool(annotated()).metrics(lists.clone());
         let bound = server.serve_http("127.0.0.1:0").bind().await.unwrap();
         let url = bound.url();
         tokio::spawn(bound.into_future());
@@ -209,7 +209,7 @@ async fn what_a_store_says_teaches_a_connection_as_a_server_does() {
 async fn headers_are_part_of_who_asks() {
     within(async {
         let (store, lists) = (MemoryCache::new(), Lists::default());
-        let server = Server::new("s", "1").tool(annotated()).observe(lists.clone());
+        let server = Server::new("s", "1").tool(annotated()).metrics(lists.clone());
         let bound = server.serve_http("127.0.0.1:0").bind().await.unwrap();
         let url = bound.url();
         tokio::spawn(bound.into_future());
@@ -229,8 +229,8 @@ async fn headers_are_part_of_who_asks() {
 #[derive(Clone, Default)]
 struct Lists(Arc<AtomicUsize>);
 
-impl turnbuckle::Metrics for Lists {
-    fn started(&self, started: &turnbuckle::Started<'_>) {
+impl turnbuckle::middleware::Metrics for Lists {
+    fn started(&self, started: &turnbuckle::middleware::RequestStarted<'_>) {
         if started.method == "tools/list" {
             self.0.fetch_add(1, Ordering::SeqCst);
         }

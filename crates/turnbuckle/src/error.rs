@@ -70,7 +70,7 @@ pub enum ErrorKind {
     Remote,
     /// The peer broke the protocol.
     Protocol,
-    /// Refused on this side: before anything was sent, by a layer around the call, or by a callback
+    /// Refused on this side: before anything was sent, by middleware, or by a callback
     /// that was to answer.
     Refused,
     /// A configured limit was reached.
@@ -240,11 +240,11 @@ impl Error {
         error
     }
 
-    /// What a layer around a call failed with, where it is none of our own.
+    /// The error of a call whose middleware failed with an error of another type.
     #[cfg(feature = "client")]
-    pub(crate) fn of_layer(method: &str, source: Source, executed: Executed) -> Error {
+    pub(crate) fn of_middleware(method: &str, source: Source, executed: Executed) -> Error {
         let rpc = crate::error::find::<RpcError>(&*source).cloned();
-        let message = format!("a layer of this client let {method} not pass: {source}");
+        let message = format!("client middleware rejected `{method}`: {source}");
         let mut error = Error::refused(message).with_executed(executed).with_source(source);
         error.0.rpc = rpc;
         error

@@ -43,7 +43,7 @@
 //! - [`Server`] and what it offers: `#[tool]`, `#[prompt]`, `#[resource]`, `#[tools]`, or
 //!   [`tool()`](fn@tool), [`prompt()`](fn@prompt), [`resource()`](fn@resource), [`template()`](fn@template).
 //!   What handlers take: [`Args`], [`State`], [`Ctx`]. What they return: [`IntoReply`], [`ToolError`].
-//! - Asking the client: [`Ctx::ask`]. Around handlers: [`layer`]. Over HTTP: [`Server::serve_http`],
+//! - Asking the client: [`Ctx::ask`]. Middleware of servers and clients: [`middleware`]. Over HTTP: [`Server::serve_http`],
 //!   [`Server::into_http`]. Tests: `testing::TestClient`.
 //! - [`Client`] and [`ClientBuilder`]: connecting, callbacks, [`Call`]. Many servers: [`ClientGroup`].
 //! - The protocol's own types: [`types`].
@@ -75,11 +75,9 @@ mod in_process;
     expect(dead_code, unreachable_pub, reason = "what users see of it belongs to servers")
 )]
 mod json_schema;
-#[cfg(any(feature = "client", feature = "server"))]
-mod layers;
 mod limits;
 #[cfg(any(feature = "client", feature = "server"))]
-mod observe;
+pub mod middleware;
 #[cfg(feature = "server")]
 mod principal;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -106,12 +104,12 @@ pub use client::Validate;
 pub use client::{
     CacheEntry, CacheKey, CacheMode, CacheStore, Call, CallEvent, CallEvents, Client,
     ClientBuilder, ClientGroup, ConfigReader, ConnectionState, ConnectionStates, CustomMethod,
-    Event, Filter, GroupCall, GroupOptions, GroupPrompt, GroupPrompts, GroupReport, GroupResources,
-    GroupTool, GroupTools, Health, HealthStream, HttpConfig, InputAnswer, IntoSpawn, ListenCall,
-    Listening, LiveList, McpConfig, MemoryCache, Pager, Pages, ProcessConfig, Questions, Reconnect,
-    ResponseCache, Retry, RootSet, Round, Routed, ServerConfig, ServerQuestion, ServerRequest,
-    ShutdownReport, Status, Tools, WireDirection, WireKind, WireLine, WireLog,
-    layer as client_layer,
+    GroupCall, GroupOptions, GroupPrompt, GroupPrompts, GroupReport, GroupResources, GroupTool,
+    GroupTools, Event, Health, HealthStream, HttpConfig, InputAnswer, IntoSpawn, Pager,
+    ListenCall, Listening, LiveList, McpConfig, MemoryCache, Pages, ProcessConfig, Questions,
+    Reconnect, ResponseCache, Retry, RootSet, Round, Routed, ServerConfig, ServerQuestion,
+    ServerRequest, ShutdownReport, Status, Tools, Filter, WireDirection, WireKind, WireLine,
+    WireLog,
 };
 #[cfg(any(feature = "client", feature = "server"))]
 pub use dispatch::Counters;
@@ -119,14 +117,10 @@ pub use error::{Error, ErrorKind, Result};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use form::fits as field_fits;
 pub use limits::Limits;
-#[cfg(any(feature = "client", feature = "server"))]
-pub use observe::{Ended, Finished, Metrics, Started};
 #[cfg(feature = "server")]
 pub use principal::Principal;
 #[cfg(feature = "server")]
 pub use seal::KeyRing;
-#[cfg(feature = "logs")]
-pub use server::ForwardLogs;
 #[cfg(feature = "server")]
 pub use server::{
     Action, Ask, AskError, Asked, Asking, ElicitFields, ElicitPage, Elicitation, Elicited,
@@ -137,12 +131,11 @@ pub use server::{
 pub use server::{
     Amount, Args, Arguments, Audio, BlockingFn, Cache, Change, Changes, Ctx, Extension, Failure,
     FromCall, Group, Handle, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply, IntoResource,
-    IntoTemplate, IntoTool, Invocation, Item, ItemKind, Json, Listeners, MemoryBus, NotFound,
-    PathError, PathSegment, ProgressUpdate, PromptDef, RawArgs, Registry, ResourceDef, Revisions,
-    RootsChanged, SafePath, Server, Serving, State, Streaming, SubscriptionBus, TemplateDef,
-    TemplateError, TextValue, ToolDef, ToolError, Toolset, Typed, UriTemplate, Variables,
-    blocking_prompt, blocking_resource, blocking_template, blocking_tool, layer, prompt, resource,
-    safe_join, schema, template, tool,
+    IntoTemplate, IntoTool, Invocation, Json, Listeners, MemoryBus, NotFound, ItemKind, Item,
+    PathError, PathSegment, PromptDef, RawArgs, Registry, ProgressUpdate, ResourceDef, RootsChanged, SafePath,
+    Server, Revisions, Serving, State, Streaming, SubscriptionBus, TemplateDef, TemplateError, TextValue,
+    ToolDef, ToolError, Toolset, Typed, UriTemplate, Variables, blocking_prompt, blocking_resource,
+    blocking_template, blocking_tool, prompt, resource, safe_join, schema, template, tool,
 };
 #[cfg(all(feature = "http", feature = "server"))]
 pub use server::{Header, HttpHeader};

@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 use turnbuckle::{
     Args, Client, Ctx, Extension, Failure, FromCall, Header, HttpHeader, IntoGroup as _,
     Invocation, NotFound, Principal, RawArgs, RpcError, Server, State, Typed,
-    layer::{Next, Request, Response},
+    middleware::{
+        Response,
+        server::{Next, Request},
+    },
     prompt, resource, tool, tools,
     types::{PromptMessage, Resource},
 };

@@ -1,10 +1,10 @@
-//! Around the handlers: a limit of time, a limit of calls per caller, a record of who did what.
+//! Middleware: a timeout, a rate limit per caller and an audit.
 
 use std::time::Duration;
 
 use turnbuckle::{
     Client, Group, IntoTool as _, Server,
-    layer::{Audit, RateLimit, Timeout},
+    middleware::server::{Audit, RateLimit, Timeout},
     tool,
 };
 
@@ -24,11 +24,11 @@ async fn answer() -> i64 {
 async fn main() -> turnbuckle::Result<()> {
     let hour = Duration::from_secs(3600);
     let server = Server::new("limits", "1.0")
-        // Around one tool.
+        // For one tool.
         .tool(ponder.into_tool().layer(Timeout::new(Duration::from_millis(10))))
-        // Around all of a group.
+        // For a group.
         .group(Group::new().tool(answer).layer(RateLimit::new(2, hour).per_principal()))
-        // Around everything, so that it hears of what the others refuse as well.
+        // For every request, including those that the others reject.
         .layer(Audit::new(|entry| {
             println!("audit: {} {}", entry.method, entry.name.unwrap_or_default());
         }));

@@ -2,7 +2,9 @@
 
 use tracing_subscriber::{layer::SubscriberExt as _, util::SubscriberInitExt as _};
 use turnbuckle::{
-    Client, ForwardLogs, Server, tool,
+    Client, Server,
+    middleware::ForwardLogs,
+    tool,
     types::{LogLevel, LogMessage},
 };
 

@@ -20,9 +20,8 @@ const LAYERS: &[(&str, u8)] = &[
     ("trace", 0),
     ("store", 0),
     ("envelope", 1),
-    ("observe", 1),
     ("dispatch", 2),
-    ("layers", 3),
+    ("middleware", 3),
     ("transport", 3),
     ("client", 4),
     ("server", 4),
@@ -70,6 +69,16 @@ fn upward_uses(source: &Source, exports: &BTreeMap<String, String>) -> Vec<Findi
         }
     }
     findings
+}
+
+/// The room of a module. The middleware of a side is part of that side.
+fn room_of(module: &[String]) -> Option<&String> {
+    match module {
+        [first, side, ..] if first == "middleware" && (side == "server" || side == "client") => {
+            Some(side)
+        }
+        _ => module.first(),
+    }
 }
 
 /// Finds tokio, and in the crate of types anything asynchronous, where it must not be.

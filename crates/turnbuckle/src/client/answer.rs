@@ -119,7 +119,8 @@ impl Answers {
         let answer = Box::pin(async move { on_request(question).await });
         // Who asks before the handshake is over asks as the last revision that has one would.
         let revision = self.revision.get().copied().unwrap_or(Revision::V2025_11_25);
-        Some(self.callbacks.layered(&request.method, &request.params, revision, answer))
+        let params = request.params.raw.clone();
+        Some(self.callbacks.middleware.answer(&request.method, params, revision, answer))
     }
 }
 

@@ -19,7 +19,6 @@ use super::{
     Client, ConnectionState, ConnectionStates, Inner, LogSetting, Reconnect, ResponseCache,
     Timeouts, WireLog,
     answer::{Answering, Answers, OnNotification, OnRequest, OnStrayError, ServerRequest},
-    around::Around,
     cache::{ClientCache, IdentityParts, command_parts},
     callbacks::Callbacks,
     failure::{obituary, with_junk},
@@ -35,6 +34,7 @@ use crate::{
     envelope::stamp::Stamp,
     error::{Error, ErrorKind, Result},
     limits::Limits,
+    middleware::client::ClientMiddleware,
     transport::{
         child::{ChildHandle, Spawn},
         stream,
@@ -58,7 +58,7 @@ use crate::{
 #[must_use = "a builder does nothing until a connection is made with it"]
 pub struct ClientBuilder {
     pub(super) info: Implementation,
-    pub(super) callbacks: Callbacks,
+    pub(crate) callbacks: Callbacks,
     pub(super) pinned: Option<Revision>,
     pub(super) probe_timeout: Duration,
     pub(super) connect_timeout: Duration,
@@ -81,7 +81,7 @@ pub struct ClientBuilder {
     /// Tells of changes of the roots, where they can change.
     pub(super) root_changes: Option<watch::Receiver<()>>,
     pub(super) limits: Limits,
-    pub(super) around: Around,
+    pub(crate) middleware: ClientMiddleware,
     pub(super) wire_log: Option<WireLog>,
     on_request: Option<OnRequest>,
     on_notification: Option<OnNotification>,
@@ -111,7 +111,7 @@ impl Default for ClientBuilder {
             states: watch::Sender::new(ConnectionState::Connecting),
             root_changes: None,
             limits: Limits::default(),
-            around: Around::default(),
+            middleware: ClientMiddleware::default(),
             wire_log: None,
             on_request: None,
             on_notification: None,

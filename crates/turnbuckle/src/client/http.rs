@@ -390,7 +390,7 @@ impl Dial for Address {
 }
 
 /// Checks a header that a user adds.
-pub(super) fn own_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
+pub(crate) fn own_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
     let parsed: HeaderName =
         name.parse().map_err(|_| Error::refused(format!("`{name}` is not a header's name")))?;
     let ours = [header::ACCEPT, header::CONTENT_TYPE, header::CONTENT_LENGTH, header::HOST];

@@ -4,7 +4,6 @@
 //! own: wires, framing, which requests are in flight.
 
 mod answer;
-mod around;
 #[cfg(all(feature = "auth", feature = "http"))]
 mod auth;
 mod cache;
@@ -17,10 +16,9 @@ mod connect;
 mod failure;
 mod group;
 #[cfg(feature = "http")]
-mod http;
+pub(crate) mod http;
 mod input;
 mod known;
-pub mod layer;
 mod link;
 mod listed;
 mod listen;

@@ -109,8 +109,8 @@ mod joined {
         /// Wants to hear of a resource of a legacy server. Has to be called in a runtime.
         pub(crate) fn watched(&self, uri: &str) -> Watched {
             let link = self.0.link();
-            let around = &self.0.settings().around;
-            Watched(link.subscriptions.claim(uri, &link, around, With::default()))
+            let middleware = &self.0.settings().middleware;
+            Watched(link.subscriptions.claim(uri, &link, middleware, With::default()))
         }
 
         /// Sends a notification. Dropping the future before it is done sends nothing.

@@ -10,7 +10,6 @@ use turnbuckle_types::{
 
 use super::{
     Server,
-    around::Around,
     cache::{Caching, Nature},
     changes::Changes,
     context::Ctx,
@@ -21,7 +20,7 @@ use super::{
     roots_hook::RootsHook,
 };
 use crate::error::Error;
-use crate::{Asking, KeyRing};
+use crate::{Asking, KeyRing, middleware::server::ServerMiddleware};
 
 /// A server that was found sound.
 pub(crate) struct App {
@@ -30,8 +29,7 @@ pub(crate) struct App {
     pub(super) live: LiveRegistry,
     pub(super) states: Arc<States>,
     pub(super) changes: Changes,
-    /// What stands around every request.
-    pub(super) around: Around,
+    pub(crate) middleware: ServerMiddleware,
     pub(super) asking: Asking,
     /// Who hears that a client's roots are others.
     pub(super) roots: Option<RootsHook>,
@@ -82,7 +80,7 @@ impl App {
             live: LiveRegistry::new(snapshot, states.clone(), server.changes.clone()),
             states,
             changes: server.changes.clone(),
-            around: server.around.clone(),
+            middleware: server.middleware.clone(),
             asking: server.asking.clone(),
             roots: server.roots.clone(),
             listeners: server.limits.listeners,
@@ -92,6 +90,15 @@ impl App {
             forward: server.forward.clone(),
             tail: tail(&server.info),
         })
+    }
+
+    /// Returns whether the tool or prompt that a request names exists; `true` for other requests.
+    pub(crate) fn has_named(&self, method: Option<Method>, name: &str) -> bool {
+        match method {
+            Some(Method::CallTool) => self.snapshot().tool(name).is_some(),
+            Some(Method::GetPrompt) => self.snapshot().prompt(name).is_some(),
+            _ => true,
+        }
     }
 
     /// What is offered now.
@@ -190,12 +197,12 @@ impl App {
 
     /// A result without `_meta` of its own, as text, with the server's name where the
     /// revision has a place for it.
-    pub(super) fn finish<T: Encode>(&self, result: &T, revision: Revision) -> Raw {
+    pub(crate) fn finish<T: Encode>(&self, result: &T, revision: Revision) -> Raw {
         self.finish_sized(result, revision, 0)
     }
 
     /// [`finish`](App::finish) for a result whose text is known to be about `size` bytes.
-    pub(super) fn finish_sized<T: Encode>(
+    pub(crate) fn finish_sized<T: Encode>(
         &self,
         result: &T,
         revision: Revision,

@@ -19,9 +19,7 @@ use super::{
     app::App,
     extract::States,
     hear::{self, OnProgress},
-    layer::{Question, Questions},
     legacy::Opened,
-    observe::Carry,
     say,
 };
 #[cfg(feature = "http")]
@@ -30,6 +28,7 @@ use crate::{
     dispatch::{BoxFuture, Came, Outgoing, Peer, duplex::Replies},
     envelope::question::{lacking, written_at},
     error::{Error, ErrorKind, Result},
+    middleware::{Stack, TaskContext, server::OutgoingInput},
     principal::Principal,
     trace::TraceContext,
 };
@@ -50,24 +49,24 @@ use crate::{
 /// # let _ = server;
 /// ```
 #[derive(Clone)]
-pub struct Ctx(pub(super) Arc<Inner>);
+pub struct Ctx(pub(crate) Arc<Inner>);
 
-pub(super) struct Inner {
+pub(crate) struct Inner {
     pub(super) id: RequestId,
-    pub(super) revision: Revision,
+    pub(crate) revision: Revision,
     pub(super) meta: Meta,
     /// The handshake, in the legacy era.
     pub(super) opened: Option<Arc<Opened>>,
     pub(super) token: Option<RequestId>,
     /// Nothing less severe is sent; `None`: nothing at all.
-    pub(super) log_level: Option<LogLevel>,
-    pub(super) replies: Replies,
+    pub(crate) log_level: Option<LogLevel>,
+    pub(crate) replies: Replies,
     /// What came with it outside its body.
     pub(super) came: Came,
     /// What is true of all requests of its connection.
     pub(super) connection: Arc<Connection>,
     /// The server that it came to.
-    pub(super) app: Option<Arc<App>>,
+    pub(crate) app: Option<Arc<App>>,
     /// The request that this is a part of, if a handler reads what its own server offers.
     pub(super) outer: Option<Ctx>,
     /// What counts the requests of its connection.
@@ -77,7 +76,7 @@ pub(super) struct Inner {
     /// made when it is needed.
     pub(super) cancel: OnceLock<Arc<Notify>>,
     pub(super) said: Mutex<Said>,
-    /// Where layers stand around a handler that panics, they see an error instead.
+    /// Set if the handler has panicked and its middleware sees an error instead.
     pub(super) panicked: AtomicBool,
     /// What it has asked and been told. Few ask anything, so that it is made when it is needed.
     pub(super) asking: OnceLock<Box<Mutex<super::ask::Round>>>,
@@ -86,7 +85,7 @@ pub(super) struct Inner {
 }
 
 /// Something that is given back when it is dropped.
-pub(super) type Lent = dyn Any + Send + Sync;
+pub(crate) type Lent = dyn Any + Send + Sync;
 
 /// What a connection was given when it began.
 #[derive(Default)]
@@ -110,28 +109,28 @@ impl Connection {
 
 /// What the handler has said so far.
 #[derive(Default)]
-pub(super) struct Said {
+pub(crate) struct Said {
     pub(super) progress: Option<f64>,
     pub(super) meta: Meta,
-    /// What layers did. Few requests have any.
-    pub(super) layered: Option<Box<Layered>>,
+    /// Few requests have any.
+    pub(crate) middleware: Option<Box<MiddlewareState>>,
 }
 
-/// What layers leave with a request, and what stands around its questions.
+/// What middleware leaves with a request.
 #[derive(Default)]
-pub(super) struct Layered {
-    /// What they have added for those further in.
+pub(crate) struct MiddlewareState {
+    /// The values that it has added.
     pub(super) added: States,
-    /// What they lend to the handler for as long as it runs.
+    /// What it lends to the handler for as long as that runs.
     pub(super) lent: Vec<Weak<Lent>>,
-    /// What the offer whose handler runs has around its questions.
-    pub(super) questions: Questions,
+    /// The middleware for the requests that the handler sends to its client.
+    pub(crate) input: Stack<OutgoingInput>,
 }
 
 impl Said {
-    /// What layers have added.
+    /// The values that middleware has added.
     pub(super) fn added(&self) -> Option<States> {
-        self.layered.as_ref().map(|layered| layered.added.clone())
+        self.middleware.as_ref().map(|state| state.added.clone())
     }
 }
 
@@ -178,8 +177,8 @@ impl Ctx {
         TraceContext::from_meta(&self.0.meta)
     }
 
-    /// A value that came with the request: one that a [layer](crate::layer) has added, an extension
-    /// of the HTTP request, or of the connection.
+    /// A value that came with the request: one that [middleware](crate::middleware) has added, an
+    /// extension of the HTTP request, or of the connection.
     pub fn extension<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
         // Copied first: what clones a value is not run under a lock.
         let added = self.said().added();
@@ -204,9 +203,9 @@ impl Ctx {
     }
 
     /// Who sends the request, if that is known: what was [attached](Principal::attach) to the HTTP
-    /// request, what [`Serving::principal`](crate::Serving::principal) or a layer's
-    /// [`Request::set_principal`](crate::layer::Request::set_principal) said, and else, on a wire
-    /// that is one client's own, without claims, [`Principal::local`].
+    /// request, what [`Serving::principal`](crate::Serving::principal) or middleware's
+    /// [`Request::set_principal`](crate::middleware::server::Request::set_principal) said, and
+    /// else, on a wire that is one client's own, without claims, [`Principal::local`].
     pub fn principal<C: Clone + Send + Sync + 'static>(&self) -> Option<Principal<C>> {
         if let Some(principal) = self.extension() {
             return Some(principal);
@@ -301,17 +300,15 @@ impl Ctx {
             .question(method, params)
             .map_err(|why| Error::refused(format!("`{method}` can't be sent: {why}")))?;
         let params = self.traced(params);
-        if !self.has_question_layers() {
+        if !self.has_input_middleware() {
             return self.put(method.to_owned(), &params, on_progress).await;
         }
-        let question = Question::new(self.clone(), method.to_owned(), params);
-        let put = move |question: Question| -> BoxFuture<'static, _> {
-            let (ctx, method) = (question.ctx().clone(), question.method().to_owned());
-            Box::pin(
-                async move { Ok(ctx.put(method, &question.into_params(), on_progress).await?) },
-            )
+        let owned = method.to_owned();
+        let send = move |ctx: Ctx, params| -> BoxFuture<'static, _> {
+            Box::pin(async move { Ok(ctx.put(owned, &params, on_progress).await?) })
         };
-        self.past_question_layers(question, put).await.map_err(|error| match error.downcast() {
+        let answered = self.send_through_middleware(method, params, send).await;
+        answered.map_err(|error| match error.downcast() {
             Ok(error) => *error,
             Err(error) => Error::refused(format!("`{method}` was not asked")).with_source(error),
         })
@@ -396,7 +393,7 @@ impl Ctx {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> T {
-        match tokio::spawn(Carry::here().future(work)).await {
+        match tokio::spawn(TaskContext::current().future(work)).await {
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(payload) => std::panic::resume_unwind(payload),
@@ -407,33 +404,38 @@ impl Ctx {
     }
 
     /// Notes that the handler panicked, for whoever tells of its end.
-    pub(super) fn panicked(&self) {
+    pub(crate) fn panicked(&self) {
         self.0.panicked.store(true, Ordering::Release);
     }
 
-    pub(super) fn has_panicked(&self) -> bool {
+    pub(crate) fn has_panicked(&self) -> bool {
         self.0.panicked.load(Ordering::Acquire)
     }
 
-    pub(super) fn said(&self) -> MutexGuard<'_, Said> {
+    pub(crate) fn said(&self) -> MutexGuard<'_, Said> {
         self.0.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many readings of resources it is part of.
-    pub(super) fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.0.outer.as_ref().map_or(0, |outer| outer.depth() + 1)
     }
 
+    /// Adds a value for middleware further in and the handler.
+    pub(crate) fn insert<T: Clone + Send + Sync + 'static>(&self, value: T) {
+        self.said().middleware.get_or_insert_default().added.insert(value);
+    }
+
     /// Has a handler that outlives its request keep something until it ends.
-    pub(super) fn lend(&self, lent: &Arc<Lent>) {
-        self.said().layered.get_or_insert_default().lent.push(Arc::downgrade(lent));
+    pub(crate) fn lend(&self, lent: &Arc<Lent>) {
+        self.said().middleware.get_or_insert_default().lent.push(Arc::downgrade(lent));
     }
 
     /// What was lent to this request, and to those that it is part of.
-    pub(super) fn lent(&self) -> Vec<Arc<Lent>> {
+    pub(crate) fn lent(&self) -> Vec<Arc<Lent>> {
         let mut lent = self.0.outer.as_ref().map(Ctx::lent).unwrap_or_default();
         let own = self.said();
-        let own = own.layered.iter().flat_map(|layered| &layered.lent);
+        let own = own.middleware.iter().flat_map(|state| &state.lent);
         lent.extend(own.filter_map(Weak::upgrade));
         lent
     }
@@ -490,7 +492,7 @@ impl Ctx {
 #[cfg(all(test, feature = "http", feature = "client"))]
 impl Ctx {
     /// The same, of whatever request.
-    pub(super) fn unheard() -> Ctx {
+    pub(crate) fn unheard() -> Ctx {
         Ctx::unheard_of(Revision::LATEST, Meta::new(), Came::default())
     }
 }

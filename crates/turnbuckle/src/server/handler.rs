@@ -11,10 +11,10 @@ use std::{
 use super::{
     context::Ctx,
     extract::{Description, FromCall, Invocation},
-    observe::Carry,
     reply::{Failure, IntoReply},
 };
 use crate::dispatch::BoxFuture;
+use crate::middleware::TaskContext;
 
 /// A handler whose type is forgotten; `R` is what it makes.
 pub(super) trait Handle<R>: Send + Sync {
@@ -111,7 +111,7 @@ impl<R: 'static, M: 'static, F: BlockingFn<R, M>> Handle<R> for Blocking<M, F> {
 async fn on_a_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    let carry = Carry::here();
+    let carry = TaskContext::current();
     match tokio::task::spawn_blocking(move || carry.run(work)).await {
         Ok(value) => Ok(value),
         Err(error) => match error.try_into_panic() {

@@ -11,7 +11,6 @@ use turnbuckle_types::{
 
 use super::{
     app::App,
-    around,
     calls::{self, Visit},
     context::{Connection, Ctx, Inner},
     forward::{Line, Near, Visitor},
@@ -29,6 +28,7 @@ use crate::{
         classify::{Envelope, Route, classify, classify_opened, invalid},
         params::decode,
     },
+    middleware::server::serve,
 };
 
 #[cfg(feature = "http")]
@@ -62,10 +62,10 @@ pub(super) struct Asked {
 }
 
 /// A request to be answered.
-pub(crate) enum Arrived {
-    /// As it came: nothing stands around it.
+pub(super) enum Arrived {
+    /// As it came: there is no middleware.
     Plain { request: Incoming, asked: Asked, replies: Replies },
-    /// It has passed what stands around it.
+    /// It has passed the middleware.
     Passed(Text, Visit),
 }
 
@@ -195,14 +195,17 @@ impl Kernel {
         asked: Asked,
         replies: Replies,
     ) -> Result<Reply, RpcError> {
-        if !self.app.around.is_wanted(asked.log_level) {
+        if !self.app.middleware.is_active(asked.log_level) {
             return self.answer(Arrived::Plain { request, asked, replies });
         }
         // Whoever calls holds it: without it a request would get past its layers.
         let kernel = self.me.upgrade().ok_or_else(|| RpcError::internal("internal error"))?;
         let method = request.method.clone();
         let visit = self.visit(Arrived::Plain { request, asked, replies })?;
-        Ok(around::serve(kernel, method, visit))
+        Ok(serve(method, visit, move |method, visit| {
+            let answered = kernel.answer(Arrived::Passed(method, visit));
+            answered.unwrap_or_else(|error| Reply::Now(Err(error)))
+        }))
     }
 
     /// Answers a request, or has it answered. Nothing reaches this but what passed all layers.

@@ -4,7 +4,6 @@
 //! not own: wires, framing, which requests are in flight.
 
 mod app;
-mod around;
 mod ask;
 mod bus;
 mod cache;
@@ -26,12 +25,10 @@ mod hear;
 mod http;
 mod items;
 mod kernel;
-pub mod layer;
 mod legacy;
 mod listen;
 mod listeners;
 mod lists;
-mod observe;
 #[cfg(feature = "http")]
 #[cfg_attr(not(feature = "auth"), path = "unprotected.rs")]
 mod protect;
@@ -76,8 +73,6 @@ pub use items::{
     blocking_template, blocking_tool, prompt, resource, template, tool,
 };
 pub use listeners::Listeners;
-#[cfg(feature = "logs")]
-pub use observe::ForwardLogs;
 pub use registry::{Handle, Registry};
 pub use reply::{Audio, Failure, Image, IntoReply, Json, NotFound, Streaming, ToolError};
 pub use revisions::Revisions;
@@ -96,12 +91,16 @@ use crate::{
     dispatch::Serve,
     error::{Error, ErrorKind, Result},
     limits::Limits,
-    observe::Metrics,
+    middleware::{
+        Metrics, Middleware,
+        server::{IncomingRequest, OutgoingInput, ServerMiddleware},
+    },
 };
-use app::App;
-use around::Around;
+pub(crate) use app::App;
 use cache::{Caching, Nature};
+pub(crate) use calls::Visit;
 use context::Connection;
+pub(crate) use context::Lent;
 use extract::States;
 use items::Rules;
 use kernel::Kernel;
@@ -140,7 +139,7 @@ pub struct Server {
     limits: Limits,
     changes: Changes,
     revisions: Revisions,
-    around: Around,
+    middleware: ServerMiddleware,
     asking: Asking,
     /// Who hears that a client's roots are others.
     roots: Option<RootsHook>,
@@ -171,7 +170,7 @@ impl Server {
             limits: Limits::default(),
             changes: Changes::default(),
             revisions: Revisions::default(),
-            around: Around::default(),
+            middleware: ServerMiddleware::default(),
             asking: Asking::default(),
             roots: None,
             rules: Rules::default(),
@@ -291,53 +290,31 @@ impl Server {
         self.changed(|server| server.revisions = revisions)
     }
 
-    /// Puts a layer around everything that is asked of this server: see [`layer`](mod@layer). The
-    /// first that is given sees a request first. It sees every request of either era, on every
-    /// wire, except `initialize` and `ping`.
+    /// Adds middleware for every request of this server, in either era and on every transport,
+    /// except `initialize` and `ping`: see [`middleware::server`](crate::middleware::server). The
+    /// middleware that is added first sees a request first.
     #[must_use]
     #[track_caller]
-    pub fn layer<L>(self, layer: L) -> Server
-    where
-        L: tower_layer::Layer<layer::Next>,
-        L::Service: tower_service::Service<layer::Request, Response = layer::Response>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        <L::Service as tower_service::Service<layer::Request>>::Error:
-            Into<Box<dyn std::error::Error + Send + Sync>>,
-        <L::Service as tower_service::Service<layer::Request>>::Future: Send + 'static,
-    {
-        self.changed(|server| server.around.layers.push(layer))
+    pub fn layer(self, middleware: impl Middleware<IncomingRequest>) -> Server {
+        self.changed(|server| server.middleware.requests.push(middleware))
     }
 
-    /// Puts a layer around everything that handlers ask their clients: the other direction, see
-    /// [`layer`](mod@layer). Its service takes a [`layer::Question`] and gives the answer's JSON. The
-    /// first that is given sees a question first, after those of whatever asks and of its groups; a
-    /// question that it does not pass on is not asked.
+    /// Adds middleware for every request that handlers send to their clients (elicitation,
+    /// sampling, roots): see [`InputRequest`](crate::middleware::server::InputRequest). The
+    /// middleware that is added first sees a request first, after that of the tool, prompt,
+    /// resource or template and that of its groups. A request that it does not pass on is not sent.
     #[must_use]
     #[track_caller]
-    pub fn ask_layer<L>(self, layer: L) -> Server
-    where
-        L: tower_layer::Layer<layer::NextQuestion>,
-        L::Service: tower_service::Service<layer::Question, Response = turnbuckle_types::Raw>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        <L::Service as tower_service::Service<layer::Question>>::Error:
-            Into<Box<dyn std::error::Error + Send + Sync>>,
-        <L::Service as tower_service::Service<layer::Question>>::Future: Send + 'static,
-    {
-        self.changed(|server| server.around.questions.push(layer))
+    pub fn input_request_layer(self, middleware: impl Middleware<OutgoingInput>) -> Server {
+        self.changed(|server| server.middleware.input.push(middleware))
     }
 
-    /// Tells someone of every request that starts and ends, so that they can be counted. The
-    /// last that is given is told.
+    /// Sets the receiver of metrics: the start and the end of every request. Calling this again
+    /// replaces the receiver.
     #[must_use]
     #[track_caller]
-    pub fn observe(self, metrics: impl Metrics) -> Server {
-        self.changed(|server| server.around.metrics = Some(Arc::new(metrics)))
+    pub fn metrics(self, metrics: impl Metrics) -> Server {
+        self.changed(|server| server.middleware.metrics = Some(Arc::new(metrics)))
     }
 
     /// Hears that a client's roots are others than those it told before, so that what was made of them
@@ -404,7 +381,7 @@ impl Server {
         self
     }
 
-    fn app(&self) -> Result<Arc<App>> {
+    pub(crate) fn app(&self) -> Result<Arc<App>> {
         if let Some(app) = self.app.get() {
             return Ok(app.clone());
         }

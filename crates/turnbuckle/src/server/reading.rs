@@ -8,11 +8,11 @@ use turnbuckle_types::{Method, ReadResourceResult, RpcError, jsonrpc::Params};
 
 use super::{
     calls::{self, Visit},
-    context::{Ctx, Inner, Layered, Said},
-    layer::Request,
+    context::{Ctx, Inner, MiddlewareState, Said},
     reply::not_found,
 };
 use crate::dispatch::{Reply, duplex::Permit};
+use crate::middleware::server::Request;
 
 /// How deep resources may read each other.
 const DEEPEST: usize = 16;
@@ -49,11 +49,8 @@ impl Ctx {
         let visit = Visit { app: app.clone(), ctx: self.within(), params, permit };
         let method = Method::ReadResource.as_str();
         let request = Request::of(&visit, method.into(), Some(uri.to_owned()));
-        let read = |_| {
-            let read = calls::read_resource(visit);
-            read.unwrap_or_else(|error| Reply::Now(Err(error))).into_outcome()
-        };
-        let outcome = app.around.layers.run(request, read).await;
+        let read = || calls::read_resource(visit).unwrap_or_else(|error| Reply::Now(Err(error)));
+        let outcome = app.middleware.requests.reply(request, read).await;
         outcome?.decode().map_err(|error| {
             tracing::error!(uri, %error, "a resource has no contents that a handler could read");
             RpcError::internal("internal error")
@@ -65,7 +62,7 @@ impl Ctx {
     pub(super) fn within(&self) -> Ctx {
         let Inner { id, meta, opened, replies, came, connection, app, peer, .. } = &*self.0;
         let added = self.said().added();
-        let layered = added.map(|added| Box::new(Layered { added, ..Layered::default() }));
+        let state = |added| Box::new(MiddlewareState { added, ..MiddlewareState::default() });
         Ctx(Arc::new(Inner {
             id: id.clone(),
             revision: self.0.revision,
@@ -81,7 +78,7 @@ impl Ctx {
             in_flight: self.0.in_flight.clone(),
             cancelled: false.into(),
             cancel: self.bell().clone().into(),
-            said: Mutex::new(Said { layered, ..Said::default() }),
+            said: Mutex::new(Said { middleware: added.map(state), ..Said::default() }),
             panicked: false.into(),
             asking: Default::default(),
             peer: peer.clone(),

@@ -12,11 +12,11 @@ use std::{
 use super::{
     context::Ctx,
     extract::Invocation,
-    items::{OnCancel, Registration},
-    observe::Carry,
+    items::{Registration, OnCancel},
     reply::Failure,
 };
 use crate::dispatch::{BoxFuture, duplex::Permit};
+use crate::middleware::TaskContext;
 
 /// Runs a handler. Dropping this future cancels it in the way the offer asks for.
 pub(super) fn run<R: Send + 'static>(
@@ -107,7 +107,7 @@ async fn run_apart<R: Send + 'static>(
 ) -> Result<R, Failure> {
     // What layers lent stays taken for as long as it runs.
     let lent = ctx.lent();
-    let task = tokio::spawn(Carry::here().future(async move {
+    let task = tokio::spawn(TaskContext::current().future(async move {
         let _held = (permit, lent);
         let Some(grace) = grace else { return handler.await };
         tokio::select! {

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 use turnbuckle::{
     Asking, Ctx, InputRequired, RpcError, Server, elicit,
-    layer::{NextQuestion, Question},
+    middleware::{
+        Response,
+        server::{InputNext, InputRequest},
+    },
     prompt, resource, tool,
-    types::Raw,
 };
 
 use crate::{
@@ -201,23 +203,23 @@ async fn other_errors_are_what_they_are() {
 
 #[tokio::test]
 async fn what_is_asked_by_hand_passes_the_layers_too() {
-    let refuse = tower_layer::layer_fn(|_: NextQuestion| {
-        tower::service_fn(async |question: Question| {
-            Err::<Raw, _>(RpcError::new(7, format!("no {}", question.method())))
+    let refuse = tower_layer::layer_fn(|_: InputNext| {
+        tower::service_fn(async |question: InputRequest| {
+            Err::<Response, _>(RpcError::new(7, format!("no {}", question.method())))
         })
     });
-    let server_that_refuses = server().ask_layer(refuse);
+    let server_that_refuses = server().input_request_layer(refuse);
     let refused = Peer::modern(&server_that_refuses, able()).tool("never", json!({})).await;
     assert_eq!(refused["result"]["isError"], true, "{refused}");
     assert!(text(&refused).contains("was not asked"), "{refused}");
 
     // A layer that knows the answer spares the client the question.
-    let know = tower_layer::layer_fn(|_: NextQuestion| {
-        tower::service_fn(async |_: Question| {
-            Ok::<Raw, RpcError>(accept(json!({"age": 36})).into())
+    let know = tower_layer::layer_fn(|_: InputNext| {
+        tower::service_fn(async |_: InputRequest| {
+            Ok::<_, RpcError>(Response::new(accept(json!({"age": 36}))))
         })
     });
-    let mut peer = Peer::modern(&server().ask_layer(know), able());
+    let mut peer = Peer::modern(&server().input_request_layer(know), able());
     let first = peer.tool("guess", json!({})).await;
     assert_eq!(first["result"]["resultType"], "input_required");
     assert_eq!(first["result"]["inputRequests"], json!(null));
@@ -227,15 +229,15 @@ async fn what_is_asked_by_hand_passes_the_layers_too() {
 /// Nor does an answer that nobody asked for yet get past them.
 #[tokio::test]
 async fn what_is_answered_unasked_passes_the_layers_too() {
-    let refuse = tower_layer::layer_fn(|_: NextQuestion| {
-        tower::service_fn(async |_: Question| Err::<Raw, _>(RpcError::new(7, "no")))
+    let refuse = tower_layer::layer_fn(|_: InputNext| {
+        tower::service_fn(async |_: InputRequest| Err::<Response, _>(RpcError::new(7, "no")))
     });
     let ahead =
         json!({"name": "for_whom", "inputResponses": {"name": accept(json!({"name": "Eve"}))}});
     let mut peer = Peer::modern(&server(), able());
     let served = peer.call("prompts/get", ahead.clone()).await;
     assert_eq!(served["result"]["messages"][0]["content"]["text"], "for Eve", "{served}");
-    let mut peer = Peer::modern(&server().ask_layer(refuse), able());
+    let mut peer = Peer::modern(&server().input_request_layer(refuse), able());
     let refused = peer.call("prompts/get", ahead).await;
     assert_eq!(code(&refused), -32603, "{refused}");
 }

@@ -17,7 +17,7 @@ use tower::{
 };
 use turnbuckle::{
     Cache, CallEvent, Client, Ctx, ErrorKind, RpcError, Server,
-    client_layer::{Request, Response},
+    middleware::{Response, client::Request},
     tool,
 };
 

@@ -5,7 +5,7 @@ use std::future::IntoFuture as _;
 use serde_json::json;
 use turnbuckle::{
     Client, ErrorKind, RpcError, Server,
-    client_layer::Response,
+    middleware::Response,
     tool,
     types::{Elicit, ElicitAction, ElicitResult, PromptReference},
 };

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use turnbuckle::{
     Cache, Client, Ctx, ErrorKind, Round, Server, ToolError, TraceContext, WireLog,
-    client_layer::Response,
+    middleware::Response,
     tool,
     types::{ClientCapabilities, ElicitAction, ElicitResult, ElicitationCapability, Raw},
 };
@@ -119,9 +119,9 @@ async fn each_round_that_is_answered_by_hand_passes() {
 
 /// Writes down what comes back.
 #[derive(Clone)]
-struct Hears(turnbuckle::client_layer::Next, Log);
+struct Hears(turnbuckle::middleware::client::Next, Log);
 
-impl tower_service::Service<turnbuckle::client_layer::Request> for Hears {
+impl tower_service::Service<turnbuckle::middleware::client::Request> for Hears {
     type Response = Response;
     type Error = turnbuckle::Error;
     type Future =
@@ -134,7 +134,7 @@ impl tower_service::Service<turnbuckle::client_layer::Request> for Hears {
         self.0.poll_ready(context)
     }
 
-    fn call(&mut self, request: turnbuckle::client_layer::Request) -> Self::Future {
+    fn call(&mut self, request: turnbuckle::middleware::client::Request) -> Self::Future {
         let (next, log) = (self.0.call(request), self.1.clone());
         Box::pin(async move {
             let response = next.await?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::json;
 use tower::{buffer::BufferLayer, limit::ConcurrencyLimitLayer};
 use turnbuckle::{
-    Client, ErrorKind, Event, Filter, RpcError, Server,
-    client_layer::{Request, Response},
+    Client, ErrorKind, Event, RpcError, Server, Filter,
+    middleware::{Response, client::Request},
     resource,
     types::Era,
 };

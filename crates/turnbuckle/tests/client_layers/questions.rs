@@ -3,9 +3,12 @@
 use serde_json::json;
 use tower::ServiceExt as _;
 use turnbuckle::{
-    Client, Ctx, RpcError, Server, ToolError,
-    client_layer::{NextQuestion, Question},
-    elicit_url, roots, tool,
+    Client, Ctx, RpcError, Server, ToolError, elicit_url,
+    middleware::{
+        Response,
+        client::{InputNext, InputRequest},
+    },
+    roots, tool,
     types::{ElicitAction, ElicitResult, Raw, Root},
 };
 
@@ -26,17 +29,17 @@ async fn questions_of_both_eras_pass_layers_in_order() {
         let log = Log::default();
         let telling = |name: &'static str| {
             let log = log.clone();
-            tower_layer::layer_fn(move |next: NextQuestion| {
+            tower_layer::layer_fn(move |next: InputNext| {
                 let log = log.clone();
-                next.map_request(move |question: Question| {
+                next.map_request(move |question: InputRequest| {
                     log.add(format!("{name}: {} {}", question.method(), question.revision()));
                     question
                 })
             })
         };
         let builder = Client::builder()
-            .question_layer(telling("first"))
-            .question_layer(telling("second"))
+            .input_request_layer(telling("first"))
+            .input_request_layer(telling("second"))
             .roots([Root::new("file:///srv")]);
         let client = connect(builder, &server(), way).await;
         assert_eq!(client.call_tool("asks", ()).await.unwrap().to_text(), "1 roots", "{way:?}");
@@ -56,9 +59,9 @@ async fn a_callback_that_is_set_again_replaces_the_one_before_and_layers_add_up(
         let log = Log::default();
         let counting = || {
             let log = log.clone();
-            tower_layer::layer_fn(move |next: NextQuestion| {
+            tower_layer::layer_fn(move |next: InputNext| {
                 let log = log.clone();
-                next.map_request(move |question: Question| {
+                next.map_request(move |question: InputRequest| {
                     log.add(question.method());
                     question
                 })
@@ -67,10 +70,10 @@ async fn a_callback_that_is_set_again_replaces_the_one_before_and_layers_add_up(
         let builder = Client::builder()
             .on_roots(async || Err(RpcError::new(77, "replaced")))
             .on_elicitation(async |_| Ok(ElicitResult::new(ElicitAction::Accept)))
-            .question_layer(counting())
+            .input_request_layer(counting())
             .on_roots(async || Ok(vec![Root::new("file:///a"), Root::new("file:///b")]))
             .on_elicitation(async |_| Ok(ElicitResult::new(ElicitAction::Decline)))
-            .question_layer(counting());
+            .input_request_layer(counting());
         let client = connect(builder, &server().tool(tool("pays", pays)), way).await;
         assert_eq!(client.call_tool("asks", ()).await.unwrap().to_text(), "2 roots", "{way:?}");
         let declined = client.call_tool("pays", ()).await.unwrap().to_text();
@@ -115,21 +118,21 @@ async fn pings_are_answered_by_nobody_else_and_every_other_question_can_be() {
     for way in WAYS.into_iter().filter(|(_, revision)| *revision == LEGACY) {
         let log = Log::default();
         let (asked, handled) = (log.clone(), log.clone());
-        let answer = tower_layer::layer_fn(move |next: NextQuestion| {
+        let answer = tower_layer::layer_fn(move |next: InputNext| {
             let asked = asked.clone();
-            tower::service_fn(move |question: Question| {
+            tower::service_fn(move |question: InputRequest| {
                 asked.add(format!("layer: {}", question.method()));
                 let next = next.clone();
                 async move {
                     if question.method() == "roots/list" {
-                        return Ok(Raw::from(json!({"roots": []})));
+                        return Ok(Response::new(json!({"roots": []})));
                     }
                     next.oneshot(question).await
                 }
             })
         });
         let builder = Client::builder()
-            .question_layer(answer)
+            .input_request_layer(answer)
             .roots([Root::new("file:///srv")])
             .on_request(move |request| {
                 handled.add(format!("handler: {}", request.method));
@@ -148,13 +151,13 @@ async fn a_question_that_is_not_passed_on_no_callback_hears() {
     for way in WAYS {
         let log = Log::default();
         let heard = log.clone();
-        let refuse = tower_layer::layer_fn(|_: NextQuestion| {
-            tower::service_fn(async |question: Question| {
+        let refuse = tower_layer::layer_fn(|_: InputNext| {
+            tower::service_fn(async |question: InputRequest| {
                 assert!(question.params().is_object());
-                Err::<Raw, _>(RpcError::new(77, format!("no {}", question.method())))
+                Err::<Response, _>(RpcError::new(77, format!("no {}", question.method())))
             })
         });
-        let builder = Client::builder().question_layer(refuse).on_roots(move || {
+        let builder = Client::builder().input_request_layer(refuse).on_roots(move || {
             heard.add("asked");
             async { Ok(vec![]) }
         });

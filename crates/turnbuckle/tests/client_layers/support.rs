@@ -9,7 +9,10 @@ use tokio::sync::mpsc;
 use tower_service::Service;
 use turnbuckle::{
     Args, Error, RpcError, Server,
-    client_layer::{Next, Request, Response},
+    middleware::{
+        Response,
+        client::{Next, Request},
+    },
     tool,
 };
 

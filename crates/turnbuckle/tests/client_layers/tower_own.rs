@@ -4,7 +4,7 @@ use std::{future::IntoFuture as _, time::Duration};
 
 use serde_json::json;
 use tower::{buffer::BufferLayer, limit::ConcurrencyLimitLayer, timeout::TimeoutLayer};
-use turnbuckle::{Client, ErrorKind, client_layer::Request};
+use turnbuckle::{Client, ErrorKind, middleware::client::Request};
 
 use crate::{
     support::{echoing, holding},

@@ -20,7 +20,11 @@ use tracing_subscriber::{
     layer::{Context, SubscriberExt as _},
     registry::LookupSpan,
 };
-use turnbuckle::{Client, Ctx, Finished, Metrics, RpcError, Server, Started, TraceContext, tool};
+use turnbuckle::{
+    Client, Ctx, RpcError, Server, TraceContext,
+    middleware::{Metrics, RequestFinished, RequestStarted},
+    tool,
+};
 
 use crate::{
     fields::Fields,
@@ -39,15 +43,15 @@ pub(crate) struct Numbers {
 }
 
 impl Metrics for Numbers {
-    fn started(&self, _: &Started<'_>) {
+    fn started(&self, _: &RequestStarted<'_>) {
         self.in_flight.fetch_add(1, Relaxed);
     }
 
-    fn finished(&self, finished: &Finished<'_>) {
+    fn finished(&self, finished: &RequestFinished<'_>) {
         self.in_flight.fetch_sub(1, Relaxed);
-        let Started { method, name, .. } = finished.started;
+        let RequestStarted { method, name, .. } = finished.started;
         let bytes = finished.bytes_out > 0;
-        self.finished.add(format!("{method} {} {} {bytes}", name.unwrap_or("-"), finished.ended));
+        self.finished.add(format!("{method} {} {} {bytes}", name.unwrap_or("-"), finished.outcome));
     }
 }
 

@@ -6,8 +6,8 @@ use http::Request;
 use serde_json::json;
 use tower_service::Service;
 use turnbuckle::{
-    KeyRing, Limits, MemoryEvents, MemorySessions, Revisions, RpcError,
-    layer::{self, Next},
+    KeyRing, Limits, MemoryEvents, MemorySessions, RpcError, Revisions,
+    middleware::{self, server::Next},
     resource,
     types::LogLevel,
 };
@@ -283,16 +283,16 @@ async fn replicas_that_share_keys_and_stores_serve_each_others_sessions() {
 #[derive(Clone)]
 struct Hesitates(Next);
 
-impl Service<layer::Request> for Hesitates {
-    type Response = layer::Response;
+impl Service<middleware::server::Request> for Hesitates {
+    type Response = middleware::Response;
     type Error = RpcError;
-    type Future = <Next as Service<layer::Request>>::Future;
+    type Future = <Next as Service<middleware::server::Request>>::Future;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), RpcError>> {
         self.0.poll_ready(context)
     }
 
-    fn call(&mut self, request: layer::Request) -> Self::Future {
+    fn call(&mut self, request: middleware::server::Request) -> Self::Future {
         let mut next = self.0.clone();
         Box::pin(async move {
             for _ in 0..3 {

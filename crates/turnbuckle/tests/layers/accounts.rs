@@ -11,8 +11,11 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 use turnbuckle::{
-    Client, Finished, Metrics, Principal, RpcError, Server,
-    layer::{Audit, BUSY, Concurrency, Next, Request, Trace},
+    Client, Principal, RpcError, Server,
+    middleware::{
+        Metrics, RequestFinished,
+        server::{Audit, BUSY, Concurrency, Next, Request, RequestLog},
+    },
     tool,
 };
 
@@ -63,8 +66,8 @@ async fn connect_someone(server: &Server, name: &str) -> Client {
 struct Latencies(Log);
 
 impl Metrics for Latencies {
-    fn finished(&self, finished: &Finished<'_>) {
-        let (started, ended) = (&finished.started, finished.ended);
+    fn finished(&self, finished: &RequestFinished<'_>) {
+        let (started, ended) = (&finished.started, finished.outcome);
         self.0.add(format!("{} {ended} after {:?}", started.method, finished.latency));
     }
 }
@@ -76,10 +79,10 @@ async fn numbers_and_audits_say_how_long_a_request_ran() {
             let (audited, numbers) = (Log::default(), Arc::new(Latencies::default()));
             let told = audited.clone();
             let audit = Audit::new(move |entry| {
-                told.add(format!("{} {} after {:?}", entry.method, entry.ended, entry.latency));
+                told.add(format!("{} {} after {:?}", entry.method, entry.outcome, entry.latency));
             });
             let (mut held, server) = held(Server::new("test", "1"));
-            let server = server.layer(audit).observe(numbers.clone());
+            let server = server.layer(audit).metrics(numbers.clone());
             let client = connect(&server, wire, revision).await;
             for log in [&audited, &numbers.0] {
                 log.take();
@@ -167,7 +170,7 @@ struct Lines(Log);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
     fn on_event(&self, event: &tracing::Event<'_>, context: Context<'_, S>) {
-        if event.metadata().target() != "turnbuckle::layer" {
+        if event.metadata().target() != "turnbuckle::middleware" {
             return;
         }
         let mut fields = Fields::default();
@@ -183,7 +186,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
 
 #[tokio::test(start_paused = true)]
 async fn a_trace_is_a_line_for_each_request_that_has_ended() {
-    for (trace, level) in [(Trace::info(), Level::INFO), (Trace::debug(), Level::DEBUG)] {
+    for (trace, level) in [(RequestLog::info(), Level::INFO), (RequestLog::debug(), Level::DEBUG)] {
         let lines = Lines::default();
         let _heard = heard_by(tracing_subscriber::registry().with(lines.clone()));
         let (mut held, server) = held(Server::new("test", "1").layer(trace));

@@ -42,19 +42,28 @@ async fn a_question_passes_the_offer_then_its_groups_then_the_server() {
         let log = Log::default();
         let told = |name| Told::new(name, &log);
         let inner = Group::new()
-            .tool(tool("deep", places).ask_layer(told("tool 1")).ask_layer(told("tool 2")))
-            .prompt(prompt("deep", places).ask_layer(told("prompt")))
-            .resource(resource("test://deep", places).ask_layer(told("resource")))
-            .template(template("test://{id}/x", places).ask_layer(told("template")))
-            .ask_layer(told("inner 1"))
-            .ask_layer(told("inner 2"));
+            .tool(
+                tool("deep", places)
+                    .input_request_layer(told("tool 1"))
+                    .input_request_layer(told("tool 2")),
+            )
+            .prompt(prompt("deep", places).input_request_layer(told("prompt")))
+            .resource(resource("test://deep", places).input_request_layer(told("resource")))
+            .template(template("test://{id}/x", places).input_request_layer(told("template")))
+            .input_request_layer(told("inner 1"))
+            .input_request_layer(told("inner 2"));
         let server = Server::new("test", "1")
-            .ask_layer(told("server 1"))
+            .input_request_layer(told("server 1"))
             // The layers of a group are around what is added after them as well.
-            .group(Group::new().ask_layer(told("outer")).group(inner).tool(tool("flat", places)))
+            .group(
+                Group::new()
+                    .input_request_layer(told("outer"))
+                    .group(inner)
+                    .tool(tool("flat", places)),
+            )
             .tool(tool("free", places))
-            .tool(tool("own", places).ask_layer(told("own")))
-            .ask_layer(told("server 2"));
+            .tool(tool("own", places).input_request_layer(told("own")))
+            .input_request_layer(told("server 2"));
         let client = connect(&server, wire, revision).await;
         let around = ["inner 1", "inner 2", "outer", "server 1", "server 2"];
         for (method, params, own) in [
@@ -95,10 +104,11 @@ async fn ask(client: &Client, method: &str, params: &Value) -> Raw {
 async fn what_takes_the_place_of_an_offer_asks_through_the_layers_of_its_group() {
     for revision in [MODERN, LEGACY] {
         let log = Log::default();
-        let group = Group::new().tool(tool("t", places)).ask_layer(Told::new("group", &log));
+        let group =
+            Group::new().tool(tool("t", places)).input_request_layer(Told::new("group", &log));
         let server = Server::new("test", "1").group(group);
         let registry = server.registry().unwrap();
-        let other = tool("t", places).ask_layer(Told::new("other", &log));
+        let other = tool("t", places).input_request_layer(Told::new("other", &log));
         registry.tool("t").unwrap().replace(other).unwrap();
         let client = connect(&server, Wire::Memory, revision).await;
         client.call_tool("t", json!({})).await.unwrap();
@@ -128,8 +138,12 @@ async fn what_completers_and_listers_ask_passes_the_layers_of_their_offer() {
     let told = |name| Told::new(name, &log);
     let review = |Args(_): Args<Review>| async { "review" };
     let server = Server::new("test", "1")
-        .prompt(prompt("p", review).complete("language", suggest).ask_layer(told("prompt")))
-        .template(template("test://{id}/x", places).list(list).ask_layer(told("template")))
+        .prompt(
+            prompt("p", review).complete("language", suggest).input_request_layer(told("prompt")),
+        )
+        .template(
+            template("test://{id}/x", places).list(list).input_request_layer(told("template")),
+        )
         .template(template("test://{id}/y", places).list(list));
     for wire in [Wire::Memory, Wire::Direct, Wire::Http, Wire::Sse] {
         let client = connect(&server, wire, LEGACY).await;

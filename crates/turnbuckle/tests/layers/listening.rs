@@ -5,8 +5,11 @@ use std::future::IntoFuture as _;
 use serde_json::json;
 use tokio::sync::watch;
 use turnbuckle::{
-    Client, Event, Filter, Group, Revision, RpcError, Server,
-    layer::{Next, Request, Response},
+    Client, Group, Event, Revision, RpcError, Server, Filter,
+    middleware::{
+        Response,
+        server::{Next, Request},
+    },
     resource, template, tool,
 };
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use turnbuckle::{
     Client, Ctx, Extension, Limits, Principal, RpcError, Server, blocking_resource, blocking_tool,
-    layer::{BUSY, Concurrency, Next, RATE_LIMITED, RateLimit, Request},
+    middleware::server::{BUSY, Concurrency, Next, RATE_LIMITED, RateLimit, Request},
     resource, tool,
 };
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use turnbuckle::{
     Extension, Group, Principal, Server, Typed, blocking_tool,
-    layer::{Audit, Next, RATE_LIMITED, RateLimit, Request, Timeout},
+    middleware::server::{Audit, Next, RATE_LIMITED, RateLimit, Request, Timeout},
     prompt, resource, template, tool,
 };
 
@@ -122,7 +122,7 @@ async fn a_panic_costs_only_itself() {
     }
     let log = Log::default();
     let told = log.clone();
-    let audit = Audit::new(move |entry| told.add(format!("{:?}: {}", entry.name, entry.ended)));
+    let audit = Audit::new(move |entry| told.add(format!("{:?}: {}", entry.name, entry.outcome)));
     let server =
         Server::new("test", "1").layer(audit).tool(tool("panics", panics)).tool(tool("t", done));
     for (wire, revision) in WAYS {
@@ -156,7 +156,7 @@ async fn cancelling_drops_through_layers() {
             }
         };
         let server = Server::new("test", "1")
-            .layer(Audit::new(move |entry| told.add(format!("{} {}", entry.method, entry.ended))))
+            .layer(Audit::new(move |entry| told.add(format!("{} {}", entry.method, entry.outcome))))
             .tool(tool("holds", holds).layer(Timeout::new(Duration::from_secs(3_600))));
         let client = connect(&server, wire, revision).await;
         log.take();

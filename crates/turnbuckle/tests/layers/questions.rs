@@ -6,9 +6,12 @@ use serde_json::json;
 use tower_service::Service;
 use turnbuckle::{
     Client, ClientBuilder, Ctx, Elicitation, InputRequired, RpcError, Server, elicit,
-    layer::{NextQuestion, Question},
+    middleware::{
+        Middleware, Response,
+        server::{InputNext, InputRequest, OutgoingInput},
+    },
     prompt, resource, roots, tool,
-    types::{ElicitAction, ElicitResult, Era, GetPromptResult, Raw, Revision, Root},
+    types::{ElicitAction, ElicitResult, Era, GetPromptResult, Revision, Root},
 };
 
 use crate::support::{LEGACY, Log, WAYS, Wire, connect_as};
@@ -26,10 +29,10 @@ impl Told {
     }
 }
 
-impl tower_layer::Layer<NextQuestion> for Told {
+impl tower_layer::Layer<InputNext> for Told {
     type Service = Telling;
 
-    fn layer(&self, next: NextQuestion) -> Telling {
+    fn layer(&self, next: InputNext) -> Telling {
         Telling { told: self.clone(), next }
     }
 }
@@ -37,19 +40,19 @@ impl tower_layer::Layer<NextQuestion> for Told {
 #[derive(Clone)]
 pub(crate) struct Telling {
     told: Told,
-    next: NextQuestion,
+    next: InputNext,
 }
 
-impl Service<Question> for Telling {
-    type Response = Raw;
-    type Error = <NextQuestion as Service<Question>>::Error;
-    type Future = <NextQuestion as Service<Question>>::Future;
+impl Service<InputRequest> for Telling {
+    type Response = Response;
+    type Error = <InputNext as Service<InputRequest>>::Error;
+    type Future = <InputNext as Service<InputRequest>>::Future;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.next.poll_ready(context)
     }
 
-    fn call(&mut self, question: Question) -> Self::Future {
+    fn call(&mut self, question: InputRequest) -> Self::Future {
         let Told { name, log } = self.told.clone();
         log.add(format!("{name} asks {}", question.method()));
         let asking = self.next.call(question);
@@ -63,24 +66,14 @@ impl Service<Question> for Telling {
 }
 
 /// A layer that adds a root to those that the client names.
-fn one_more_root() -> impl tower_layer::Layer<
-    NextQuestion,
-    Service = impl Service<
-        Question,
-        Response = Raw,
-        Error = Box<dyn std::error::Error + Send + Sync>,
-        Future: Send,
-    > + Clone
-              + Send
-              + Sync,
-> {
-    tower_layer::layer_fn(|next: NextQuestion| {
-        tower::ServiceExt::map_response(next, |answer: Raw| {
+fn one_more_root() -> impl Middleware<OutgoingInput> {
+    tower_layer::layer_fn(|next: InputNext| {
+        tower::ServiceExt::map_response(next, |answer: Response| {
             let mut answer: serde_json::Value = answer.decode().unwrap();
             if let Some(roots) = answer.get_mut("roots") {
                 roots.as_array_mut().unwrap().push(json!({"uri": "file:///layer"}));
             }
-            Raw::from(answer)
+            Response::new(answer)
         })
     })
 }
@@ -151,8 +144,8 @@ async fn questions_pass_layers_in_order() {
     for wire in [Wire::Memory, Wire::Direct, Wire::Http, Wire::Sse] {
         let log = Log::default();
         let server = Server::new("test", "1")
-            .ask_layer(Told::new("first", &log))
-            .ask_layer(Told::new("second", &log))
+            .input_request_layer(Told::new("first", &log))
+            .input_request_layer(Told::new("second", &log))
             .tool(tool("asks", requests));
         let client = connect_as(able(), &server, wire, LEGACY).await;
         let told = client.call_tool("asks", json!({})).await.unwrap();
@@ -171,14 +164,14 @@ async fn questions_pass_layers_in_order() {
 async fn a_question_knows_whose_request_asks() {
     let log = Log::default();
     let told = log.clone();
-    let tell = tower_layer::layer_fn(move |next: NextQuestion| {
+    let tell = tower_layer::layer_fn(move |next: InputNext| {
         let told = told.clone();
-        tower::ServiceExt::map_request(next, move |question: Question| {
+        tower::ServiceExt::map_request(next, move |question: InputRequest| {
             told.add(question.ctx().request_id().to_string());
             question
         })
     });
-    let server = Server::new("test", "1").ask_layer(tell).tool(tool("asks", requests));
+    let server = Server::new("test", "1").input_request_layer(tell).tool(tool("asks", requests));
     let client = connect_as(able(), &server, Wire::Memory, LEGACY).await;
     client.call_tool("asks", json!({})).request_id(77).await.unwrap();
     assert_eq!(log.take(), ["77"]);
@@ -189,8 +182,8 @@ async fn what_tools_prompts_and_resources_ask_passes_the_layers_in_either_era() 
     for (wire, revision) in WAYS {
         let log = Log::default();
         let server = Server::new("test", "1")
-            .ask_layer(Told::new("server", &log))
-            .ask_layer(one_more_root())
+            .input_request_layer(Told::new("server", &log))
+            .input_request_layer(one_more_root())
             .tool(tool("places", places))
             .prompt(prompt("places", places))
             .resource(resource("test://places", places));
@@ -212,8 +205,8 @@ async fn an_answer_passes_the_layers_once() {
     for (wire, revision) in WAYS {
         let log = Log::default();
         let server = Server::new("test", "1")
-            .ask_layer(Told::new("server", &log))
-            .ask_layer(one_more_root())
+            .input_request_layer(Told::new("server", &log))
+            .input_request_layer(one_more_root())
             .tool(tool("both", both));
         let client = connect_as(able(), &server, wire, revision).await;
         let told = client.call_tool("both", json!({})).await.unwrap();
@@ -228,8 +221,8 @@ async fn what_is_asked_by_hand_passes_the_layers_in_both_directions() {
     for (wire, revision) in WAYS {
         let log = Log::default();
         let server = Server::new("test", "1")
-            .ask_layer(Told::new("server", &log))
-            .ask_layer(one_more_root())
+            .input_request_layer(Told::new("server", &log))
+            .input_request_layer(one_more_root())
             .tool(tool("by_hand", by_hand));
         let client = connect_as(able(), &server, wire, revision).await;
         let told = client.call_tool("by_hand", json!({})).await.unwrap();
@@ -243,17 +236,17 @@ async fn a_question_that_is_not_passed_on_is_not_asked() {
     for (wire, revision) in WAYS {
         let log = Log::default();
         let heard = log.clone();
-        let refuse = tower_layer::layer_fn(|_: NextQuestion| {
-            tower::service_fn(async |question: Question| {
+        let refuse = tower_layer::layer_fn(|_: InputNext| {
+            tower::service_fn(async |question: InputRequest| {
                 let why = format!("no {}", question.method());
-                Err::<Raw, _>(RpcError::new(7, why))
+                Err::<Response, _>(RpcError::new(7, why))
             })
         });
         async fn tries(ctx: Ctx) -> String {
             places(ctx).await.unwrap_or_else(|error| error.message.to_string())
         }
         let server = Server::new("test", "1")
-            .ask_layer(refuse)
+            .input_request_layer(refuse)
             .tool(tool("requests", requests))
             .tool(tool("tries", tries));
         let builder = Client::builder().on_roots(move || {
@@ -276,20 +269,20 @@ async fn a_layer_that_knows_the_answer_spares_the_client_the_question() {
     for (wire, revision) in WAYS {
         let log = Log::default();
         let (heard, asked) = (log.clone(), log.clone());
-        let know = tower_layer::layer_fn(move |next: NextQuestion| {
+        let know = tower_layer::layer_fn(move |next: InputNext| {
             let asked = asked.clone();
-            tower::service_fn(move |question: Question| {
+            tower::service_fn(move |question: InputRequest| {
                 let mut next = next.clone();
                 asked.add(question.method());
                 async move {
                     if question.method() == "roots/list" {
-                        return Ok(Raw::from(json!({"roots": [{"uri": "file:///known"}]})));
+                        return Ok(Response::new(json!({"roots": [{"uri": "file:///known"}]})));
                     }
                     next.call(question).await
                 }
             })
         });
-        let server = Server::new("test", "1").ask_layer(know).tool(tool("both", both));
+        let server = Server::new("test", "1").input_request_layer(know).tool(tool("both", both));
         let builder = able().on_roots(move || {
             heard.add("the client is asked");
             async { Ok(vec![]) }

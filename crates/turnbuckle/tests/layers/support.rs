@@ -5,7 +5,10 @@ use std::task::{Context, Poll};
 use tower_service::Service;
 use turnbuckle::{
     Client, ClientBuilder, Revision, RpcError, Server,
-    layer::{Next, Request, Response},
+    middleware::{
+        Response,
+        server::{Next, Request},
+    },
 };
 
 pub(crate) use crate::ways::{LEGACY, Log, MODERN, WAYS, Wire, eventually};

@@ -11,7 +11,9 @@ use std::{
 use serde_json::json;
 use tokio::sync::mpsc;
 use turnbuckle::{
-    Ended, Finished, Metrics, RpcError, Server, Started, ToolError, blocking_tool, prompt, tool,
+    RpcError, Server, ToolError, blocking_tool,
+    middleware::{Metrics, RequestFinished, RequestOutcome, RequestStarted},
+    prompt, tool,
 };
 
 use crate::support::{LEGACY, Log, MODERN, WAYS, Wire, connect, eventually};
@@ -23,14 +25,14 @@ struct Numbers {
 }
 
 impl Metrics for Numbers {
-    fn started(&self, _: &Started<'_>) {
+    fn started(&self, _: &RequestStarted<'_>) {
         self.in_flight.fetch_add(1, Relaxed);
     }
 
-    fn finished(&self, finished: &Finished<'_>) {
+    fn finished(&self, finished: &RequestFinished<'_>) {
         self.in_flight.fetch_sub(1, Relaxed);
-        let Started { method, name, .. } = finished.started;
-        self.finished.add(format!("{method} {} {}", name.unwrap_or("-"), finished.ended));
+        let RequestStarted { method, name, .. } = finished.started;
+        self.finished.add(format!("{method} {} {}", name.unwrap_or("-"), finished.outcome));
     }
 }
 
@@ -65,7 +67,7 @@ async fn every_request_is_finished_once_with_how_it_ended() {
             .tool(tool("panics", panics))
             .tool(blocking_tool("blocking", blocking_panics))
             .prompt(prompt("p", done))
-            .observe(numbers.clone());
+            .metrics(numbers.clone());
         let client = connect(&server, wire, revision).await;
         numbers.finished.take();
         for name in ["t", "fails", "refuses", "panics", "blocking", "made up"] {
@@ -105,7 +107,7 @@ async fn a_request_that_is_given_up_counts_as_cancelled() {
                 std::future::pending::<()>().await;
             }
         };
-        let server = Server::new("test", "1").tool(tool("holds", holds)).observe(numbers.clone());
+        let server = Server::new("test", "1").tool(tool("holds", holds)).metrics(numbers.clone());
         let client = connect(&server, wire, revision).await;
         numbers.finished.take();
         let call = tokio::spawn(client.call_tool("holds", json!({})).no_timeouts().into_future());
@@ -113,7 +115,7 @@ async fn a_request_that_is_given_up_counts_as_cancelled() {
         assert_eq!(numbers.in_flight.load(Relaxed), 1, "{wire:?}");
         call.abort();
         eventually(|| numbers.in_flight.load(Relaxed) == 0).await;
-        let cancelled = format!("tools/call holds {}", Ended::Cancelled);
+        let cancelled = format!("tools/call holds {}", RequestOutcome::Cancelled);
         assert_eq!(numbers.finished.take(), [cancelled], "{wire:?} {revision}");
     }
 }
@@ -123,12 +125,12 @@ async fn bytes_are_those_of_params_and_result() {
     #[derive(Default)]
     struct Bytes(Log);
     impl Metrics for Bytes {
-        fn finished(&self, finished: &Finished<'_>) {
+        fn finished(&self, finished: &RequestFinished<'_>) {
             self.0.add(format!("{} {}", finished.started.bytes_in, finished.bytes_out));
         }
     }
     let bytes = Arc::new(Bytes::default());
-    let server = Server::new("test", "1").tool(tool("t", done)).observe(bytes.clone());
+    let server = Server::new("test", "1").tool(tool("t", done)).metrics(bytes.clone());
     let client = connect(&server, Wire::Memory, LEGACY).await;
     let params = json!({"name": "t", "arguments": {}});
     // Without clocks there is no progress token.

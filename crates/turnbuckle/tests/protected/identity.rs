@@ -10,7 +10,10 @@ use tower_service::Service;
 use turnbuckle::{
     Client, RpcError,
     auth::{SigningKey, testing::dpop_proof},
-    layer::{Next, Request, Response},
+    middleware::{
+        Response,
+        server::{Next, Request},
+    },
 };
 
 use crate::support::{Ask, Plan, call, rest, server, world};

@@ -6,6 +6,7 @@ mod manual;
 mod request;
 mod run;
 mod running;
+mod through;
 
 use std::{
     borrow::Cow,
@@ -290,8 +291,8 @@ impl<T: Send + 'static> IntoFuture for Call<T> {
         if self.request.skip_middleware {
             return Box::pin(self.send_unlayered());
         }
-        if self.request.client.settings().around.is_wanted() {
-            return Box::pin(super::around::run(self));
+        if self.request.client.settings().middleware.is_active() {
+            return Box::pin(self.run_through_middleware());
         }
         // Borrowed below: a future that takes the call by value stores it twice.
         let mut call = self;

@@ -10,15 +10,12 @@ use turnbuckle_types::{
     RootsCapability, RpcError, SamplingCapability, jsonrpc::Params,
 };
 
-use super::{
-    ClientBuilder, RootSet,
-    layer::{Question, Questions},
-    roots,
-};
+use super::{ClientBuilder, RootSet, roots};
 use crate::{
     dispatch::{BoxFuture, Outcome},
     envelope::{params::decode, question::lacking},
     form,
+    middleware::{Stack, client::IncomingInput},
     sampling::{Offered, balanced},
 };
 
@@ -26,13 +23,12 @@ type Callback<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<'static, Result<A, RpcError>> +
 
 /// What a client can be asked, and what it says about that.
 #[derive(Clone, Default)]
-pub(super) struct Callbacks {
+pub(crate) struct Callbacks {
     sampling: Option<Callback<CreateMessage, CreateMessageResult>>,
     elicitation: Option<Callback<Elicit, ElicitResult>>,
     roots: Option<Callback<(), Vec<Root>>>,
     roots_change: RootsChange,
-    /// What stands around all of them.
-    pub(super) layers: Questions,
+    pub(crate) middleware: Stack<IncomingInput>,
     /// What the user wants declared; each of its members goes before what a callback implies.
     pub(super) explicit: ClientCapabilities,
 }
@@ -88,22 +84,7 @@ impl Callbacks {
             Method::ListRoots => Box::pin(asked().roots(self.roots.clone()?)),
             _ => return None,
         };
-        Some(self.layered(method.as_str(), params, revision, answer))
-    }
-
-    /// Puts what stands around questions around this one.
-    pub(super) fn layered(
-        &self,
-        method: &str,
-        params: &Params,
-        revision: Revision,
-        answer: BoxFuture<'static, Outcome>,
-    ) -> BoxFuture<'static, Outcome> {
-        if self.layers.is_empty() {
-            return answer;
-        }
-        let question = Question::new(method.into(), params.raw.clone(), revision);
-        self.layers.run(question, |_| answer)
+        Some(self.middleware.answer(method.as_str(), params.raw.clone(), revision, answer))
     }
 }
 

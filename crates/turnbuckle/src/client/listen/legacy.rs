@@ -21,9 +21,10 @@ use super::{
     subscriptions::{Claim, With},
 };
 use crate::{
-    client::{Call, Client, ConnectionState, around::Around, link::Link},
+    client::{Call, Client, ConnectionState, link::Link},
     dispatch::{BoxFuture, Note},
     error::{Closed, Error, Executed, Result, timed_out},
+    middleware::client::ClientMiddleware,
 };
 
 /// Someone who listens on a legacy connection. Dropping it takes its subscriptions back.
@@ -91,8 +92,8 @@ impl Agreed {
     /// Asks the server for what it has to be asked for; returns when it has answered.
     pub(super) async fn open(self) -> Result<Opened> {
         let Agreed { client, link, mailbox, mut granted, with, patience } = self;
-        let around = &client.0.settings().around;
-        let subscribing = subscribed(&link, around, &with, &mut granted);
+        let middleware = &client.0.settings().middleware;
+        let subscribing = subscribed(&link, middleware, &with, &mut granted);
         let claims = match patience {
             Some(patience) => tokio::time::timeout(patience, subscribing)
                 .await
@@ -111,12 +112,12 @@ impl Agreed {
 /// it refused, and nothing else granted, is an error.
 async fn subscribed(
     link: &Arc<Link>,
-    around: &Around,
+    middleware: &ClientMiddleware,
     with: &With,
     granted: &mut SubscriptionFilter,
 ) -> Result<Vec<Claim>> {
     let uris = granted.resource_subscriptions.take().unwrap_or_default();
-    let claim = |uri: &String| link.subscriptions.claim(uri, link, around, with.clone());
+    let claim = |uri: &String| link.subscriptions.claim(uri, link, middleware, with.clone());
     // All at once; they are answered in any order.
     let claims: Vec<Claim> = uris.iter().map(claim).collect();
     let (mut kept, mut refused) = (Vec::new(), None);

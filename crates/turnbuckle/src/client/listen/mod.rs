@@ -31,14 +31,11 @@ pub(super) use subscriptions::Subscriptions;
 #[cfg(feature = "server")]
 pub(super) use subscriptions::{Claim, With};
 
-use super::{
-    Call,
-    around::{self, Passed},
-    link::Link,
-};
+use super::{Call, link::Link};
 use crate::{
     dispatch::{BoxFuture, Note},
     error::{Error, Result},
+    middleware::client::Passed,
 };
 use again::Lost;
 use coalesce::Coalesced;
@@ -90,12 +87,13 @@ impl Filter {
 
 /// Opens a stream in the way of the era of the connection of now.
 async fn open(call: Call<Raw>) -> Result<Opened> {
-    match around::pass(call, begun).await? {
-        Passed::Through(Begun::Open(opened)) => Ok(opened),
+    match call.pass_middleware(begun).await? {
+        Passed::Unchanged(Begun::Open(opened)) => Ok(opened),
         // Now, not within: what is sent for it passes on its own.
-        Passed::Through(Begun::Agreed(agreed)) => agreed.open().await,
-        Passed::Answered(_) => Err(Error::refused(
-            "a layer of this client answered subscriptions/listen, which is a stream",
+        Passed::Unchanged(Begun::Agreed(agreed)) => agreed.open().await,
+        Passed::Replaced(_) => Err(Error::refused(
+            "client middleware answered `subscriptions/listen`, whose answer is a stream; \
+             it has to pass the request on",
         )),
     }
 }

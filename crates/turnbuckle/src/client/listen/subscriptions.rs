@@ -16,13 +16,11 @@ use tokio::{
 use turnbuckle_types::{Encode, Meta, Method, Raw, Revision, Subscribe, Unsubscribe, write_at};
 
 use crate::{
-    client::{
-        around::{Around, Left, Sending},
-        link::Link,
-    },
+    client::link::{Carried, Link},
     dispatch::Outgoing,
     envelope::stamp::WantsProgress,
     error::{Closed, Error, Executed, Result},
+    middleware::client::{ClientMiddleware, NewCall, Request},
 };
 
 /// How many requests of the task may be in flight at once.
@@ -108,7 +106,7 @@ impl Subscriptions {
         self: &Arc<Self>,
         uri: &str,
         link: &Arc<Link>,
-        around: &Around,
+        middleware: &ClientMiddleware,
         with: With,
     ) -> Claim {
         let mut state = self.lock();
@@ -124,7 +122,7 @@ impl Subscriptions {
         let kept = std::mem::replace(&mut state.kept, true);
         drop(state);
         if !kept {
-            tokio::spawn(keep(self.clone(), Arc::downgrade(link), around.clone()));
+            tokio::spawn(keep(self.clone(), Arc::downgrade(link), middleware.clone()));
         }
         self.due.notify_one();
         Claim { subscriptions: self.clone(), uri: uri.to_owned() }
@@ -223,13 +221,13 @@ impl Drop for Claim {
 }
 
 /// Asks until what the server knows is what is wanted. Does not keep the connection open.
-async fn keep(subscriptions: Arc<Subscriptions>, link: Weak<Link>, around: Around) {
+async fn keep(subscriptions: Arc<Subscriptions>, link: Weak<Link>, middleware: ClientMiddleware) {
     let mut asking = JoinSet::new();
     while let Some(asks) = subscriptions.next(asking.len()) {
         for one in asks {
-            let (link, around) = (link.clone(), around.clone());
+            let (link, middleware) = (link.clone(), middleware.clone());
             asking.spawn(async move {
-                let answer = asked(link, &around, &one).await;
+                let answer = asked(link, &middleware, &one).await;
                 if let Err(error) = &answer {
                     tracing::debug!(%error, uri = one.uri, "a subscription was not changed");
                 }
@@ -248,7 +246,7 @@ async fn keep(subscriptions: Arc<Subscriptions>, link: Weak<Link>, around: Aroun
     }
 }
 
-async fn asked(link: Weak<Link>, around: &Around, one: &Asked) -> Result<()> {
+async fn asked(link: Weak<Link>, middleware: &ClientMiddleware, one: &Asked) -> Result<()> {
     let Some((revision, carried)) = link.upgrade().map(|link| (link.revision(), link.carried))
     else {
         return Err(ended());
@@ -257,32 +255,37 @@ async fn asked(link: Weak<Link>, around: &Around, one: &Asked) -> Result<()> {
         Ask::Subscribe => (Method::Subscribe, text(&Subscribe::new(&*one.uri), revision)),
         Ask::Unsubscribe => (Method::Unsubscribe, text(&Unsubscribe::new(&*one.uri), revision)),
     };
-    let sending = Sending {
+    let call = NewCall {
         method: method.as_str().into(),
-        params: params.clone(),
+        params,
         meta: one.with.meta.clone(),
         #[cfg(feature = "http")]
         headers: one.with.headers.clone(),
         id: None,
         revision,
-        carried,
+        is_http: carried != Carried::Otherwise,
     };
-    let made = move |left| sent(link.clone(), method, params.clone(), left);
-    // What a layer says in the place of the server counts as the server's word.
-    around.pass(sending, made).await.map(drop)
+    let send = move |request| sent(link.clone(), method, request);
+    // An answer of middleware counts as the server's.
+    middleware.send(call, send).await.map(drop)
 }
 
 /// Holds the connection only while nothing is waited for: whoever closes it ends this.
-async fn sent(link: Weak<Link>, method: Method, params: String, left: Left) -> Result<((), Raw)> {
+async fn sent(
+    link: Weak<Link>,
+    method: Method,
+    #[cfg_attr(not(feature = "http"), expect(unused_mut, reason = "headers are taken out"))]
+    mut request: Request,
+) -> Result<((), Raw)> {
     let exchange = {
         let Some(link) = link.upgrade() else { return Err(ended()) };
-        let params = left.params.as_ref().map_or(&*params, Raw::as_str);
-        let stamped = link.stamp.apply(params, &left.meta, WantsProgress::No);
+        let stamped =
+            link.stamp.apply(request.params().as_str(), request.meta(), WantsProgress::No);
         link.transport.open(Outgoing {
             #[cfg(feature = "http")]
             mirror: crate::dispatch::Mirror {
                 revision: Some(link.revision()),
-                extra: left.headers,
+                extra: request.take_headers(),
                 ..Default::default()
             },
             ..Outgoing::new(method.as_str(), stamped.params)

@@ -18,7 +18,7 @@ use crate::{
     dispatch::{BoxFuture, Note},
     envelope::question::{lacking, lacking_for_form},
     error::Error,
-    server::{context::Ctx, layer},
+    server::context::Ctx,
 };
 
 impl Ctx {
@@ -73,7 +73,7 @@ impl Ctx {
                     self.asking().forget(key);
                 }
                 let is_modern = self.revision().questions() == Questions::InResults;
-                if is_modern && !self.has_question_layers() {
+                if is_modern && !self.has_input_middleware() {
                     self.given_or_open(key, &question)?
                 } else {
                     // Rare, and its room would be in the future of every handler that asks.
@@ -131,9 +131,10 @@ impl Ctx {
     /// The answer to a question that was asked by hand, with
     /// [`InputRequired`](crate::InputRequired): `None` if there is none.
     ///
-    /// Like any other, it passes the [layers](crate::layer::Question) around questions once before a
-    /// handler sees it. In the legacy era it has done so before the handler is run again. In the
-    /// modern era it does so here, and what a layer has against it is the error.
+    /// Like any other, it passes the [middleware](crate::middleware::server::InputRequest) for
+    /// input requests once before a handler sees it. In the legacy era it has done so before the
+    /// handler is run again. In the modern era it does so here, and what a layer has against it is
+    /// the error.
     ///
     /// Dropping the future leaves the answer where it is.
     pub async fn answer<Q: Question>(
@@ -226,7 +227,7 @@ impl Ctx {
     /// The answer that came with this request, once it has passed the layers.
     async fn given<Q: Question>(&self, key: &str, question: &Q) -> Option<Result<Raw, AskError>> {
         let given = self.asking().given(key)?;
-        if !self.has_question_layers() {
+        if !self.has_input_middleware() {
             return Some(Ok(given));
         }
         let params = question.params(self.revision()).map_err(|why| AskError::own(key, why));
@@ -276,23 +277,22 @@ impl Ctx {
             return asked.map_err(|error| AskError::failed(key, error));
         }
         let params = self.traced(params);
-        if !self.has_question_layers() {
+        if !self.has_input_middleware() {
             self.asking().open(key, method, params);
             return Err(AskError::suspended(key));
         }
-        let question = layer::Question::new(self.clone(), method.as_str().to_owned(), params);
         let owned = key.to_owned();
-        let put = move |question: layer::Question| -> BoxFuture<'static, _> {
+        let send = move |ctx: Ctx, params| -> BoxFuture<'static, _> {
             Box::pin(async move {
                 if let Some(answer) = known {
                     return Ok(answer);
                 }
-                let ctx = question.ctx().clone();
-                ctx.asking().open(&owned, method, question.into_params());
+                ctx.asking().open(&owned, method, params);
                 Err(AskError::suspended(&owned).into())
             })
         };
-        self.past_question_layers(question, put).await.map_err(|error| match error.downcast() {
+        let answered = self.send_through_middleware(method.as_str(), params, send).await;
+        answered.map_err(|error| match error.downcast() {
             Ok(error) => *error,
             Err(error) => {
                 let refused = Error::refused(format!("`{method}` was not asked"));

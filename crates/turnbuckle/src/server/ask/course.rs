@@ -35,7 +35,7 @@ pub(crate) struct Course<R> {
 
 impl<R: Send + 'static> Course<R> {
     pub(crate) fn new(offer: &Registration<R>, call: Invocation, permit: Permit) -> Course<R> {
-        call.ctx.asks_through(&offer.questions);
+        call.ctx.set_input_middleware(&offer.input_layers);
         let is_live = call.ctx.revision().questions() == Questions::AsRequests;
         let again = is_live.then(|| Box::new(call.clone()));
         Course { run: run::run(offer, call, permit), again }

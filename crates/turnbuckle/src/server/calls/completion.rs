@@ -10,12 +10,15 @@ use super::{Gate, Target, Visit, as_text, reach, settled};
 use crate::{
     dispatch::{Outcome, Reply},
     envelope::params::decode,
+    middleware::{
+        Stack,
+        server::{IncomingRequest, OutgoingInput},
+    },
     server::{
         app::App,
         context::Ctx,
         extract::Invocation,
         items::{Completer, Completers, PromptDef, Registration, TemplateDef},
-        layer::{Questions, Stack},
         registry::{Entry, RegistrySnapshot},
         run::run,
     },
@@ -95,14 +98,14 @@ impl Whole {
         }
     }
 
-    fn questions(&self) -> &Questions {
+    fn input_layers(&self) -> &Stack<OutgoingInput> {
         match self {
-            Whole::Prompt(prompt) => &prompt.registration.questions,
-            Whole::Template(template) => &template.registration.questions,
+            Whole::Prompt(prompt) => &prompt.registration.input_layers,
+            Whole::Template(template) => &template.registration.input_layers,
         }
     }
 
-    fn layers(&self) -> &Stack {
+    fn layers(&self) -> &Stack<IncomingRequest> {
         match self {
             Whole::Prompt(prompt) => &prompt.registration.layers,
             Whole::Template(template) => &template.registration.layers,
@@ -124,7 +127,7 @@ fn suggest(visit: Visit, whole: &Whole, asked: Complete) -> Reply {
             Completion::new(matching.collect::<Vec<_>>())
         }
         Some(Completer::Handler(offer)) => {
-            visit.ctx.asks_through(whole.questions());
+            visit.ctx.set_input_middleware(whole.input_layers());
             let known = asked.context.and_then(|context| context.arguments).unwrap_or_default();
             let call = Invocation { typed: Some(typed), ..visit.call(as_text(known)) };
             return Reply::Later(Box::pin(run_completer(visit, offer, call)));

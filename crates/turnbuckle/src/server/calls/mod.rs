@@ -23,18 +23,23 @@ use super::{
     app::App,
     context::Ctx,
     extract::{Arguments, Invocation},
-    layer::{Request, Stack},
     reply::{Fails, Failure},
     uri::TextValue,
 };
-use crate::dispatch::{Reply, duplex::Permit};
+use crate::{
+    dispatch::{Reply, duplex::Permit},
+    middleware::{
+        Stack,
+        server::{IncomingRequest, Request},
+    },
+};
 
 /// A request that a handler will answer.
 pub(crate) struct Visit {
-    pub(super) app: Arc<App>,
-    pub(super) ctx: Ctx,
-    pub(super) params: Params,
-    pub(super) permit: Permit,
+    pub(crate) app: Arc<App>,
+    pub(crate) ctx: Ctx,
+    pub(crate) params: Params,
+    pub(crate) permit: Permit,
 }
 
 impl Visit {
@@ -54,7 +59,7 @@ struct Target {
     method: Method,
     /// The tool or the prompt, or the URI.
     name: String,
-    layers: Stack,
+    layers: Stack<IncomingRequest>,
 }
 
 /// Whether someone may know of what they ask for.
@@ -96,7 +101,7 @@ fn through(
         return answer(visit);
     }
     let request = Request::of(&visit, method.as_str().into(), Some(name));
-    Reply::Later(layers.run(request, move |_| answer(visit).into_outcome()))
+    Reply::Later(layers.reply(request, move || answer(visit)))
 }
 
 /// What goes on the wire for whatever a handler returned.

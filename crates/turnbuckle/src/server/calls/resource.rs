@@ -7,12 +7,12 @@ use super::{Ended, Gate, Subject, Target, Visit, encode, reach, settled};
 use crate::{
     dispatch::{Outcome, Reply},
     envelope::params::decode,
+    middleware::{Stack, server::IncomingRequest},
     server::{
         app::App,
         ask::{self, Course},
         cache::Audience,
         extract::{Arguments, Invocation},
-        layer::Stack,
         registry::FoundResource,
         reply::not_found,
     },
@@ -61,7 +61,7 @@ pub(crate) fn reach_found(
     reach(visit, gate, target, move |visit| answer(visit, (found, uri)))
 }
 
-fn layers(found: &FoundResource) -> &Stack {
+fn layers(found: &FoundResource) -> &Stack<IncomingRequest> {
     match found {
         FoundResource::Resource(resource) => &resource.registration.layers,
         FoundResource::Template(template, _) => &template.registration.layers,

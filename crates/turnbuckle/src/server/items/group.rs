@@ -2,17 +2,17 @@
 
 use std::{panic::Location, sync::Arc};
 
-use tower_service::Service;
-use turnbuckle_types::Raw;
-
 use super::{
     Inherited, IntoPrompt, IntoResource, IntoTemplate, IntoTool, PromptDef, ResourceDef,
     TemplateDef, ToolDef,
 };
+use crate::middleware::{
+    Middleware,
+    server::{IncomingRequest, OutgoingInput},
+};
 use crate::server::{
     context::Ctx,
-    layer::{Next, NextQuestion, Question, Request, Response},
-    registry::{MethodSets, PROMPTS, RESOURCES},
+    registry::{PROMPTS, RESOURCES, MethodSets},
 };
 
 /// Tools, prompts and resources that are registered together and share settings.
@@ -118,7 +118,7 @@ impl Group {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use turnbuckle::{IntoGroup, Server, layer::Timeout, tools};
+    /// use turnbuckle::{IntoGroup, Server, middleware::server::Timeout, tools};
     /// struct Backup;
     ///
     /// #[tools]
@@ -185,45 +185,36 @@ impl Group {
         self
     }
 
-    /// Puts a layer around everything in it, whether it was added before or is added later: see
-    /// [`layer`](mod@crate::layer). The first that is given sees a request first, after those of
-    /// the server and of any group around this one.
-    pub fn layer<L>(mut self, layer: L) -> Group
-    where
-        L: tower_layer::Layer<Next>,
-        L::Service: Service<Request, Response = Response> + Clone + Send + Sync + 'static,
-        <L::Service as Service<Request>>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-        <L::Service as Service<Request>>::Future: Send + 'static,
-    {
-        self.all.layers.push(layer);
+    /// Adds middleware for everything in the group, whether it was added before or is added later:
+    /// see [`middleware::server`](crate::middleware::server). The middleware that is added first
+    /// sees a request first, after that of the server and of outer groups.
+    #[must_use]
+    pub fn layer(mut self, middleware: impl Middleware<IncomingRequest>) -> Group {
+        self.all.layers.push(middleware);
         self
     }
 
-    /// Puts a layer around what the handlers of everything in it ask their clients, whether it was
-    /// added before or is added later: the other direction, see [`Question`]. The first that is given
-    /// sees a question first, after those of whatever asks and before those of any group around this
-    /// one and of the server.
+    /// Adds middleware for the requests that the handlers of the group send to their clients,
+    /// whether they were added before or are added later: see
+    /// [`InputRequest`](crate::middleware::server::InputRequest). The middleware that is added
+    /// first sees a request first, after that of the tool, prompt, resource or template, and before
+    /// that of outer groups and of the server.
     ///
     /// ```
     /// use tower::ServiceExt as _;
-    /// use turnbuckle::{Group, layer::{NextQuestion, Question}};
-    /// let tell = tower_layer::layer_fn(|next: NextQuestion| {
-    ///     next.map_request(|question: Question| {
-    ///         eprintln!("request {} asks {}", question.ctx().request_id(), question.method());
-    ///         question
+    /// use turnbuckle::{Group, middleware::server::{InputNext, InputRequest}};
+    /// let log = tower_layer::layer_fn(|next: InputNext| {
+    ///     next.map_request(|request: InputRequest| {
+    ///         eprintln!("request {} sends {}", request.ctx().request_id(), request.method());
+    ///         request
     ///     })
     /// });
-    /// let group = Group::new().ask_layer(tell);
+    /// let group = Group::new().input_request_layer(log);
     /// # let _ = group;
     /// ```
-    pub fn ask_layer<L>(mut self, layer: L) -> Group
-    where
-        L: tower_layer::Layer<NextQuestion>,
-        L::Service: Service<Question, Response = Raw> + Clone + Send + Sync + 'static,
-        <L::Service as Service<Question>>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-        <L::Service as Service<Question>>::Future: Send + 'static,
-    {
-        self.all.questions.push(layer);
+    #[must_use]
+    pub fn input_request_layer(mut self, middleware: impl Middleware<OutgoingInput>) -> Group {
+        self.all.input_layers.push(middleware);
         self
     }
 

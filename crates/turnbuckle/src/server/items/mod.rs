@@ -30,9 +30,12 @@ use super::{
     context::Ctx,
     extract::Description,
     handler::{BlockingFn, Handle, HandlerFn, asynchronous, blocking},
-    layer::{Questions, Stack},
     run::{Apart, apart},
     schema::{SchemaError, definition_name},
+};
+use crate::middleware::{
+    Stack,
+    server::{IncomingRequest, OutgoingInput},
 };
 
 /// A handler and the settings of its registration; `R` is the result of the handler.
@@ -47,11 +50,10 @@ pub(crate) struct Registration<R> {
     /// The scopes that the caller's token needs.
     #[cfg(all(feature = "auth", feature = "http"))]
     pub(super) scopes: turnbuckle_auth::Scopes,
-    /// The middleware around the handler.
-    pub(super) layers: Stack,
-    /// The middleware around the requests that the handler sends to the client.
-    pub(super) questions: Questions,
-    /// The settings that come from groups. A replacement keeps them.
+    pub(super) layers: Stack<IncomingRequest>,
+    /// For the requests that its handler sends to the client.
+    pub(super) input_layers: Stack<OutgoingInput>,
+    /// Which of these it has from its groups: whatever takes its place has them too.
     inherited: Inherited,
     /// Where in the program it was registered.
     pub(super) place: Option<&'static Location<'static>>,
@@ -60,8 +62,8 @@ pub(crate) struct Registration<R> {
 /// Settings that an item has from its groups.
 #[derive(Clone, Default)]
 struct Inherited {
-    layers: Stack,
-    questions: Questions,
+    layers: Stack<IncomingRequest>,
+    input_layers: Stack<OutgoingInput>,
     visible: Vec<Visible>,
 }
 
@@ -121,7 +123,7 @@ impl<R: Send + 'static> Registration<R> {
             #[cfg(all(feature = "auth", feature = "http"))]
             scopes: turnbuckle_auth::Scopes::none(),
             layers: Stack::default(),
-            questions: Questions::default(),
+            input_layers: Stack::default(),
             inherited: Inherited::default(),
             place: None,
         };
@@ -143,15 +145,14 @@ impl<R: Send + 'static> Registration<R> {
 
     /// Becomes part of a group.
     fn join(&mut self, group: &Inherited) {
-        let Inherited { layers, questions, visible } = group;
+        let Inherited { layers, input_layers, visible } = group;
         if !layers.is_empty() {
-            self.layers.within(layers);
-            self.inherited.layers.within(layers);
+            self.layers.wrap_in(layers);
+            self.inherited.layers.wrap_in(layers);
         }
-        if !questions.is_empty() {
-            self.questions.within(questions);
-            self.inherited.questions.within(questions);
-        }
+        // Requests to the client go outwards: the group's middleware comes after its own.
+        self.input_layers.extend(input_layers);
+        self.inherited.input_layers.extend(input_layers);
         self.visible.extend_from_slice(visible);
         self.inherited.visible.extend_from_slice(visible);
     }
@@ -184,7 +185,7 @@ impl<R> Clone for Registration<R> {
             #[cfg(all(feature = "auth", feature = "http"))]
             scopes: self.scopes.clone(),
             layers: self.layers.clone(),
-            questions: self.questions.clone(),
+            input_layers: self.input_layers.clone(),
             inherited: self.inherited.clone(),
             place: self.place,
         }
@@ -231,48 +232,27 @@ macro_rules! registration_methods {
                 self
             }
 
-            /// Puts a layer around it: see [`layer`](mod@crate::layer). The first that is given
-            /// sees a request first, after those of the server and of the group.
+            /// Adds middleware for requests for it: see
+            /// [`middleware::server`](crate::middleware::server). The middleware that is added
+            /// first sees a request first, after that of the server and of the group.
             #[must_use]
-            pub fn layer<L>(mut self, layer: L) -> $kind
-            where
-                L: tower_layer::Layer<crate::layer::Next>,
-                L::Service: tower_service::Service<
-                        crate::layer::Request,
-                        Response = crate::layer::Response,
-                    > + Clone
-                    + Send
-                    + Sync
-                    + 'static,
-                <L::Service as tower_service::Service<crate::layer::Request>>::Error:
-                    Into<Box<dyn std::error::Error + Send + Sync>>,
-                <L::Service as tower_service::Service<crate::layer::Request>>::Future:
-                    Send + 'static,
-            {
-                self.registration.layers.push(layer);
+            pub fn layer(
+                mut self,
+                middleware: impl crate::middleware::Middleware<crate::middleware::server::IncomingRequest>,
+            ) -> $kind {
+                self.registration.layers.push(middleware);
                 self
             }
 
-            /// Puts a layer around what its handler asks the client: the other direction, see
-            /// [`Question`](crate::layer::Question). The first that is given sees a question first,
-            /// before those of the group and of the server.
+            /// Adds middleware for the requests that its handler sends to the client: see
+            /// [`InputRequest`](crate::middleware::server::InputRequest). The middleware that is
+            /// added first sees a request first, before that of the group and of the server.
             #[must_use]
-            pub fn ask_layer<L>(mut self, layer: L) -> $kind
-            where
-                L: tower_layer::Layer<crate::layer::NextQuestion>,
-                L::Service: tower_service::Service<
-                        crate::layer::Question,
-                        Response = turnbuckle_types::Raw,
-                    > + Clone
-                    + Send
-                    + Sync
-                    + 'static,
-                <L::Service as tower_service::Service<crate::layer::Question>>::Error:
-                    Into<Box<dyn std::error::Error + Send + Sync>>,
-                <L::Service as tower_service::Service<crate::layer::Question>>::Future:
-                    Send + 'static,
-            {
-                self.registration.questions.push(layer);
+            pub fn input_request_layer(
+                mut self,
+                middleware: impl crate::middleware::Middleware<crate::middleware::server::OutgoingInput>,
+            ) -> $kind {
+                self.registration.input_layers.push(middleware);
                 self
             }
 

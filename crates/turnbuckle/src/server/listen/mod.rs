@@ -20,7 +20,6 @@ use super::{
     app::App,
     bus::Change,
     calls::{self, Visit},
-    layer::Request,
     listeners::{BACKLOG, Listener},
     registry::{FoundResource, RegistrySnapshot},
     run::caught,
@@ -29,6 +28,7 @@ use crate::dispatch::{
     BoxFuture, Outcome, Reply,
     duplex::{Permit, Replies},
 };
+use crate::middleware::server::Request;
 
 /// How many resources one stream may name.
 const WATCHED: usize = 4096;
@@ -80,7 +80,7 @@ fn start(
 
 /// Whether anything stands between a stream and a resource.
 fn is_guarded(app: &App, found: &FoundResource) -> bool {
-    !app.around.layers.is_empty() || calls::is_guarded(app, found)
+    !app.middleware.requests.is_empty() || calls::is_guarded(app, found)
 }
 
 /// Asks rules and layers about the resources of a stream. Only a program that has resources links it.
@@ -125,9 +125,10 @@ async fn admits(visit: &Visit, found: FoundResource, uri: &str) -> bool {
         tell.store(true, Relaxed);
         Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision)))
     };
-    let outcome = app.around.layers.run(request, move |_| {
-        calls::reach_found(part, Method::Listen, about, arrive).into_outcome()
-    });
+    let outcome = app
+        .middleware
+        .requests
+        .reply(request, move || calls::reach_found(part, Method::Listen, about, arrive));
     match caught(async { Ok(outcome.await?) }).await {
         Ok(_) => passed.load(Relaxed),
         Err(refused) => {

@@ -9,12 +9,12 @@ use super::{
     cursor::mark,
     place::{Mark, Place},
 };
-use crate::dispatch::duplex::Permit;
+use crate::dispatch::{Reply, duplex::Permit};
+use crate::middleware::server::Request;
 use crate::server::{
     calls::Visit,
     extract::Arguments,
     items::TemplateDef,
-    layer::Request,
     registry::{Entry, RegistrySnapshot},
     reply::Failure,
     run::{caught, run_part},
@@ -79,9 +79,9 @@ async fn members(visit: &Visit, family: &Arc<Entry<TemplateDef>>) -> Vec<Resourc
     let Some(lister) = family.list.clone() else { return Vec::new() };
     let (call, permit) =
         (visit.call(Arguments::Text(Vec::new())), Permit::another(&visit.permit.counter()));
-    let questions = family.registration.questions.clone();
+    let input_layers = family.registration.input_layers.clone();
     let listing = async move {
-        call.ctx.asks_through(&questions);
+        call.ctx.set_input_middleware(&input_layers);
         run_part(&lister, call, permit).await
     };
     let template = family.uri_template();
@@ -99,7 +99,7 @@ async fn members(visit: &Visit, family: &Arc<Entry<TemplateDef>>) -> Vec<Resourc
             })?;
             Ok(Raw::at(&ListResourcesResult::new(listed), revision))
         };
-        let layered = layers.run(request, move |_| Box::pin(answer));
+        let layered = layers.reply(request, move || Reply::Later(Box::pin(answer)));
         caught(async move {
             let ListResourcesResult { resources, .. } =
                 layered.await.map_err(Failure::internal)?.decode().map_err(Failure::internal)?;

@@ -207,10 +207,10 @@ mod per_caller {
 
     /// Answers every request itself.
     #[derive(Clone)]
-    struct Refuses(crate::layer::Next, Arc<AtomicUsize>);
+    struct Refuses(crate::middleware::server::Next, Arc<AtomicUsize>);
 
-    impl tower_service::Service<crate::layer::Request> for Refuses {
-        type Response = crate::layer::Response;
+    impl tower_service::Service<crate::middleware::server::Request> for Refuses {
+        type Response = crate::middleware::Response;
         type Error = RpcError;
         type Future = crate::dispatch::BoxFuture<'static, Result<Self::Response, RpcError>>;
 
@@ -221,7 +221,7 @@ mod per_caller {
             self.0.poll_ready(context)
         }
 
-        fn call(&mut self, request: crate::layer::Request) -> Self::Future {
+        fn call(&mut self, request: crate::middleware::server::Request) -> Self::Future {
             self.1.fetch_add(1, Ordering::Relaxed);
             match request.name() {
                 Some("refused://{id}") => Box::pin(async { Err(RpcError::internal("not now")) }),

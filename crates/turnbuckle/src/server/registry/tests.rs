@@ -305,7 +305,7 @@ fn a_runtime_that_goes_down_loses_no_news() {
 
 #[test]
 fn what_takes_a_place_in_a_group_has_the_rules_and_layers_of_that() {
-    let layer = || crate::layer::Timeout::new(Duration::from_secs(1));
+    let layer = || crate::middleware::server::Timeout::new(Duration::from_secs(1));
     let inner = crate::Group::new()
         .tool(named("a").visible_to(|_| true).layer(layer()))
         .resource(resource("a:b", async || ""))
@@ -419,13 +419,18 @@ fn where_something_was_registered_or_changed_is_told_of_every_way() {
     let _registry = server.registry().unwrap();
     let late = || server.clone();
     struct Quiet;
-    impl crate::Metrics for Quiet {}
+    impl crate::middleware::Metrics for Quiet {}
     let changed = [
         (late().asking(crate::Asking::default()), line!()),
         (late().keys(crate::KeyRing::random()), line!()),
-        (late().layer(crate::layer::Timeout::new(Duration::ZERO)), line!()),
-        (late().ask_layer(tower_layer::layer_fn(|next: crate::layer::NextQuestion| next)), line!()),
-        (late().observe(Quiet), line!()),
+        (late().layer(crate::middleware::server::Timeout::new(Duration::ZERO)), line!()),
+        (
+            late().input_request_layer(tower_layer::layer_fn(
+                |next: crate::middleware::server::InputNext| next,
+            )),
+            line!(),
+        ),
+        (late().metrics(Quiet), line!()),
     ];
     for (server, line) in changed {
         let problem = problem(&server);
