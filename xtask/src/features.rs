@@ -9,7 +9,7 @@ use crate::workspace;
 const CRATES: [&str; 2] = ["turnbuckle-auth", "turnbuckle"];
 
 /// What has a half for either side: features that do nothing without one.
-const HALVES: [&str; 3] = ["http", "http,auth", "validate"];
+const HALVES: [&str; 4] = ["http", "http,auth", "sse-2024", "validate"];
 
 /// Runs clippy, with warnings as errors, on every combination of [`combinations`].
 pub(crate) fn run() -> Result<(), String> {
@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn each_feature_is_checked_alone() {
-        let features =
-            ["auth", "client", "default", "http", "server", "validate"].map(str::to_owned);
+        let features = ["auth", "client", "default", "http", "server", "sse-2024", "validate"]
+            .map(str::to_owned);
         let lines = |features: &[String]| {
             let flags = combinations(features).into_iter();
             flags.map(|flags| flags.join(" ")).collect::<Vec<_>>()
@@ -79,11 +79,14 @@ mod tests {
                 "--no-default-features --features client",
                 "--no-default-features --features http",
                 "--no-default-features --features server",
+                "--no-default-features --features sse-2024",
                 "--no-default-features --features validate",
                 "--no-default-features --features client,http",
                 "--no-default-features --features server,http",
                 "--no-default-features --features client,http,auth",
                 "--no-default-features --features server,http,auth",
+                "--no-default-features --features client,sse-2024",
+                "--no-default-features --features server,sse-2024",
                 "--no-default-features --features client,validate",
                 "--no-default-features --features server,validate",
             ]

@@ -56,8 +56,8 @@ async fn converse(client: &Client) {
 async fn json_alone_carries_a_conversation() {
     within(async {
         let fixture = Fixture::default();
-        let serving = server(&fixture, Default::default()).serve_http("127.0.0.1:0").json_only();
-        let url = serve(serving).await;
+        let service = server(&fixture, Default::default()).http_service().json_only();
+        let url = serve(service.serve("127.0.0.1:0")).await;
         for era in [Era::Legacy, Era::Modern] {
             let client = connect(Client::builder(), era, &url).await;
             converse(&client).await;
@@ -77,8 +77,8 @@ async fn json_alone_carries_a_conversation() {
 async fn a_conversation_needs_no_session() {
     within(async {
         let fixture = Fixture::default();
-        let serving = server(&fixture, Default::default()).serve_http("127.0.0.1:0");
-        let url = serve(serving.without_sessions()).await;
+        let service = server(&fixture, Default::default()).http_service().without_sessions();
+        let url = serve(service.serve("127.0.0.1:0")).await;
         for era in [Era::Legacy, Era::Modern] {
             let clients = [
                 connect(Client::builder(), era, &url).await,
@@ -167,8 +167,9 @@ async fn a_call_whose_stream_breaks_off_goes_on() {
     within(async {
         let gate = Arc::new(Semaphore::new(0));
         let server = Server::new("s", "1").state(gate.clone()).tool(tool("let_go", let_go));
-        let serving = server.serve_http("127.0.0.1:0").retry(Duration::from_millis(1));
-        let client = connect(Client::builder(), Era::Legacy, &serve(serving).await).await;
+        let service = server.http_service().retry(Duration::from_millis(1));
+        let url = serve(service.serve("127.0.0.1:0")).await;
+        let client = connect(Client::builder(), Era::Legacy, &url).await;
         let (told, mut steps) = mpsc::channel(8);
         let call = client.call_tool("let_go", ()).no_timeouts();
         let call = call.on_progress(move |step| told.try_send(step.progress).unwrap());

@@ -44,7 +44,7 @@
 //!   [`tool()`](fn@tool), [`prompt()`](fn@prompt), [`resource()`](fn@resource), [`template()`](fn@template).
 //!   What handlers take: [`Args`], [`State`], [`Ctx`]. What they return: [`IntoReply`], [`ToolError`].
 //! - Asking the client: [`Ctx::ask`]. Middleware of servers and clients: [`middleware`]. Over HTTP: [`Server::serve_http`],
-//!   [`Server::into_http`]. Tests: `testing::TestClient`.
+//!   [`Server::http_service`]. Tests: `testing::TestClient`.
 //! - [`Client`] and [`ClientBuilder`]: connecting, callbacks, [`Call`]. Many servers: [`ClientGroup`].
 //! - The protocol's own types: [`types`].
 
@@ -144,11 +144,12 @@ pub use store::{StoreError, StoreFuture};
 pub use trace::{InvalidTraceParent, TraceContext, TraceParent};
 #[cfg(all(feature = "client", feature = "http"))]
 pub use transport::http::client::{PostBody, Redirects};
+#[cfg(all(feature = "server", feature = "sse-2024"))]
+pub use transport::http::legacy::sse_2024::server::{SseFuture, SseService};
 #[cfg(all(feature = "http", feature = "server"))]
 pub use transport::http::legacy::{
     events::{EventStore, MemoryEvents, StoredEvent, StreamKey},
     sessions::{MemorySessions, SessionId, SessionRecord, SessionStore},
-    sse_2024::server::{SseFuture, SseService},
 };
 #[cfg(all(feature = "auth", feature = "http", feature = "server"))]
 pub use transport::http::server::MetadataService;

@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// The endpoint is a tower service: a router takes it like any other.
 async fn in_axum(server: &Server, address: &str) -> Result<(), Box<dyn std::error::Error>> {
     // Only this machine may call it, until `.public_host("mcp.example.com")` names another.
-    let endpoint = server.into_http();
+    let endpoint = server.http_service();
     endpoint.check()?;
     let app =
         Router::new().route("/health", get(async || "fine")).nest_service("/mcp", endpoint.clone());

@@ -3,7 +3,7 @@
 
 use turnbuckle::Bridge;
 
-use super::serve::{no_json_on_the_wire, over_http};
+use super::serve::{no_json_on_the_wire, over_http, public};
 use crate::{
     args::{self, Connection},
     config,
@@ -77,8 +77,8 @@ async fn on_http(bridge: &Bridge, way: &Way, arguments: &args::Bridge) -> Result
     let address = arguments.http.as_deref().unwrap_or(ANYWHERE);
     let kind = way.kind();
     let mut stop = Stop::listen()?;
-    let serving = tokio::select! {
-        serving = bridge.serve_http(address) => serving.map_err(|error| kind.failure(error))?,
+    let service = tokio::select! {
+        service = bridge.http_service() => service.map_err(|error| kind.failure(error))?,
         () = stop.asked() => return Ok(()),
     };
     drop(stop);
@@ -88,6 +88,7 @@ async fn on_http(bridge: &Bridge, way: &Way, arguments: &args::Bridge) -> Result
             one_line(url)
         ));
     }
+    let serving = public(service, &arguments.public_hosts).serve(address);
     let serving = match &arguments.path {
         Some(path) => serving.path(path),
         None => serving,

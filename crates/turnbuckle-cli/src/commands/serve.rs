@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 
 use serde_json::json;
 use tokio::sync::oneshot;
-use turnbuckle::{BoundHttp, ErrorKind, HttpReport, Server, ServingHttp};
+use turnbuckle::{BoundHttp, ErrorKind, HttpReport, HttpService, Server, ServingHttp};
 
 use crate::{
     args::{Format, Serve},
@@ -23,7 +23,8 @@ pub(crate) async fn run(arguments: Serve) -> Result<(), Failure> {
     let serving = async {
         match arguments.http {
             Some(address) => {
-                let serving = server.serve_http(&*address);
+                let service = public(server.http_service(), &arguments.public_hosts);
+                let serving = service.serve(&*address);
                 over_http(serving, &address, &arguments.public_hosts, arguments.output).await
             }
             None => over_stdio(&server).await,
@@ -89,19 +90,21 @@ pub(crate) async fn over_http(
     Ok(())
 }
 
+/// Allows the names under which clients reach the server.
+pub(crate) fn public(service: HttpService, hosts: &[String]) -> HttpService {
+    hosts.iter().fold(service, HttpService::public_host)
+}
+
 async fn bind(
     serving: ServingHttp,
     address: &str,
     public_hosts: &[String],
     told: oneshot::Receiver<()>,
 ) -> Result<BoundHttp, Failure> {
-    let mut serving = serving.with_shutdown(async {
+    let serving = serving.with_shutdown(async {
         // An end without a word is an end too.
         let _ = told.await;
     });
-    for host in public_hosts {
-        serving = serving.public_host(host);
-    }
     serving.bind().await.map_err(|error| match error.kind() {
         // With no names to be wrong, it is that there are none.
         ErrorKind::Refused if public_hosts.is_empty() => Failure::usage(format!(

@@ -66,7 +66,7 @@ impl World {
             .fetch(provider.clone());
         let door = Arc::new(Door { guard, together: Mutex::default() });
         let app = axum::Router::new()
-            .nest_service("/mcp", server().into_http())
+            .nest_service("/mcp", server().http_service())
             .layer(axum::middleware::from_fn_with_state(door.clone(), pass));
         tokio::spawn(axum::serve(listener, app).into_future());
         let serving = at.serve(provider.clone());

@@ -205,16 +205,16 @@ impl Bridge {
     }
 
     /// A service for HTTP requests, to be mounted in axum, hyper or anything that speaks tower, with
-    /// sessions, guards and resumption as [`Server::into_http`] has them. It connects to the server
+    /// sessions, guards and resumption as [`Server::http_service`] has them. It connects to the server
     /// first: dropping the future gives that up. A server that ends is started again by the next
     /// request, up to five times a minute.
     #[cfg(feature = "http")]
-    pub async fn into_http(&self) -> Result<HttpService> {
-        Ok(self.connected().await?.into_http())
+    pub async fn http_service(&self) -> Result<HttpService> {
+        Ok(self.connected().await?.http_service())
     }
 
     /// Serves over HTTP at `/mcp`, once what this returns is awaited. It connects to the server
-    /// first: dropping the future gives that up. See [`into_http`](Bridge::into_http).
+    /// first: dropping the future gives that up. See [`http_service`](Bridge::http_service).
     #[cfg(feature = "http")]
     pub async fn serve_http(&self, address: impl Into<HttpAddress>) -> Result<ServingHttp> {
         Ok(self.connected().await?.serve_http(address))

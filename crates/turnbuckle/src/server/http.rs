@@ -1,4 +1,4 @@
-//! Owns the ways a server is put on HTTP. Does not own HTTP.
+//! The methods of [`Server`] that serve it over HTTP.
 
 use std::sync::Arc;
 
@@ -16,12 +16,11 @@ use super::{
 use crate::{
     dispatch::Serve,
     envelope::params::decode,
-    error::{Error, Result},
+    error::Result,
     transport::http::{
         legacy::{
             Host, Session,
             sessions::{SessionId, SessionRecord},
-            sse_2024::server::{Connect, SseService},
             token::Handshake,
         },
         server::{HttpAddress, HttpService, ServingHttp, protect::Protection},
@@ -29,27 +28,27 @@ use crate::{
 };
 
 impl Server {
-    /// A service for HTTP requests, to be mounted in axum, hyper or anything that speaks
-    /// tower. It serves loopback names only until it is told its
-    /// [`public_host`](HttpService::public_host).
+    /// Returns a service for HTTP requests, to be mounted in axum, hyper or any other tower stack,
+    /// or to be [served](HttpService::serve). It serves loopback names only until
+    /// [`public_host`](HttpService::public_host) names others.
     ///
     /// If the server has a problem, so has the service: see [`HttpService::check`].
     ///
     /// ```
     /// use turnbuckle::Server;
     /// let server = Server::new("demo", "1.0");
-    /// let app: axum::Router = axum::Router::new().nest_service("/mcp", server.into_http());
+    /// let app: axum::Router = axum::Router::new().nest_service("/mcp", server.http_service());
     /// # let _ = app;
     /// ```
-    pub fn into_http(&self) -> HttpService {
+    pub fn http_service(&self) -> HttpService {
         HttpService::new(self.host(), self.connection_limits())
     }
 
-    /// Serves over HTTP at `/mcp`: HTTP/1.1, and HTTP/2 for clients that begin with it.
+    /// Serves over HTTP at `/mcp` on a loopback address: short for
+    /// `self.http_service().serve(address)`.
     ///
-    /// On a loopback address only loopback names are served; an address that other machines
-    /// reach is refused until [`public_host`](ServingHttp::public_host) is stated. Dropping
-    /// the future closes every connection and drops every handler.
+    /// An address that other machines reach needs a [`public_host`](HttpService::public_host); see
+    /// [`HttpService::serve`].
     ///
     /// ```no_run
     /// # async fn serve(server: turnbuckle::Server) -> turnbuckle::Result<()> {
@@ -58,43 +57,23 @@ impl Server {
     /// # }
     /// ```
     pub fn serve_http(&self, address: impl Into<HttpAddress>) -> ServingHttp {
-        ServingHttp::new(address.into(), self.into_http(), self.connect())
+        self.http_service().serve(address)
     }
 
-    /// A service for clients that only know the transport of revision 2024-11-05, HTTP with
-    /// server-sent events. `path` is where it is mounted, as clients see it: they are told to post
-    /// there. Every legacy revision that the server serves may be spoken on it.
-    ///
-    /// If the server has a problem, so has the service: see [`SseService::check`].
+    /// Returns a service for clients that only know the transport of revision 2024-11-05, HTTP
+    /// with server-sent events: short for `self.http_service().sse_service(path)`, see
+    /// [`HttpService::sse_service`].
     ///
     /// ```
     /// use turnbuckle::Server;
     /// let server = Server::new("demo", "1.0");
     /// let app: axum::Router =
-    ///     axum::Router::new().route_service("/old/sse", server.into_sse("/old/sse"));
+    ///     axum::Router::new().route_service("/old/sse", server.sse_service("/old/sse"));
     /// # let _ = app;
     /// ```
-    pub fn into_sse(&self, path: impl Into<String>) -> SseService {
-        let limits = self.connection_limits();
-        match self.app().and_then(|app| self.protection(&app)) {
-            Ok(protection) => SseService::new(self.connect(), protection, path.into(), limits),
-            Err(error) => SseService::new(Err(error), None, path.into(), limits),
-        }
-    }
-
-    /// What makes connections that open with a handshake.
-    fn connect(&self) -> Result<Connect> {
-        let (app, served) = (self.app()?, revisions::legacy(&self.revisions.revisions()));
-        if served.is_empty() {
-            return Err(Error::refused(
-                "HTTP with server-sent events carries the revisions until 2025-11-25, and this \
-                 server serves none of them",
-            ));
-        }
-        Ok(Arc::new(move |head| {
-            let connection = Connection { head: Some(head), ..Connection::default() };
-            Kernel::new(app.clone(), served.clone()).with(connection).shared()
-        }))
+    #[cfg(feature = "sse-2024")]
+    pub fn sse_service(&self, path: impl Into<String>) -> crate::SseService {
+        self.http_service().sse_service(path)
     }
 
     fn host(&self) -> Result<Arc<dyn Host>> {
@@ -136,6 +115,13 @@ impl Host for Hosted {
             None => self.app.initialize(revision),
         };
         Ok((result, handshake))
+    }
+
+    #[cfg(feature = "sse-2024")]
+    fn connection(&self, head: crate::dispatch::Head) -> Arc<dyn Serve> {
+        let connection = Connection { head: Some(head), ..Connection::default() };
+        let served = serves::legacy(&self.served);
+        Kernel::new(self.app.clone(), served).with(connection).shared()
     }
 
     fn session(

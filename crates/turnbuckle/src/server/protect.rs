@@ -79,7 +79,7 @@ impl Server {
     ///     )
     ///     .tool(tool("whoami", whoami))
     ///     .tool(tool("wipe", wipe).scopes(["files:write"]));
-    /// # server.into_http().check().unwrap();
+    /// # server.http_service().check().unwrap();
     /// ```
     #[must_use]
     #[track_caller]
@@ -113,7 +113,7 @@ impl Server {
     /// );
     /// let metadata = server.metadata_service();
     /// let app: axum::Router = axum::Router::new()
-    ///     .nest_service("/mcp", server.into_http().public_host("mcp.example.com"))
+    ///     .nest_service("/mcp", server.http_service().public_host("mcp.example.com"))
     ///     .route_service(&metadata.path().to_owned(), metadata);
     /// # let _ = app;
     /// ```
@@ -216,7 +216,7 @@ impl Ctx {
     ///     )
     ///     .state(exchange)
     ///     .tool(tool("orders", orders));
-    /// # server.into_http().check().unwrap();
+    /// # server.http_service().check().unwrap();
     /// ```
     ///
     /// # Errors

@@ -123,7 +123,7 @@ impl World {
         let path = metadata.path().to_owned();
         let statuses = Arc::<watch::Sender<Vec<u16>>>::default();
         let app = axum::Router::new()
-            .nest_service("/mcp", server.into_http())
+            .nest_service("/mcp", server.http_service())
             .layer(axum::middleware::from_fn_with_state(statuses.clone(), count))
             .route_service(&path, metadata);
         let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap());

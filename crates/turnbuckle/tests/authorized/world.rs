@@ -82,7 +82,7 @@ impl World {
         let (streams_need_more, log) = (AtomicBool::new(false), watch::Sender::new(Vec::new()));
         let door = Arc::new(Door { guard, streams_need_more, log });
         let app = axum::Router::new()
-            .nest_service("/mcp", server.into_http())
+            .nest_service("/mcp", server.http_service())
             .layer(axum::middleware::from_fn_with_state(door.clone(), pass));
         tokio::spawn(axum::serve(listener, app).into_future());
         let person = Person::at(provider.clone());

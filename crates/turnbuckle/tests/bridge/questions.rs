@@ -225,7 +225,7 @@ const QUESTION: &str = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create
 #[tokio::test]
 async fn of_one_callers_calls_the_oldest_is_asked_and_nobody_in_anothers_stead() {
     let (bridge, mut dialed) = crate::script::scripted(LEGACY);
-    let mounting = tokio::spawn(async move { bridge.into_http().await.unwrap() });
+    let mounting = tokio::spawn(async move { bridge.http_service().await.unwrap() });
     let mut far = dialed.recv().await.unwrap();
     far.opened(json!({"tools": {}})).await;
     let app = axum::Router::new()

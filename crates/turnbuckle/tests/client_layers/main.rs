@@ -1,7 +1,7 @@
 //! What stands around a client's calls: layers, whoever looks on, the log of its wires; on every wire
 //! and in both eras.
 
-#![cfg(all(feature = "client", feature = "server", feature = "http"))]
+#![cfg(all(feature = "client", feature = "server", feature = "sse-2024"))]
 
 mod again;
 mod calls;

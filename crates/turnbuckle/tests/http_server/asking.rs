@@ -35,7 +35,7 @@ async fn places_of(
 #[tokio::test]
 async fn what_a_client_keeps_is_its_principal_s_alone() {
     let server = Server::new("places", "1.0").tool(tool("places", places));
-    let service = server.into_http();
+    let service = server.http_service();
     let able = || json!({"roots": {}});
     let everyone = [Some("alice"), Some("bob"), Some(""), Some("local"), None];
     for owner in everyone {
@@ -59,7 +59,7 @@ async fn what_a_client_keeps_is_its_principal_s_alone() {
 #[tokio::test]
 async fn a_capability_that_is_missing_is_a_bad_request() {
     let server = Server::new("places", "1.0").tool(tool("places", places));
-    let (status, answer) = places_of(&server.into_http(), None, json!({}), json!({})).await;
+    let (status, answer) = places_of(&server.http_service(), None, json!({}), json!({})).await;
     assert_eq!((status, &answer["error"]["code"]), (400, &json!(-32021)));
     assert_eq!(answer["error"]["data"], json!({"requiredCapabilities": {"roots": {}}}));
 }

@@ -12,7 +12,7 @@ use crate::{
 #[tokio::test]
 async fn both_eras_are_served_at_one_address() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let modern = || {
         let arguments = json!({"text": "modern"});
         support::call(json!(1), "echo", arguments, Unwanted)
@@ -36,9 +36,9 @@ async fn both_eras_are_served_at_one_address() {
 #[tokio::test]
 async fn what_http_refuses_is_refused_with_and_without_sessions() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
-    for service in [service, server.into_http().without_sessions()] {
+    for service in [service, server.http_service().without_sessions()] {
         let with = |name: &'static str, text: &'static str| {
             let mut request = post().header("mcp-session-id", &session.id);
             if let Some(headers) = request.headers_mut() {

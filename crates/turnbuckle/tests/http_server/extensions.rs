@@ -101,8 +101,8 @@ async fn mounted() -> String {
         .template(template("x://trip/{id}", trip))
         .tool(tool("secret", secret));
     let app = axum::Router::new()
-        .nest_service("/mcp", server.into_http())
-        .route_service("/sse", server.into_sse("/sse"))
+        .nest_service("/mcp", server.http_service())
+        .route_service("/sse", server.sse_service("/sse"))
         .layer(axum::Extension(sold))
         .layer(axum::middleware::from_fn(doorman));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -22,7 +22,7 @@ fn notes() -> Value {
 #[tokio::test]
 async fn what_is_ready_at_once_is_one_array_and_what_wants_no_answer_gets_none() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, BATCHES).await;
     session.tell(&notes()).await;
     let batch = json!([
@@ -46,7 +46,7 @@ async fn what_is_ready_at_once_is_one_array_and_what_wants_no_answer_gets_none()
 #[tokio::test]
 async fn batches_are_refused_elsewhere_and_so_are_empty_ones() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     for version in ["2024-11-05", "2025-06-18", LATEST] {
         let session = Session::open(&service, version).await;
         let response = session.post(&json!([ping(1)])).await;
@@ -67,7 +67,7 @@ async fn started(watch: &mut Watch, count: usize) {
 #[tokio::test]
 async fn requests_that_wait_share_a_stream_and_each_can_be_cancelled() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, BATCHES).await;
     let batch = json!([wait(1, "a"), ping(2), wait(3, "b"), wait(3, "c")]);
     let mut events = Events::of(session.post(&batch).await);
@@ -95,7 +95,7 @@ async fn requests_that_wait_share_a_stream_and_each_can_be_cancelled() {
 #[tokio::test]
 async fn a_batch_of_which_all_is_cancelled_ends_without_an_answer() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, BATCHES).await;
     let mut events = Events::of(session.post(&json!([wait(1, "a"), wait(2, "b")])).await);
     started(&mut watch, 2).await;
@@ -109,7 +109,7 @@ async fn a_batch_of_which_all_is_cancelled_ends_without_an_answer() {
 #[tokio::test]
 async fn in_json_mode_a_batch_is_one_array() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http().json_only();
+    let service = server.http_service().json_only();
     let session = Session::open(&service, BATCHES).await;
     let posting = tokio::spawn({
         let session = session.clone();
@@ -126,7 +126,7 @@ async fn in_json_mode_a_batch_is_one_array() {
 #[tokio::test]
 async fn a_session_that_ends_takes_its_batches_with_it() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, BATCHES).await;
     let events = Events::of(session.post(&json!([wait(1, "a"), wait(2, "b")])).await);
     started(&mut watch, 2).await;

@@ -33,11 +33,11 @@ fn modern(id: i64, method: &str) -> Value {
 #[tokio::test]
 async fn a_batch_serves_nothing_of_the_other_era() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, BATCHES).await;
     let methods = ["server/discover", "tools/list", "subscriptions/listen"];
     let batch: Vec<_> = methods.iter().map(|method| modern(1, method)).collect();
-    let stateless = server.into_http().without_sessions();
+    let stateless = server.http_service().without_sessions();
     for session in [session.clone(), session.at(&stateless)] {
         let answers = value(session.post(&json!(batch)).await).await;
         assert_eq!(answers.as_array().unwrap().len(), 3);
@@ -59,7 +59,7 @@ fn a_runtime_that_shuts_down_holds_nobody() {
                 .build()
                 .unwrap();
             let (server, _watch) = legacy_server();
-            let service = server.into_http();
+            let service = server.http_service();
             let session = runtime.block_on(Session::open(&service, BATCHES));
             let handle = runtime.handle().clone();
             runtime.shutdown_timeout(Duration::from_secs(1));
@@ -94,7 +94,7 @@ async fn pass(seconds: u64) {
 #[tokio::test(start_paused = true)]
 async fn a_question_to_nobody_is_given_up() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let mut events = Events::of(session.post(&call(1, "question", json!({}))).await);
     let first = events.priming().await;
@@ -117,7 +117,7 @@ async fn a_question_to_nobody_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn a_session_that_expires_takes_its_handlers_and_streams_with_it() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http().session_lifetime(Duration::from_secs(60));
+    let service = server.http_service().session_lifetime(Duration::from_secs(60));
     let session = Session::open(&service, LATEST).await;
     let aside = Events::of(session.get(None).await);
     let mut asking = Events::of(session.post(&call(2, "question", json!({}))).await);
@@ -145,8 +145,8 @@ async fn of_a_batch_that_is_too_long_the_rest_is_refused() {
         (Limits::default().unsent_bytes(10_000), 2..=100),
     ] {
         let (server, _watch) = legacy_server_with(limits);
-        let session = Session::open(&server.into_http(), BATCHES).await;
-        let stateless = session.at(&server.into_http().without_sessions());
+        let session = Session::open(&server.http_service(), BATCHES).await;
+        let stateless = session.at(&server.http_service().without_sessions());
         for session in [session, stateless] {
             let answers = value(session.post(&json!(batch)).await).await;
             let answers = answers.as_array().unwrap();
@@ -173,7 +173,7 @@ impl SessionStore for Failing {
 #[tokio::test]
 async fn a_store_that_fails_does_not_refuse_what_was_done() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http().session_store(Failing);
+    let service = server.http_service().session_store(Failing);
     let session = Session::open(&service, LATEST).await;
     let _aside = Events::of(session.get(None).await);
     let level = json!({"jsonrpc": "2.0", "id": 1, "method": "logging/setLevel",
@@ -213,7 +213,7 @@ async fn a_cancel_in_the_first_poll_of_one_of_a_batch_is_for_that_one() {
         .state(gate.clone())
         .tool(tool("block", block))
         .tool(tool("gated", gated));
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, BATCHES).await;
     let batch = tokio::spawn({
         let session = session.clone();
@@ -234,7 +234,7 @@ async fn a_cancel_in_the_first_poll_of_one_of_a_batch_is_for_that_one() {
 #[tokio::test]
 async fn a_notification_of_no_version_that_is_served_is_refused() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
     for body in [cancel(1), answer] {
@@ -258,7 +258,7 @@ async fn fickle(ctx: Ctx, State(gate): State<Arc<Notify>>) -> &'static str {
 async fn e35_a_question_that_was_answered_is_not_cancelled() {
     let gate = Arc::new(Notify::new());
     let server = Server::new("test", "1.0").state(gate.clone()).tool(tool("fickle", fickle));
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let mut events = Events::of(session.post(&call(1, "fickle", json!({}))).await);
     events.priming().await;
     let id = events.message().await["id"].clone();
@@ -273,7 +273,7 @@ async fn e35_a_question_that_was_answered_is_not_cancelled() {
 #[tokio::test]
 async fn a_stream_that_was_replaced_does_not_end_its_replacement() {
     let (server, _watch) = legacy_server();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let mut before = Events::of(session.get(None).await);
     let id = before.priming().await;
     let mut current = Events::of(session.get(None).await);
@@ -309,7 +309,7 @@ async fn a_client_that_says_farewell_and_hangs_up_has_said_it() {
     let (server, _watch) = legacy_server();
     let gate = Arc::new(Semaphore::new(0));
     let store = SlowLoad(MemorySessions::new(10), gate.clone());
-    let service = server.into_http().session_store(store);
+    let service = server.http_service().session_store(store);
     let session = Session::open(&service, LATEST).await;
     let hung = tokio::time::timeout(Duration::from_millis(1), session.delete()).await;
     assert!(hung.is_err());
@@ -335,7 +335,7 @@ async fn a_question_that_was_never_written_was_not_executed() {
     let gate = Arc::new(Notify::new());
     let server =
         Server::new("test", "1.0").state(told).state(gate.clone()).tool(tool("late", late));
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     text(session.post(&call(1, "late", json!({}))).await.into_body()).await;
     gate.notify_one();
     assert!(!heard.recv().await.unwrap());

@@ -31,7 +31,7 @@ fn said(answer: &Value) -> &str {
 #[tokio::test]
 async fn a_question_goes_out_on_the_stream_of_its_request_and_is_answered_by_a_post() {
     let (server, _watch) = legacy_server();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let (mut one, first) = asked(&session, 1, "question").await;
     let (mut two, second) = asked(&session, 2, "question").await;
     assert_ne!(first, second);
@@ -53,7 +53,7 @@ async fn a_question_goes_out_on_the_stream_of_its_request_and_is_answered_by_a_p
 #[tokio::test]
 async fn an_error_of_the_client_arrives_intact() {
     let (server, _watch) = legacy_server();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let (mut events, id) = asked(&session, 1, "question").await;
     let error = json!({"code": -32001, "message": "not now"});
     session.tell(&json!({"jsonrpc": "2.0", "id": id, "error": error})).await;
@@ -64,7 +64,7 @@ async fn an_error_of_the_client_arrives_intact() {
 #[tokio::test]
 async fn an_answer_that_cant_be_read_ends_the_question() {
     let (server, _watch) = legacy_server();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let (mut events, id) = asked(&session, 1, "question").await;
     let response = session.post(&json!({"jsonrpc": "2.0", "id": id, "error": 5})).await;
     assert_eq!(response.status(), 400);
@@ -74,7 +74,7 @@ async fn an_answer_that_cant_be_read_ends_the_question() {
 #[tokio::test(start_paused = true)]
 async fn e35_a_question_that_is_given_up_is_cancelled_once_on_its_own_stream() {
     let (server, _watch) = legacy_server();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let (mut events, id) = asked(&session, 1, "impatient").await;
     let cancelled = events.message().await;
     assert_eq!(cancelled["method"], "notifications/cancelled");
@@ -87,7 +87,7 @@ async fn e35_a_question_that_is_given_up_is_cancelled_once_on_its_own_stream() {
 #[tokio::test]
 async fn a_question_that_outlives_its_request_is_cancelled_before_the_answer() {
     let (server, _watch) = legacy_server();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let (events, id) = asked(&session, 1, "leaving").await;
     let rest = events.rest().await;
     assert_eq!(rest.len(), 2, "{rest:?}");
@@ -98,7 +98,7 @@ async fn a_question_that_outlives_its_request_is_cancelled_before_the_answer() {
 #[tokio::test]
 async fn a_cancelled_call_takes_its_questions_with_it() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let (mut events, id) = asked(&session, 1, "question").await;
     session.tell(&cancel(1)).await;
@@ -111,7 +111,7 @@ async fn a_cancelled_call_takes_its_questions_with_it() {
 #[tokio::test]
 async fn a_question_waits_for_a_client_that_went_away() {
     let (server, _watch) = legacy_server();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let (events, id) = asked(&session, 1, "question").await;
     let first = events.first.clone().unwrap();
     drop(events);
@@ -126,11 +126,11 @@ async fn a_question_waits_for_a_client_that_went_away() {
 #[tokio::test]
 async fn where_there_is_no_way_to_ask_the_handler_is_told_at_once() {
     let (server, _watch) = legacy_server();
-    let json_only = server.into_http().json_only();
+    let json_only = server.http_service().json_only();
     let session = Session::open(&json_only, LATEST).await;
     let answer = value(session.post(&call(1, "question", json!({}))).await).await;
     assert!(said(&answer).contains("JSON only"), "{answer}");
-    let stateless = server.into_http().without_sessions();
+    let stateless = server.http_service().without_sessions();
     let answer = session.at(&stateless).post(&call(1, "question", json!({}))).await;
     let answer = value(answer).await;
     // Nothing is known of such a client.
@@ -140,7 +140,7 @@ async fn where_there_is_no_way_to_ask_the_handler_is_told_at_once() {
 #[tokio::test(start_paused = true)]
 async fn silence_is_broken_by_comments_that_are_no_events() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http().keep_alive(Duration::from_secs(3));
+    let service = server.http_service().keep_alive(Duration::from_secs(3));
     let session = Session::open(&service, LATEST).await;
     let mut body = session.post(&crate::legacy_support::wait(1, "a")).await.into_body();
     assert_eq!(watch.next().await, "a started");

@@ -15,7 +15,7 @@ use crate::{
 #[tokio::test]
 async fn a_call_that_waits_is_a_stream_with_a_priming_event_and_ids() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     for version in ["2025-06-18", LATEST] {
         let session = Session::open(&service, version).await;
         let mut events = Events::of(session.post(&wait("1", "a")).await);
@@ -48,7 +48,7 @@ async fn a_call_that_waits_is_a_stream_with_a_priming_event_and_ids() {
 #[tokio::test]
 async fn what_is_said_before_an_answer_that_is_ready_makes_a_stream() {
     let (server, _watch) = legacy_server();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let mut events = Events::of(session.post(&call(7, "count", json!({"n": 20}))).await);
     events.priming().await;
     let all = events.rest().await;
@@ -62,7 +62,7 @@ async fn what_is_said_before_an_answer_that_is_ready_makes_a_stream() {
 #[tokio::test]
 async fn a_handler_faster_than_its_reader_waits_and_nothing_is_lost() {
     let (server, _watch) = legacy_server_with(Limits::default().queued_notifications(10));
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let response = session.post(&call(1, "count", json!({"n": 105}))).await;
     let (mut body, mut seen) = (response.into_body(), 0);
     while let Some(frame) = frame(&mut body).await {
@@ -77,7 +77,7 @@ async fn a_handler_faster_than_its_reader_waits_and_nothing_is_lost() {
 #[tokio::test]
 async fn a_handler_that_nobody_reads_waits_for_nobody() {
     let (server, _watch) = legacy_server_with(Limits::default().queued_notifications(10));
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let mut events = Events::of(session.post(&call(1, "count", json!({"n": 500}))).await);
     let last = events.priming().await;
@@ -93,7 +93,7 @@ async fn a_handler_that_nobody_reads_waits_for_nobody() {
 #[tokio::test]
 async fn d30_a_cancel_drops_the_handler_and_ends_its_stream_without_an_answer() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let events = session.start(7, "a", &mut watch).await;
     let last = events.first();
@@ -122,7 +122,7 @@ async fn d30_a_cancel_drops_the_handler_and_ends_its_stream_without_an_answer() 
 #[tokio::test]
 async fn d30_a_cancel_that_comes_first_is_for_the_request_that_follows() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let other = Session::open(&service, LATEST).await;
     session.tell(&cancel("7")).await;
@@ -149,7 +149,7 @@ async fn d30_a_cancel_that_comes_first_is_for_the_request_that_follows() {
 #[tokio::test]
 async fn d30_in_json_mode_a_cancelled_call_is_a_stream_without_an_event() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http().json_only();
+    let service = server.http_service().json_only();
     let session = Session::open(&service, LATEST).await;
     let posting = tokio::spawn({
         let session = session.clone();
@@ -166,7 +166,7 @@ async fn d30_in_json_mode_a_cancelled_call_is_a_stream_without_an_event() {
 #[tokio::test]
 async fn in_json_mode_a_call_is_one_answer_and_goes_on_without_its_client() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http().json_only();
+    let service = server.http_service().json_only();
     let session = Session::open(&service, LATEST).await;
     let post = |name: &'static str| {
         let session = session.clone();
@@ -193,7 +193,7 @@ async fn in_json_mode_a_call_is_one_answer_and_goes_on_without_its_client() {
 #[tokio::test]
 async fn d31_a_connection_that_is_lost_is_no_cancel_and_the_answer_is_resumed() {
     let (server, mut watch) = legacy_server();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let events = session.start(7, "a", &mut watch).await;
     let last = events.first();
     drop(events);
@@ -216,7 +216,7 @@ async fn d31_a_connection_that_is_lost_is_no_cancel_and_the_answer_is_resumed() 
 #[tokio::test]
 async fn an_id_in_flight_is_refused_and_the_first_is_not_disturbed() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let (session, other) =
         (Session::open(&service, LATEST).await, Session::open(&service, LATEST).await);
     let events = session.start(7, "a", &mut watch).await;
@@ -236,7 +236,7 @@ async fn an_id_in_flight_is_refused_and_the_first_is_not_disturbed() {
 #[tokio::test]
 async fn requests_in_flight_are_bounded_per_session_and_per_endpoint() {
     let (server, mut watch) = legacy_server_with(Limits::default().in_flight(1).http_in_flight(2));
-    let service = server.into_http();
+    let service = server.http_service();
     let (one, two) = (Session::open(&service, LATEST).await, Session::open(&service, LATEST).await);
     let _first = one.start(1, "a", &mut watch).await;
     let response = one.post(&ping(2)).await;
@@ -251,7 +251,7 @@ async fn requests_in_flight_are_bounded_per_session_and_per_endpoint() {
 #[tokio::test]
 async fn a_panic_is_an_error_without_details() {
     let (server, _watch) = legacy_server();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let mut events = Events::of(session.post(&call(1, "fail_later", json!({}))).await);
     events.priming().await;
     assert_eq!(events.message().await["params"]["progress"].as_f64(), Some(1.0));
@@ -269,7 +269,7 @@ async fn a_log_level_is_remembered_by_the_session_alone() {
         ctx.log(turnbuckle::types::LogLevel::Info, "said").await;
         "done"
     }));
-    let service = server.into_http();
+    let service = server.http_service();
     let (session, other) =
         (Session::open(&service, LATEST).await, Session::open(&service, LATEST).await);
     let level = json!({"jsonrpc": "2.0", "id": 1, "method": "logging/setLevel",
@@ -286,7 +286,7 @@ async fn a_log_level_is_remembered_by_the_session_alone() {
 #[tokio::test]
 async fn a_handler_that_speaks_without_end_can_be_cancelled() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let endless = call(1, "count", json!({"n": u64::MAX}));
     let events = Events::of(session.post(&endless).await);
@@ -301,7 +301,7 @@ async fn a_handler_that_speaks_without_end_can_be_cancelled() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_clients_at_once_leave_nothing() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let mut clients = Vec::new();
     for client in 0..50 {
         let service = service.clone();
@@ -350,7 +350,7 @@ async fn many_clients_at_once_leave_nothing() {
 #[tokio::test]
 async fn e34_requests_started_and_cancelled_leave_nothing() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     for round in 0..10 {
         let session = Session::open(&service, LATEST).await;
         let mut open = Vec::new();
@@ -379,7 +379,7 @@ async fn e34_requests_started_and_cancelled_leave_nothing() {
 #[tokio::test]
 async fn when_the_service_is_gone_its_handlers_are() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let events = session.start(1, "a", &mut watch).await;
     let aside = Events::of(session.get(None).await);

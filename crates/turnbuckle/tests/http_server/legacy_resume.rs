@@ -25,7 +25,7 @@ async fn open_aside(session: &Session) -> Events {
 async fn the_get_stream_tells_what_belongs_to_no_request_and_a_new_one_replaces_it() {
     let (server, _watch) = legacy_server();
     let changes = server.changes();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let mut first = open_aside(&session).await;
     changes.tools();
@@ -50,7 +50,7 @@ async fn the_get_stream_tells_what_belongs_to_no_request_and_a_new_one_replaces_
 async fn the_get_stream_has_no_answers() {
     let (server, mut watch) = legacy_server();
     let changes = server.changes();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let mut aside = open_aside(&session).await;
     assert_eq!(session.post(&call(1, "echo", json!({"text": "a"}))).await.status(), 200);
     let waiting = session.start(2, "b", &mut watch).await;
@@ -75,7 +75,7 @@ async fn pass(seconds: u64) {
 async fn a_get_stream_that_broke_off_is_kept_for_a_while() {
     let (server, _watch) = legacy_server();
     let changes = server.changes();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let mut events = open_aside(&session).await;
     changes.tools();
@@ -105,7 +105,7 @@ async fn a_get_stream_that_broke_off_is_kept_for_a_while() {
 #[tokio::test]
 async fn a_place_that_is_none_is_refused() {
     let (server, _watch) = legacy_server();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     for last in ["", "1", "x-1", "0000000000000000-x", "0000000000000000_1"] {
         assert_eq!(session.get(Some(last)).await.status(), 400, "{last:?}");
     }
@@ -115,7 +115,7 @@ async fn a_place_that_is_none_is_refused() {
 #[tokio::test]
 async fn what_is_not_known_in_this_session_is_an_empty_stream_that_has_ended() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let (one, two) = (Session::open(&service, LATEST).await, Session::open(&service, LATEST).await);
     let events = one.start(1, "a", &mut watch).await;
     let first = events.first();
@@ -134,7 +134,7 @@ async fn what_is_not_known_in_this_session_is_an_empty_stream_that_has_ended() {
 async fn a_stream_is_told_from_where_it_broke_off_in_order_and_alone() {
     let (server, mut watch) = legacy_server();
     let changes = server.changes();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let _aside = open_aside(&session).await;
     let mut counted = Events::of(session.post(&call(1, "count", json!({"n": 5}))).await);
     let first = counted.priming().await;
@@ -179,7 +179,7 @@ fn polling() -> (turnbuckle::Server, Watch, std::sync::Arc<tokio::sync::Semaphor
 #[tokio::test]
 async fn a_handler_may_let_the_connection_go_and_answer_later() {
     let (server, _watch, gate) = polling();
-    let service = server.into_http().retry(Duration::from_millis(700));
+    let service = server.http_service().retry(Duration::from_millis(700));
     let session = Session::open(&service, LATEST).await;
     let events = Events::of(session.post(&call(1, "polled", json!({}))).await);
     let all = events.rest().await;
@@ -204,7 +204,7 @@ async fn a_handler_may_let_the_connection_go_and_answer_later() {
 #[tokio::test]
 async fn a_connection_is_not_let_go_where_the_client_could_not_come_back() {
     let (server, _watch, gate) = polling();
-    let session = Session::open(&server.into_http(), "2025-06-18").await;
+    let session = Session::open(&server.http_service(), "2025-06-18").await;
     let events = Events::of(session.post(&call(1, "polled", json!({}))).await);
     tokio::task::yield_now().await;
     gate.add_permits(1);
@@ -216,7 +216,7 @@ async fn a_connection_is_not_let_go_where_the_client_could_not_come_back() {
 #[tokio::test]
 async fn a_cancelled_call_that_was_let_go_is_forgotten() {
     let (server, _watch, _gate) = polling();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let all = Events::of(session.post(&call(1, "polled", json!({}))).await).rest().await;
     session.tell(&cancel(1)).await;
@@ -228,7 +228,7 @@ async fn a_cancelled_call_that_was_let_go_is_forgotten() {
 #[tokio::test]
 async fn a_store_that_has_forgotten_loses_events_but_not_the_call() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http().event_store(MemoryEvents::new(1));
+    let service = server.http_service().event_store(MemoryEvents::new(1));
     let session = Session::open(&service, LATEST).await;
     let events = session.start(1, "a", &mut watch).await;
     let resumed = session.resume(&events.first()).await;

@@ -27,7 +27,7 @@ const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25
 #[tokio::test]
 async fn every_revision_is_opened_and_served_without_a_modern_word() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     for version in LEGACY {
         let session = Session::open(&service, version).await;
         assert!(session.id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)));
@@ -49,7 +49,7 @@ async fn every_revision_is_opened_and_served_without_a_modern_word() {
 #[tokio::test]
 async fn an_unknown_revision_is_offered_the_newest_legacy_one() {
     let (server, _watch) = legacy_server();
-    let response = send(&server.into_http(), post(), &initialize("1999-01-01")).await;
+    let response = send(&server.http_service(), post(), &initialize("1999-01-01")).await;
     assert!(response.headers().contains_key("mcp-session-id"));
     assert_eq!(value(response).await["result"]["protocolVersion"], LATEST);
 }
@@ -57,7 +57,7 @@ async fn an_unknown_revision_is_offered_the_newest_legacy_one() {
 #[tokio::test]
 async fn errors_of_requests_come_with_status_200() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let unknown = json!({"jsonrpc": "2.0", "id": 1, "method": "x/y"});
     assert_eq!(refusal(session.post(&unknown).await).await, (200, -32601));
@@ -81,7 +81,7 @@ async fn errors_of_requests_come_with_status_200() {
 #[tokio::test]
 async fn a_second_initialize_in_a_session_is_refused() {
     let (server, _watch) = legacy_server();
-    let session = Session::open(&server.into_http(), LATEST).await;
+    let session = Session::open(&server.http_service(), LATEST).await;
     let response = session.post(&initialize(LATEST)).await;
     assert!(!response.headers().contains_key("mcp-session-id"));
     assert_eq!(refusal(response).await, (400, -32600));
@@ -92,7 +92,7 @@ async fn a_second_initialize_in_a_session_is_refused() {
 #[tokio::test]
 async fn a_request_needs_one_session_id_that_is_known() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
@@ -126,7 +126,7 @@ async fn a_request_needs_one_session_id_that_is_known() {
 async fn the_version_header_may_be_absent_but_not_wrong() {
     let (server, _watch) = legacy_server();
     let server = server.revisions(Revisions::Only(vec![LATEST.parse().unwrap()]));
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let with = || post().header("mcp-session-id", &session.id);
     assert_eq!(send(&service, with(), &ping(1)).await.status(), 200);
@@ -146,7 +146,7 @@ async fn the_version_header_may_be_absent_but_not_wrong() {
 #[tokio::test]
 async fn only_the_one_who_opened_a_session_may_use_it() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open_as(&service, LATEST, Some("alice")).await;
     let events = session.start(1, "a", &mut watch).await;
     let last = events.first();
@@ -169,7 +169,7 @@ async fn only_the_one_who_opened_a_session_may_use_it() {
 #[tokio::test]
 async fn delete_ends_a_session_and_what_runs_in_it() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let session = Session::open(&service, LATEST).await;
     let mut aside = Events::of(session.get(None).await);
     aside.priming().await;
@@ -193,7 +193,7 @@ async fn delete_ends_a_session_and_what_runs_in_it() {
 #[tokio::test]
 async fn a_server_of_the_modern_era_alone_knows_no_sessions() {
     let (server, _watch) = legacy_server();
-    let service = server.revisions(Revisions::Modern).into_http();
+    let service = server.revisions(Revisions::Modern).http_service();
     let response = send(&service, post(), &initialize(LATEST)).await;
     assert_eq!(response.status(), 400);
     assert!(!response.headers().contains_key("mcp-session-id"));
@@ -210,7 +210,7 @@ async fn a_server_of_the_modern_era_alone_knows_no_sessions() {
 #[tokio::test]
 async fn methods_are_those_of_the_era_that_the_version_declares() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http();
+    let service = server.http_service();
     let request = |method: &str, version: &str| {
         let request = Request::builder().method(method).uri("/mcp").header("host", "localhost");
         let request = request.header("accept", "text/event-stream");
@@ -250,7 +250,7 @@ async fn replicas_that_share_keys_and_stores_serve_each_others_sessions() {
     let sessions = std::sync::Arc::new(MemorySessions::new(10));
     let events = std::sync::Arc::new(MemoryEvents::new(1 << 20));
     let replica = |keys| {
-        let service = server.into_http().session_keys(keys);
+        let service = server.http_service().session_keys(keys);
         service.session_store(Shared(sessions.clone())).event_store(SharedEvents(events.clone()))
     };
     let old = replica(KeyRing::new([1; 32]));
@@ -275,7 +275,7 @@ async fn replicas_that_share_keys_and_stores_serve_each_others_sessions() {
     assert_eq!(newer.at(&old).post(&ping(1)).await.status(), 404);
     assert_eq!(elsewhere.delete().await.status(), 204);
     assert_eq!(session.post(&ping(1)).await.status(), 404);
-    let alone = server.into_http();
+    let alone = server.http_service();
     assert_eq!(session.at(&alone).post(&ping(1)).await.status(), 404);
 }
 
@@ -310,7 +310,7 @@ async fn what_takes_its_time_to_change_a_session_is_kept_before_it_is_answered()
         .resource(resource("test://one", async || "one"))
         .layer(tower_layer::layer_fn(Hesitates));
     let store = Kept::default();
-    let service = server.into_http().session_store(store.clone());
+    let service = server.http_service().session_store(store.clone());
     let level = |id| {
         json!({"jsonrpc": "2.0", "id": id, "method": "logging/setLevel",
             "params": {"level": "error"}})
@@ -340,7 +340,7 @@ async fn what_takes_its_time_to_change_a_session_is_kept_before_it_is_answered()
 async fn a_store_sees_what_is_kept_of_a_session_and_that_it_has_ended() {
     let (server, _watch) = legacy_server();
     let store = Kept::default();
-    let service = server.into_http().session_store(store.clone());
+    let service = server.http_service().session_store(store.clone());
     let session = Session::open(&service, LATEST).await;
     assert_eq!(session.post(&ping(1)).await.status(), 200);
     assert_eq!(store.saved(), 0, "a session is its id, and nothing is kept of it");
@@ -356,7 +356,7 @@ async fn a_store_sees_what_is_kept_of_a_session_and_that_it_has_ended() {
 #[tokio::test]
 async fn sessions_in_use_are_bounded_and_others_cost_nothing() {
     let (server, mut watch) = legacy_server_with(Limits::default().sessions(2));
-    let service = server.into_http();
+    let service = server.http_service();
     let mut opened = Vec::new();
     for _ in 0..10 {
         opened.push(Session::open(&service, LATEST).await);
@@ -380,7 +380,7 @@ async fn sessions_in_use_are_bounded_and_others_cost_nothing() {
 #[tokio::test]
 async fn ten_thousand_sessions_that_were_opened_and_left_are_nowhere() {
     let (server, _watch) = legacy_server_with(Limits::default().sessions(1));
-    let service = server.into_http();
+    let service = server.http_service();
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     for _ in 0..10_000 {
         let session = Session::open(&service, LATEST).await;
@@ -393,7 +393,7 @@ async fn ten_thousand_sessions_that_were_opened_and_left_are_nowhere() {
 async fn a_store_that_fails_is_503_and_the_session_lives_on() {
     let (server, _watch) = legacy_server();
     let broken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
-    let service = server.into_http().session_store(Broken(broken.clone()));
+    let service = server.http_service().session_store(Broken(broken.clone()));
     let session = Session::open(&service, LATEST).await;
     assert_eq!(session.post(&ping(1)).await.status(), 503);
     assert_eq!(session.get(None).await.status(), 503);
@@ -407,7 +407,7 @@ async fn a_store_that_fails_is_503_and_the_session_lives_on() {
 #[tokio::test]
 async fn a_session_expires() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http().session_lifetime(std::time::Duration::ZERO);
+    let service = server.http_service().session_lifetime(std::time::Duration::ZERO);
     let session = Session::open(&service, LATEST).await;
     assert_eq!(session.post(&ping(1)).await.status(), 404);
 }

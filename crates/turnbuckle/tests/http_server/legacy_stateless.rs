@@ -16,7 +16,7 @@ use crate::{
 #[tokio::test]
 async fn there_is_no_id_and_each_request_is_served_for_itself() {
     let (server, _watch) = legacy_server();
-    let service = server.into_http().without_sessions();
+    let service = server.http_service().without_sessions();
     let response = send(&service, post(), &initialize(LATEST)).await;
     assert!(!response.headers().contains_key("mcp-session-id"));
     assert_eq!(value(response).await["result"]["protocolVersion"], LATEST);
@@ -51,7 +51,7 @@ async fn the_revision_is_that_of_the_header_or_2025_03_26() {
     let server = server.tool(turnbuckle::tool("revision", async |ctx: turnbuckle::Ctx| {
         ctx.revision().to_string()
     }));
-    let service = server.into_http().without_sessions();
+    let service = server.http_service().without_sessions();
     let revision = call(1, "revision", json!({}));
     let said = |answer: Value| answer["result"]["content"][0]["text"].clone();
     let answer = value(send(&service, post(), &revision).await).await;
@@ -68,7 +68,7 @@ async fn the_revision_is_that_of_the_header_or_2025_03_26() {
 #[tokio::test]
 async fn the_handler_runs_in_its_answer_and_goes_with_it() {
     let (server, mut watch) = legacy_server();
-    let service = server.into_http().without_sessions();
+    let service = server.http_service().without_sessions();
     let response = send(&service, post(), &wait(1, "a")).await;
     let mut body = response.into_body();
     let first = frame(&mut body).await.unwrap();
@@ -87,7 +87,7 @@ async fn the_handler_runs_in_its_answer_and_goes_with_it() {
     watch.release();
     let answer: Value = serde_json::from_str(&posting.await.unwrap()).unwrap();
     assert_eq!(answer["result"]["content"][0]["text"], "released");
-    let service = server.into_http().without_sessions();
+    let service = server.http_service().without_sessions();
     let counted = send(&service, post(), &call(1, "count", json!({"n": 3}))).await;
     assert_eq!(Events::of(counted).rest().await.len(), 4);
 }

@@ -5,7 +5,7 @@
 mod asking;
 mod both_eras;
 mod disconnect;
-#[cfg(feature = "client")]
+#[cfg(all(feature = "client", feature = "sse-2024"))]
 mod extensions;
 #[cfg(feature = "client")]
 mod legacy_answers;
@@ -23,5 +23,6 @@ mod refusals;
 mod service;
 mod shutdown;
 mod slow;
+#[cfg(feature = "sse-2024")]
 mod sse_2024;
 mod support;

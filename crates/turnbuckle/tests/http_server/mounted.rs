@@ -80,7 +80,7 @@ async fn over_a_unix_socket_the_host_means_nothing_and_the_file_goes_with_the_se
 #[tokio::test]
 async fn mounted_in_axum_it_serves_below_its_path() {
     let (server, _watch) = server();
-    let app = axum::Router::new().nest_service("/mcp", server.into_http());
+    let app = axum::Router::new().nest_service("/mcp", server.http_service());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(axum::serve(listener, app).into_future());

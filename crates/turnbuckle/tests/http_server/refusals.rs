@@ -14,7 +14,7 @@ use crate::support::{Fed, Progress::Unwanted, ask, call, server, server_with, te
 
 async fn refused(limits: Limits, request: Request<Fed>) -> (u16, Value, http::HeaderMap) {
     let (server, mut watch) = server_with(limits);
-    let response = ask(&server.into_http(), request).await;
+    let response = ask(&server.http_service(), request).await;
     let (head, body) = response.into_parts();
     assert_eq!(head.headers["content-type"], "application/json");
     watch.nothing();
@@ -72,7 +72,7 @@ async fn whoever_stands_around_the_endpoint_sees_what_it_refuses_and_why() {
             Ok(http::Response::from_parts(head, body))
         }
     };
-    let endpoint = ServiceExt::<Request<Fed>>::and_then(server.into_http(), telling);
+    let endpoint = ServiceExt::<Request<Fed>>::and_then(server.http_service(), telling);
     let fine = call(json!(1), "echo", json!({"text": "a"}), Unwanted).request();
     let requests = [header("host", "evil.example.com"), fine, header("accept", "text/html")];
     for (request, status) in requests.into_iter().zip([403, 200, 406]) {
@@ -100,7 +100,7 @@ async fn a_page_that_rebinds_its_name_to_this_machine_is_refused() {
 #[tokio::test]
 async fn a_stated_name_is_served() {
     let (server, _watch) = server();
-    let service = server.into_http().public_host("mcp.example.com");
+    let service = server.http_service().public_host("mcp.example.com");
     let mut request = call(json!(1), "echo", json!({"text": "a"}), Unwanted).request();
     request.headers_mut().insert("host", "mcp.example.com".parse().unwrap());
     assert_eq!(ask(&service, request).await.status(), 200);
@@ -163,7 +163,7 @@ async fn a_body_past_the_limit_is_refused_as_soon_as_it_is() {
     let limit = message.text.len();
     let request = message.request();
     let (server, _watch) = server_with(Limits::default().body_bytes(limit));
-    assert_eq!(ask(&server.into_http(), request).await.status(), 200);
+    assert_eq!(ask(&server.http_service(), request).await.status(), 200);
 }
 
 #[tokio::test]

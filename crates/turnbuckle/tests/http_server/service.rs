@@ -20,7 +20,7 @@ use crate::support::{
 #[tokio::test]
 async fn a_call_that_says_nothing_is_answered_as_one_line_of_json() {
     let (server, _watch) = server();
-    let service = server.into_http();
+    let service = server.http_service();
     for id in [json!(1), json!("1"), json!("ä\n"), json!(-7), json!(u64::MAX)] {
         let response =
             ask(&service, call(id.clone(), "echo", json!({"text": "a"}), Wanted).request()).await;
@@ -42,9 +42,11 @@ async fn a_call_that_says_nothing_is_answered_as_one_line_of_json() {
 async fn a_long_result_is_sent_whole_with_its_exact_length() {
     let (server, _watch) = server();
     let long = "x".repeat(100_000);
-    let response =
-        ask(&server.into_http(), call(json!(1), "echo", json!({"text": long}), Unwanted).request())
-            .await;
+    let response = ask(
+        &server.http_service(),
+        call(json!(1), "echo", json!({"text": long}), Unwanted).request(),
+    )
+    .await;
     let exact = response.body().size_hint().exact().unwrap();
     let body = text(response.into_body()).await;
     assert_eq!(body.len() as u64, exact);
@@ -56,7 +58,7 @@ async fn a_long_result_is_sent_whole_with_its_exact_length() {
 #[tokio::test]
 async fn what_needs_no_handler_is_answered_too() {
     let (server, _watch) = server();
-    let service = server.into_http();
+    let service = server.http_service();
     for method in ["server/discover", "tools/list"] {
         let response = ask(&service, message(json!(1), method, json!({})).request()).await;
         assert_eq!(response.status(), 200);
@@ -77,7 +79,7 @@ async fn what_needs_no_handler_is_answered_too() {
 #[tokio::test]
 async fn what_the_revision_has_no_more_is_not_found() {
     let (server, _watch) = server();
-    let service = server.into_http();
+    let service = server.http_service();
     for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe"] {
         let response = ask(&service, message(json!(4), method, json!({})).request()).await;
         assert_eq!(response.status(), 404, "{method}");
@@ -92,7 +94,8 @@ async fn what_the_revision_has_no_more_is_not_found() {
 async fn ready_events_share_a_frame_with_the_answer_and_the_end() {
     let (server, _watch) = server();
     let response =
-        ask(&server.into_http(), call(json!(1), "count", json!({"n": 50}), Wanted).request()).await;
+        ask(&server.http_service(), call(json!(1), "count", json!({"n": 50}), Wanted).request())
+            .await;
     assert_eq!(response.status(), 200);
     let headers = response.headers();
     assert_eq!(headers["content-type"], "text/event-stream");
@@ -114,7 +117,7 @@ async fn ready_events_share_a_frame_with_the_answer_and_the_end() {
 async fn progress_that_nobody_asked_for_makes_no_stream() {
     let (server, _watch) = server();
     let response =
-        ask(&server.into_http(), call(json!(1), "count", json!({"n": 50}), Unwanted).request())
+        ask(&server.http_service(), call(json!(1), "count", json!({"n": 50}), Unwanted).request())
             .await;
     assert_eq!(response.headers()["content-type"], "application/json");
 }
@@ -123,7 +126,7 @@ async fn progress_that_nobody_asked_for_makes_no_stream() {
 async fn a_handler_faster_than_its_reader_waits_and_nothing_is_lost() {
     let (server, _watch) = server_with(Limits::default().queued_notifications(10));
     let response =
-        ask(&server.into_http(), call(json!(1), "count", json!({"n": 105}), Wanted).request())
+        ask(&server.http_service(), call(json!(1), "count", json!({"n": 105}), Wanted).request())
             .await;
     let mut body = response.into_body();
     let mut seen = Vec::new();
@@ -141,7 +144,7 @@ async fn a_handler_faster_than_its_reader_waits_and_nothing_is_lost() {
 async fn events_leave_as_they_come_and_the_last_frame_ends_the_body() {
     let (server, mut watch) = server();
     let response =
-        ask(&server.into_http(), call(json!(1), "wait", json!({"text": "a"}), Wanted).request())
+        ask(&server.http_service(), call(json!(1), "wait", json!({"text": "a"}), Wanted).request())
             .await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     assert_eq!(watch.next().await, "a started");
@@ -163,7 +166,7 @@ async fn events_leave_as_they_come_and_the_last_frame_ends_the_body() {
 #[tokio::test(start_paused = true)]
 async fn after_a_silent_window_the_answer_becomes_a_stream_that_is_kept_alive() {
     let (server, watch) = server();
-    let service = server.into_http().keep_alive(Duration::from_secs(7));
+    let service = server.http_service().keep_alive(Duration::from_secs(7));
     let start = Instant::now();
     let response =
         ask(&service, call(json!(1), "wait", json!({"text": "a"}), Unwanted).request()).await;
@@ -184,7 +187,7 @@ async fn after_a_silent_window_the_answer_becomes_a_stream_that_is_kept_alive() 
 #[tokio::test]
 async fn a_panic_is_an_error_for_that_id_and_tells_nothing() {
     let (server, _watch) = server();
-    let service = server.into_http();
+    let service = server.http_service();
     let response = ask(&service, call(json!("p"), "fail", json!({}), Unwanted).request()).await;
     let answer: Value = serde_json::from_str(&text(response.into_body()).await).unwrap();
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("p"), &json!(-32603)));
@@ -199,7 +202,7 @@ async fn a_panic_is_an_error_for_that_id_and_tells_nothing() {
 #[tokio::test]
 async fn equal_ids_in_two_posts_are_both_served() {
     let (server, mut watch) = server();
-    let service = server.into_http();
+    let service = server.http_service();
     let first = tokio::spawn({
         let request = call(json!(1), "wait", json!({"text": "a"}), Unwanted).request();
         let service = service.clone();
@@ -218,7 +221,7 @@ async fn equal_ids_in_two_posts_are_both_served() {
 #[tokio::test]
 async fn a_posted_cancellation_is_accepted_and_cancels_nothing() {
     let (server, mut watch) = server();
-    let service = server.into_http();
+    let service = server.http_service();
     let response =
         ask(&service, call(json!(1), "wait", json!({"text": "a"}), Wanted).request()).await;
     let mut body = response.into_body();
@@ -243,7 +246,7 @@ async fn a_body_in_pieces_is_read_to_its_end() {
         sender.try_send(Ok(piece.to_vec().into())).unwrap();
     }
     drop(sender);
-    let response = ask(&server.into_http(), message.request_with(body)).await;
+    let response = ask(&server.http_service(), message.request_with(body)).await;
     assert!(text(response.into_body()).await.contains("a b c"));
 }
 
@@ -259,7 +262,7 @@ async fn a_body_that_trickles_is_given_up_too() {
         }
     });
     let start = Instant::now();
-    let response = ask(&server.into_http(), message.request_with(body)).await;
+    let response = ask(&server.http_service(), message.request_with(body)).await;
     assert_eq!(response.status(), 408);
     assert!(
         start.elapsed() >= Duration::from_secs(300) && start.elapsed() < Duration::from_secs(330)
@@ -274,7 +277,7 @@ async fn a_body_that_pauses_is_given_up() {
     let (sender, body) = Fed::new();
     sender.try_send(Ok("{".into())).unwrap();
     let start = Instant::now();
-    let response = ask(&server.into_http(), message.request_with(body)).await;
+    let response = ask(&server.http_service(), message.request_with(body)).await;
     assert_eq!(response.status(), 408);
     assert_eq!(start.elapsed(), Duration::from_secs(30));
     drop(sender);
@@ -283,7 +286,7 @@ async fn a_body_that_pauses_is_given_up() {
 #[tokio::test]
 async fn past_the_limit_in_flight_a_request_is_refused_with_its_id() {
     let (server, mut watch) = server_with(Limits::default().http_in_flight(1));
-    let service = server.into_http();
+    let service = server.http_service();
     let mut first = pin!(
         service.clone().call(call(json!(1), "wait", json!({"text": "a"}), Unwanted).request())
     );
@@ -304,7 +307,7 @@ async fn past_the_limit_in_flight_a_request_is_refused_with_its_id() {
 async fn a_listener_hears_of_changes_until_it_is_dropped_or_told_that_this_is_the_end() {
     let (server, _watch) = server();
     let changes = server.changes();
-    let service = server.into_http();
+    let service = server.http_service();
     let mut one = ask(&service, listen(json!("l")).request()).await.into_body();
     let two = ask(&service, listen(json!(2)).request()).await.into_body();
     let acknowledged = events(&frame(&mut one).await.unwrap());
@@ -338,19 +341,19 @@ async fn a_listener_hears_of_changes_until_it_is_dropped_or_told_that_this_is_th
 async fn a_server_with_a_problem_says_so_when_asked_and_serves_nothing() {
     let (server, _watch) = server();
     let twice = server.clone().tool(turnbuckle::tool("echo", async || "again"));
-    for service in [twice.into_http(), server.into_http().allow_origin("nonsense")] {
+    for service in [twice.http_service(), server.http_service().allow_origin("nonsense")] {
         assert!(service.check().is_err());
         let response = ask(&service, listen(json!(1)).request()).await;
         assert_eq!(response.status(), 500);
         assert!(!text(response.into_body()).await.contains("echo"));
     }
-    assert!(server.into_http().check().is_ok());
+    assert!(server.http_service().check().is_ok());
 }
 
 #[tokio::test]
 async fn pages_of_listed_origins_may_ask_and_read() {
     let (server, _watch) = server();
-    let service = server.into_http().cors(["https://app.example.com"]);
+    let service = server.http_service().cors(["https://app.example.com"]);
     let mut request = call(json!(1), "echo", json!({"text": "a"}), Unwanted).request();
     request.headers_mut().insert("origin", "https://app.example.com".parse().unwrap());
     let response = ask(&service, request).await;

@@ -144,7 +144,7 @@ async fn cancelled(watch: &mut Watch, name: &str) {
 async fn a_whole_conversation() {
     let (server, _watch) = server();
     let changes = server.changes();
-    let service = server.into_sse("/sse");
+    let service = server.sse_service("/sse");
     service.check().unwrap();
     let mut client = Client::ready(&service).await;
     client.ping().await;
@@ -183,7 +183,7 @@ async fn a_whole_conversation() {
 #[tokio::test]
 async fn any_legacy_revision_may_be_agreed_on_and_the_modern_one_may_not() {
     let (server, _watch) = server();
-    let service = server.into_sse("/sse");
+    let service = server.sse_service("/sse");
     for (asked, given) in [("2025-03-26", "2025-03-26"), ("2026-07-28", "2025-11-25")] {
         let mut client = Client::open(&service, None).await;
         client.post(&initialize(asked)).await;
@@ -197,7 +197,7 @@ async fn any_legacy_revision_may_be_agreed_on_and_the_modern_one_may_not() {
         }}}))
         .await;
     assert_eq!(client.next().await["error"]["code"], -32022);
-    let modern = server.clone().revisions(Revisions::Modern).into_sse("/sse");
+    let modern = server.clone().revisions(Revisions::Modern).sse_service("/sse");
     assert!(modern.check().unwrap_err().to_string().contains("serves none of them"));
     assert_eq!(status(&modern, request("GET", "/sse", "")).await, 500);
 }
@@ -205,7 +205,7 @@ async fn any_legacy_revision_may_be_agreed_on_and_the_modern_one_may_not() {
 #[tokio::test]
 async fn a_cancelled_call_is_dropped_and_says_nothing() {
     let (server, mut watch) = server();
-    let mut client = Client::ready(&server.into_sse("/sse")).await;
+    let mut client = Client::ready(&server.sse_service("/sse")).await;
     client.post(&call(1, "wait", json!({"text": "one"}))).await;
     assert_eq!(watch.next().await, "one started");
     assert_eq!(client.next().await["method"], "notifications/progress");
@@ -235,7 +235,7 @@ async fn ask_roots(ctx: Ctx) -> Result<String, ToolError> {
 async fn a_server_may_ask_its_client() {
     let (server, _watch) = server();
     let server = server.tool(tool("ask", ask_roots));
-    let mut client = Client::ready(&server.into_sse("/sse")).await;
+    let mut client = Client::ready(&server.sse_service("/sse")).await;
     client.post(&call(1, "ask", json!({}))).await;
     let question = client.next().await;
     assert_eq!(question["method"], "roots/list");
@@ -250,7 +250,7 @@ async fn a_server_may_ask_its_client() {
 #[tokio::test]
 async fn a_session_is_its_principals_alone() {
     let (server, _watch) = server();
-    let service = server.into_sse("/sse");
+    let service = server.sse_service("/sse");
     let mut alice = Client::open(&service, Some("alice")).await;
     let nobody = Client::open(&service, None).await;
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
@@ -271,7 +271,7 @@ async fn a_session_is_its_principals_alone() {
 #[tokio::test]
 async fn what_is_not_for_a_session_is_refused() {
     let (server, _watch) = server_with(Limits::default().body_bytes(1000));
-    let service = server.into_sse("/sse");
+    let service = server.sse_service("/sse");
     let mut client = Client::open(&service, None).await;
     let uri = client.endpoint.clone();
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -312,8 +312,11 @@ async fn what_is_not_for_a_session_is_refused() {
 #[tokio::test]
 async fn pages_that_may_call_may_read() {
     let (server, _watch) = server();
-    let service =
-        server.into_sse("/sse").public_host("mcp.example.com").cors(["https://app.example.com"]);
+    let service = server
+        .http_service()
+        .public_host("mcp.example.com")
+        .cors(["https://app.example.com"])
+        .sse_service("/sse");
     let mut get = request("GET", "/sse", "");
     get.headers_mut().insert("host", "mcp.example.com".parse().unwrap());
     get.headers_mut().insert("origin", "https://app.example.com".parse().unwrap());
@@ -326,7 +329,7 @@ async fn pages_that_may_call_may_read() {
 #[tokio::test]
 async fn sessions_are_bounded_and_go_with_their_streams() {
     let (server, mut watch) = server();
-    let service = server.into_sse("/sse").sessions(2);
+    let service = server.sse_service("/sse").sessions(2);
     let (mut one, two) = (Client::ready(&service).await, Client::ready(&service).await);
     let response = ask(&service, request("GET", "/sse", "")).await;
     assert_eq!(response.status(), 503);
@@ -345,7 +348,7 @@ async fn sessions_are_bounded_and_go_with_their_streams() {
 #[tokio::test]
 async fn what_runs_in_all_sessions_together_is_bounded() {
     let (server, mut watch) = server_with(Limits::default().http_in_flight(1));
-    let service = server.into_sse("/sse");
+    let service = server.sse_service("/sse");
     let (mut one, mut two) = (Client::ready(&service).await, Client::ready(&service).await);
     one.post(&call(1, "wait", json!({"text": "one"}))).await;
     assert_eq!(watch.next().await, "one started");
@@ -363,7 +366,7 @@ async fn what_runs_in_all_sessions_together_is_bounded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_that_speak_at_once_are_kept_apart() {
     let (server, _watch) = server();
-    let service = server.into_sse("/sse");
+    let service = server.sse_service("/sse");
     let talks = (0..20).map(|number| {
         let service = service.clone();
         tokio::spawn(async move {
@@ -390,7 +393,7 @@ async fn sessions_that_speak_at_once_are_kept_apart() {
 #[tokio::test]
 async fn a_client_that_does_not_read_loses_nothing() {
     let (server, mut watch) = server();
-    let mut client = Client::ready(&server.into_sse("/sse")).await;
+    let mut client = Client::ready(&server.sse_service("/sse")).await;
     client.post(&call(1, "count", json!({"n": 5000}))).await;
     // The handler is held up, the session is not.
     client.post(&call(2, "wait", json!({"text": "two"}))).await;
@@ -412,7 +415,7 @@ async fn a_client_that_does_not_read_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_is_kept_alive() {
     let (server, _watch) = server();
-    let service = server.into_sse("/sse").keep_alive(Duration::from_secs(7));
+    let service = server.http_service().keep_alive(Duration::from_secs(7)).sse_service("/sse");
     let mut client = Client::ready(&service).await;
     let start = tokio::time::Instant::now();
     assert_eq!(client.event().await, ":");
@@ -424,7 +427,7 @@ async fn a_silent_stream_is_kept_alive() {
 #[tokio::test]
 async fn a_shutdown_ends_idle_streams_and_lets_calls_finish() {
     let (server, mut watch) = server();
-    let service = server.into_sse("/sse");
+    let service = server.sse_service("/sse");
     let (mut idle, mut busy) = (Client::ready(&service).await, Client::ready(&service).await);
     idle.ping().await;
     busy.post(&call(1, "wait", json!({"text": "one"}))).await;
@@ -551,7 +554,7 @@ async fn what_is_posted_in_several_lines_is_one_line_to_whoever_hands_it_on() {
     async fn lines(RawArgs(given): RawArgs) -> String {
         given.as_str().lines().count().to_string()
     }
-    let service = Server::new("s", "1").tool(tool("lines", lines)).into_sse("/sse");
+    let service = Server::new("s", "1").tool(tool("lines", lines)).sse_service("/sse");
     let mut client = Client::ready(&service).await;
     let inner = call(77, "lines", json!({}));
     let text = format!(

@@ -1,7 +1,7 @@
 //! What stands around handlers: layers, and whoever looks on; through real clients, on every wire
 //! and in both eras.
 
-#![cfg(all(feature = "client", feature = "server", feature = "http"))]
+#![cfg(all(feature = "client", feature = "server", feature = "sse-2024"))]
 
 mod accounts;
 mod asking_offers;

@@ -53,7 +53,7 @@ async fn a_server_that_is_mounted_somewhere_has_it_beside() {
     let path = metadata.path().to_owned();
     assert_eq!(path, "/.well-known/oauth-protected-resource/tools/mcp");
     let app = axum::Router::new()
-        .nest_service("/tools/mcp", server.into_http())
+        .nest_service("/tools/mcp", server.http_service())
         .route_service(&path, metadata);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -71,10 +71,10 @@ async fn a_server_that_is_mounted_somewhere_has_it_beside() {
 
 #[tokio::test]
 async fn settings_that_would_let_nobody_in_or_everybody_are_refused() {
-    let told = |server: &Server| server.into_http().check().unwrap_err().to_string();
+    let told = |server: &Server| server.http_service().check().unwrap_err().to_string();
     let no_issuer = server().protect(ResourceServer::new("https://mcp.example.com/mcp"));
     assert!(told(&no_issuer).contains("no issuer is trusted"), "{}", told(&no_issuer));
-    assert!(no_issuer.into_sse("/sse").check().is_err());
+    assert!(no_issuer.sse_service("/sse").check().is_err());
     let open = server().required_scopes(["mcp"]);
     assert!(told(&open).contains("call Server::protect"), "{}", told(&open));
     let resource =
@@ -86,8 +86,8 @@ async fn settings_that_would_let_nobody_in_or_everybody_are_refused() {
         Client::in_process(&server).await.unwrap();
     }
     let sound = server().protect(resource());
-    sound.into_http().check().unwrap();
-    sound.into_sse("/sse").check().unwrap();
+    sound.http_service().check().unwrap();
+    sound.sse_service("/sse").check().unwrap();
 }
 
 #[tokio::test]

@@ -113,7 +113,7 @@ async fn an_authority_that_can_not_be_read_is_known_before_anyone_comes() {
             .issuer("https://auth.example.com")
             .tls_root(pem);
         let server = Server::new("test", "1.0").protect(resource);
-        let told = server.into_http().check().unwrap_err().to_string();
+        let told = server.http_service().check().unwrap_err().to_string();
         assert!(told.contains("a TLS root certificate"), "{told}");
     }
 }

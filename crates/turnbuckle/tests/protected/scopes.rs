@@ -337,9 +337,9 @@ async fn a_client_that_has_the_server_to_itself_has_everything() {
 #[tokio::test]
 async fn scopes_without_anyone_who_looks_at_tokens_are_a_mistake() {
     let runs = Runs::default();
-    let told = server(&runs).into_http().check().unwrap_err().to_string();
+    let told = server(&runs).http_service().check().unwrap_err().to_string();
     assert!(told.contains("the tool `write` needs scopes"), "{told}");
-    assert!(server(&runs).into_sse("/sse").check().is_err());
+    assert!(server(&runs).sse_service("/sse").check().is_err());
     let wrong = Server::new("t", "1").tool(tool("a", async || ()).scopes(["files write"]));
     let told = wrong.check().unwrap_err().to_string();
     assert!(told.contains("`files write` is no scope"), "{told}");

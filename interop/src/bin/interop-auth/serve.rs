@@ -55,7 +55,7 @@ async fn serve(folder: &Path, issuer: &str) -> Result<(), Box<dyn std::error::Er
     ] {
         let server = server().protect(guard);
         let metadata = server.metadata_service();
-        let service = server.into_http();
+        let service = server.http_service();
         service.check()?;
         app = app.nest_service(path, service).route_service(metadata.path(), metadata.clone());
     }

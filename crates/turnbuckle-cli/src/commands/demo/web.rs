@@ -31,7 +31,7 @@ impl Web {
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let posts = Arc::new(AtomicU64::new(0));
-        let accepting = tokio::spawn(accept(listener, server.into_http(), posts.clone()));
+        let accepting = tokio::spawn(accept(listener, server.http_service(), posts.clone()));
         Ok(Web { url: format!("http://{address}/mcp"), posts, accepting })
     }
 

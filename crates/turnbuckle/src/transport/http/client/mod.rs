@@ -45,7 +45,7 @@ use crate::{
     envelope::mirror,
     error::{Closed, Result},
     limits::Limits,
-    transport::http::legacy::{client as legacy, sse_2024},
+    transport::http::legacy::client as legacy,
 };
 use legacy::Legacy;
 pub(crate) use legacy::Resuming;
@@ -345,8 +345,9 @@ impl Transport for Http {
         Box::pin(legacy::listen(&self.0))
     }
 
+    #[cfg(feature = "sse-2024")]
     fn fall_back(&self) -> Option<BoxFuture<'_, Result<Arc<dyn Transport>>>> {
-        Some(Box::pin(sse_2024::client::connect(&self.0)))
+        Some(Box::pin(super::legacy::sse_2024::client::connect(&self.0)))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -1,7 +1,4 @@
-//! The legacy era over HTTP.
-//!
-//! Owns: sessions, the GET stream, resumption, and the transport of 2024-11-05. Does not own: what
-//! a request means, and nothing of the modern era, which knows no sessions.
+//! The legacy era over HTTP: sessions, the GET stream, resumption, and the transport of 2024-11-05.
 
 #[cfg(feature = "client")]
 pub(crate) mod client;
@@ -11,6 +8,7 @@ pub(crate) mod events;
 pub(crate) mod server;
 #[cfg(feature = "server")]
 pub(crate) mod sessions;
+#[cfg(feature = "sse-2024")]
 pub(crate) mod sse_2024;
 #[cfg(feature = "server")]
 pub(crate) mod token;
@@ -37,6 +35,9 @@ pub(crate) trait Host: Send + Sync + 'static {
     }
     /// Answers `initialize`, and says what its session is.
     fn initialize(&self, params: &Params) -> Result<(Raw, token::Handshake), RpcError>;
+    /// Returns the service of one connection that begins with a handshake.
+    #[cfg(feature = "sse-2024")]
+    fn connection(&self, head: crate::dispatch::Head) -> Arc<dyn Serve>;
     /// What serves a session that was opened like this. It is made anew whenever nothing of the
     /// session is in use, so that it has to be cheap. Without an id it is for one request.
     fn session(

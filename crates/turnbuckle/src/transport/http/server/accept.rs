@@ -25,12 +25,12 @@ use tokio::{
 use turnbuckle_types::RpcError;
 
 use super::{
-    super::legacy::sse_2024::server::{SseFuture, SseService},
     HttpBody, HttpFuture, HttpReport, HttpService,
     address::{Accepted, Listener},
     answer,
     drain::Phase,
     protect::Protection,
+    serving::SideEndpoint,
     sniff::{Peek, Protocol, sniff},
 };
 use crate::dispatch::BoxFuture;
@@ -55,7 +55,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Accepting {
     pub(super) listener: Listener,
     pub(super) service: HttpService,
-    pub(super) sse: Option<SseService>,
+    pub(super) side: Option<Arc<dyn SideEndpoint>>,
     pub(super) path: Arc<str>,
     pub(super) signal: BoxFuture<'static, ()>,
     pub(super) deadline: Duration,
@@ -65,7 +65,7 @@ impl Accepting {
     /// Serves until the signal, then until the deadline. Dropping this future closes every
     /// connection and drops every handler.
     pub(super) async fn run(self) -> HttpReport {
-        let Accepting { listener, service, sse, path, mut signal, deadline } = self;
+        let Accepting { listener, service, side, path, mut signal, deadline } = self;
         let (close, closing) = watch::channel(());
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         let protocols = Arc::new(Protocols::new());
@@ -78,7 +78,7 @@ impl Accepting {
                 accepted = accept(&listener, &room) => accepted,
             };
             let Some((accepted, permit)) = accepted else { continue };
-            let door = Door { service: service.clone(), sse: sse.clone(), path: path.clone() };
+            let door = Door { service: service.clone(), side: side.clone(), path: path.clone() };
             let (protocols, closing) = (protocols.clone(), closing.clone());
             tasks.spawn(async move {
                 match accepted {
@@ -92,20 +92,20 @@ impl Accepting {
         drop(listener);
         let drain = &service.0.drain;
         drain.advance(Phase::Draining);
-        sse.iter().for_each(SseService::shutdown);
+        side.iter().for_each(|side| side.drain());
         // The tasks hold receivers until they end; none left is fine too.
         let _ = close.send(());
         // Calls whose client went away may finish as well: it may come back elsewhere.
         let live = &service.0.legacy.live;
         if timeout(deadline, async { tokio::join!(all(&mut tasks), live.quiet()) }).await.is_err() {
             drain.advance(Phase::Over);
-            sse.iter().for_each(SseService::end);
+            side.iter().for_each(|side| side.end());
             let _ =
                 timeout(LAST_WORDS, async { tokio::join!(all(&mut tasks), live.quiet()) }).await;
             tasks.shutdown().await;
         }
         let mut report = drain.report();
-        let (finished, cancelled) = sse.as_ref().map(SseService::ended).unwrap_or_default();
+        let (finished, cancelled) = side.map(|side| side.ended()).unwrap_or_default();
         report.finished += finished;
         report.cancelled += cancelled;
         report
@@ -202,7 +202,7 @@ async fn connection(
 /// Lets requests for the endpoints' paths in.
 struct Door {
     service: HttpService,
-    sse: Option<SseService>,
+    side: Option<Arc<dyn SideEndpoint>>,
     path: Arc<str>,
 }
 
@@ -216,8 +216,8 @@ impl hyper::service::Service<Request<Incoming>> for Door {
         if path == &*self.path {
             return Through::Main { future: self.service.answer(request) };
         }
-        if let Some(sse) = self.sse.as_ref().filter(|sse| sse.path() == path) {
-            return Through::Beside { future: sse.answer(request) };
+        if let Some(side) = self.side.as_ref().filter(|side| side.path() == path) {
+            return Through::Side { future: side.respond(request) };
         }
         let (gate, protection) = (&self.service.0.gate, &self.service.0.protection);
         let refused = gate.judge_caller(request.uri(), request.headers()).unwrap_or_else(|| {
@@ -240,7 +240,7 @@ pin_project! {
     #[project = Projected]
     enum Through {
         Main { #[pin] future: HttpFuture<Incoming> },
-        Beside { #[pin] future: SseFuture },
+        Side { future: BoxFuture<'static, Response<HttpBody>> },
     }
 }
 
@@ -250,7 +250,7 @@ impl Future for Through {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
             Projected::Main { future } => future.poll(context),
-            Projected::Beside { future } => future.poll(context),
+            Projected::Side { future } => future.as_mut().poll(context).map(Ok),
         }
     }
 }

@@ -98,8 +98,8 @@ impl Allowed {
         let port = address.port();
         Err(Error::refused(format!(
             "{address} can be reached from other machines, so the server must know its public \
-             name: call .public_host(\"mcp.example.com\") with the name that clients use, or \
-             serve on 127.0.0.1:{port}"
+             name: call .http_service().public_host(\"mcp.example.com\").serve(..) with the name \
+             that clients use, or serve on 127.0.0.1:{port}"
         )))
     }
 }

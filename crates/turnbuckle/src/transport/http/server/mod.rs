@@ -8,6 +8,7 @@ mod address;
 pub(super) mod answer;
 mod body;
 pub(super) mod drain;
+#[cfg(feature = "sse-2024")]
 pub(super) mod front;
 pub(super) mod future;
 mod gate;
@@ -44,6 +45,8 @@ pub use drain::HttpReport;
 pub use future::HttpFuture;
 #[cfg(feature = "auth")]
 pub use protect::MetadataService;
+#[cfg(feature = "sse-2024")]
+pub(crate) use serving::SideEndpoint;
 pub use serving::{BoundHttp, ServingHttp};
 
 use super::legacy::{
@@ -77,7 +80,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// use turnbuckle::Server;
 /// let server = Server::new("demo", "1.0");
 /// let app: axum::Router = axum::Router::new()
-///     .nest_service("/mcp", server.into_http().public_host("mcp.example.com"));
+///     .nest_service("/mcp", server.http_service().public_host("mcp.example.com"));
 /// # let _ = app;
 /// ```
 ///
@@ -262,6 +265,11 @@ impl Host for Nothing {
 
     fn initialize(&self, _: &Params) -> Result<(Raw, Handshake), RpcError> {
         Err(RpcError::internal("internal error"))
+    }
+
+    #[cfg(feature = "sse-2024")]
+    fn connection(&self, _: Head) -> Arc<dyn Serve> {
+        Arc::new(Nothing)
     }
 
     fn session(&self, _: Option<SessionId>, _: Handshake, _: SessionRecord) -> Arc<dyn Session> {

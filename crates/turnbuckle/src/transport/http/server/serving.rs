@@ -1,40 +1,60 @@
-//! Owns the short way to serve over HTTP: what can be said before it starts.
-//! Does not own the connections.
+//! `ServingHttp` and `BoundHttp`: a listener that serves an [`HttpService`].
 
 use std::{
     fmt,
     future::{IntoFuture, pending},
     net::SocketAddr,
     pin::Pin,
+    sync::Arc,
     time::Duration,
 };
 
+use http::{Request, Response};
+use hyper::body::Incoming;
+
 use super::{
-    super::legacy::sse_2024::server::{Connect, SseService},
-    HttpAddress, HttpReport, HttpService,
+    HttpAddress, HttpBody, HttpReport, HttpService,
     accept::Accepting,
     address::{Allowed, Listener, Reach},
-    front::Front,
 };
 use crate::{
     dispatch::BoxFuture,
     error::{Error, Result},
 };
 
-/// Where the endpoint is unless it is told otherwise.
+/// The default path of the endpoint.
 const PATH: &str = "/mcp";
-/// How long calls may go on after the signal.
+/// The default time that calls have to finish after the shutdown signal.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// A server about to serve over HTTP; `.await` runs it until it is told to stop.
+/// A second endpoint on the same listener.
+pub(crate) trait SideEndpoint: Send + Sync {
+    fn path(&self) -> &str;
+    fn check(&self) -> Result<()>;
+    fn respond(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<HttpBody>>;
+    /// Begins the shutdown: running calls may finish.
+    fn drain(&self);
+    /// Ends running calls with an error.
+    fn end(&self);
+    /// Returns how many calls finished since the shutdown began, and how many were ended.
+    fn ended(&self) -> (u64, u64);
+}
+
+/// Creates a second endpoint with the hosts, origins and limits of the main one.
+type MakeSide = Box<dyn FnOnce(&HttpService) -> Arc<dyn SideEndpoint> + Send>;
+
+/// A server about to serve over HTTP; `.await` runs it until the shutdown signal.
+///
+/// [`Server::serve_http`](crate::Server::serve_http) and [`HttpService::serve`] create it.
 ///
 /// ```no_run
 /// # async fn serve(stop: impl Future<Output = ()> + Send + 'static) -> turnbuckle::Result<()> {
 /// use std::time::Duration;
 /// use turnbuckle::Server;
 /// Server::new("demo", "1.0")
-///     .serve_http("0.0.0.0:8080")
+///     .http_service()
 ///     .public_host("mcp.example.com")
+///     .serve("0.0.0.0:8080")
 ///     .with_shutdown(stop)
 ///     .deadline(Duration::from_secs(10))
 ///     .await?;
@@ -46,74 +66,44 @@ pub struct ServingHttp {
     address: HttpAddress,
     service: HttpService,
     path: String,
-    connect: Result<Connect>,
-    sse: Option<String>,
+    side: Option<MakeSide>,
     signal: BoxFuture<'static, ()>,
     deadline: Duration,
 }
 
-impl ServingHttp {
-    pub(crate) fn new(
-        address: HttpAddress,
-        service: HttpService,
-        connect: Result<Connect>,
-    ) -> ServingHttp {
+impl HttpService {
+    /// Serves this service at `/mcp`: HTTP/1.1, and HTTP/2 for clients that begin with it.
+    ///
+    /// An address that other machines reach is refused unless the service has a
+    /// [`public_host`](HttpService::public_host). Dropping the future closes every connection and
+    /// drops every handler.
+    ///
+    /// ```no_run
+    /// # async fn serve(server: turnbuckle::Server) -> turnbuckle::Result<()> {
+    /// server.http_service().public_host("mcp.example.com").serve("0.0.0.0:8080").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn serve(self, address: impl Into<HttpAddress>) -> ServingHttp {
         ServingHttp {
-            address,
-            service,
+            address: address.into(),
+            service: self,
             path: PATH.to_owned(),
-            connect,
-            sse: None,
+            side: None,
             signal: Box::pin(pending()),
             deadline: DEADLINE,
         }
     }
+}
 
-    /// States a name under which clients reach this server; see [`HttpService::public_host`].
-    /// An address that other machines reach is not served without.
-    pub fn public_host(self, host: impl Into<String>) -> ServingHttp {
-        self.changed(|service| service.public_host(host))
-    }
-
-    /// Lets requests through that pages of this origin cause; see
-    /// [`HttpService::allow_origin`].
-    pub fn allow_origin(self, origin: impl Into<String>) -> ServingHttp {
-        self.changed(|service| service.allow_origin(origin))
-    }
-
-    /// Lets pages of these origins call this server from a browser; see
-    /// [`HttpService::cors`].
-    pub fn cors<O: Into<String>>(self, origins: impl IntoIterator<Item = O>) -> ServingHttp {
-        self.changed(|service| service.cors(origins))
-    }
-
-    /// How long an answer may be silent; see [`HttpService::keep_alive`].
-    pub fn keep_alive(self, window: Duration) -> ServingHttp {
-        self.changed(|service| service.keep_alive(window))
-    }
-
-    /// The path of the endpoint: `/mcp` unless it is set. Anything else is not found.
+impl ServingHttp {
+    /// Sets the path of the endpoint, `/mcp` by default. Every other path is not found.
     pub fn path(mut self, path: impl Into<String>) -> ServingHttp {
         self.path = path.into();
         self
     }
 
-    /// Also serves clients that only know the transport of revision 2024-11-05, HTTP with
-    /// server-sent events, at this path, for the same hosts and origins; see
-    /// [`Server::into_sse`](crate::Server::into_sse).
-    ///
-    /// ```no_run
-    /// # async fn serve(server: turnbuckle::Server) -> turnbuckle::Result<()> {
-    /// server.serve_http("127.0.0.1:8080").with_sse("/sse").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn with_sse(mut self, path: impl Into<String>) -> ServingHttp {
-        self.sse = Some(path.into());
-        self
-    }
-
-    /// Stops in good order when `signal` resolves: no connection is accepted any more, idle
+    /// Shuts down gracefully when `signal` resolves: no connection is accepted any more, idle
     /// ones are closed, listen streams are ended, and calls may go on until the
     /// [`deadline`](ServingHttp::deadline).
     pub fn with_shutdown(
@@ -124,8 +114,8 @@ impl ServingHttp {
         self
     }
 
-    /// How long calls may go on after the signal: 5 s. Those that still run then are dropped
-    /// and answered that the server is shutting down.
+    /// Sets how long calls may go on after the signal, 5 s by default. Calls that still run then
+    /// are dropped and answered that the server is shutting down.
     pub fn deadline(mut self, deadline: Duration) -> ServingHttp {
         self.deadline = deadline;
         self
@@ -134,7 +124,7 @@ impl ServingHttp {
     /// Starts to listen, so that clients can connect and the address is known. Dropping the
     /// future before it is done leaves nothing open.
     pub async fn bind(self) -> Result<BoundHttp> {
-        let ServingHttp { address, mut service, path, connect, sse, signal, deadline } = self;
+        let ServingHttp { address, mut service, path, side, signal, deadline } = self;
         if !path.starts_with('/') {
             return Err(Error::refused(format!("the path `{path}` must begin with a slash")));
         }
@@ -145,26 +135,22 @@ impl ServingHttp {
         if listener.reach() == Reach::Socket {
             service = service.changed(|endpoint| endpoint.gate.any_host());
         }
-        let sse = sse.map(|beside| {
-            let limits = service.0.limits.clone();
-            SseService::behind(Front::of(&service), connect, beside, limits)
-        });
-        if let Some(sse) = &sse {
-            sse.check()?;
-            if sse.path() == path {
+        let side = side.map(|make| make(&service));
+        if let Some(side) = &side {
+            side.check()?;
+            if side.path() == path {
                 return Err(Error::refused(format!(
                     "there are two endpoints at the path `{path}`"
                 )));
             }
         }
-        Ok(BoundHttp { listener, service, sse, path, signal, deadline })
+        Ok(BoundHttp { listener, service, side, path, signal, deadline })
     }
 
-    pub(crate) fn changed(
-        mut self,
-        change: impl FnOnce(HttpService) -> HttpService,
-    ) -> ServingHttp {
-        self.service = change(self.service);
+    /// Serves a second endpoint.
+    #[cfg(feature = "sse-2024")]
+    pub(crate) fn with_side(mut self, make: MakeSide) -> ServingHttp {
+        self.side = Some(make);
         self
     }
 }
@@ -187,8 +173,8 @@ impl fmt::Debug for ServingHttp {
     }
 }
 
-/// A server that listens; `.await` serves. Dropping it, or the future that serves, closes
-/// every connection and drops every handler.
+/// A server that listens; `.await` serves. Dropping this value or the future closes every
+/// connection and drops every handler.
 ///
 /// ```no_run
 /// # async fn serve(server: turnbuckle::Server) -> turnbuckle::Result<()> {
@@ -202,19 +188,19 @@ impl fmt::Debug for ServingHttp {
 pub struct BoundHttp {
     listener: Listener,
     service: HttpService,
-    sse: Option<SseService>,
+    side: Option<Arc<dyn SideEndpoint>>,
     path: String,
     signal: BoxFuture<'static, ()>,
     deadline: Duration,
 }
 
 impl BoundHttp {
-    /// The address; `None` for a Unix socket.
+    /// Returns the address; `None` for a Unix socket.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// What a client on this machine connects to.
+    /// Returns the URL that a client on this machine connects to.
     pub fn url(&self) -> String {
         self.listener.url(&self.path)
     }
@@ -225,8 +211,8 @@ impl IntoFuture for BoundHttp {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<HttpReport>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let BoundHttp { listener, service, sse, path, signal, deadline } = self;
-        let accepting = Accepting { listener, service, sse, path: path.into(), signal, deadline };
+        let BoundHttp { listener, service, side, path, signal, deadline } = self;
+        let accepting = Accepting { listener, service, side, path: path.into(), signal, deadline };
         Box::pin(async move { Ok(accepting.run().await) })
     }
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::super::{
-    super::server::{HttpService, ServingHttp},
+    super::server::HttpService,
     events::{EventStore, MemoryEvents},
     sessions::{MemorySessions, SessionStore},
 };
@@ -78,7 +78,7 @@ impl HttpService {
     /// use turnbuckle::{KeyRing, Server};
     /// // From a secret store, in practice.
     /// let keys = KeyRing::new([7; 32]).and_accept([3; 32]);
-    /// let service = Server::new("demo", "1.0").into_http().session_keys(keys);
+    /// let service = Server::new("demo", "1.0").http_service().session_keys(keys);
     /// # let _ = service;
     /// ```
     #[must_use]
@@ -91,7 +91,7 @@ impl HttpService {
     /// ```
     /// use turnbuckle::{MemorySessions, Server};
     /// let service =
-    ///     Server::new("demo", "1.0").into_http().session_store(MemorySessions::new(100));
+    ///     Server::new("demo", "1.0").http_service().session_store(MemorySessions::new(100));
     /// # let _ = service;
     /// ```
     #[must_use]
@@ -105,7 +105,7 @@ impl HttpService {
     /// ```
     /// use turnbuckle::{MemoryEvents, Server};
     /// let service =
-    ///     Server::new("demo", "1.0").into_http().event_store(MemoryEvents::new(1 << 20));
+    ///     Server::new("demo", "1.0").http_service().event_store(MemoryEvents::new(1 << 20));
     /// # let _ = service;
     /// ```
     #[must_use]
@@ -120,7 +120,7 @@ impl HttpService {
     /// use std::time::Duration;
     /// use turnbuckle::Server;
     /// let service =
-    ///     Server::new("demo", "1.0").into_http().session_lifetime(Duration::from_secs(3600));
+    ///     Server::new("demo", "1.0").http_service().session_lifetime(Duration::from_secs(3600));
     /// # let _ = service;
     /// ```
     #[must_use]
@@ -135,7 +135,7 @@ impl HttpService {
     /// ```
     /// use std::time::Duration;
     /// use turnbuckle::Server;
-    /// let service = Server::new("demo", "1.0").into_http().retry(Duration::from_secs(2));
+    /// let service = Server::new("demo", "1.0").http_service().retry(Duration::from_secs(2));
     /// # let _ = service;
     /// ```
     #[must_use]
@@ -148,7 +148,7 @@ impl HttpService {
     ///
     /// ```
     /// use turnbuckle::Server;
-    /// let service = Server::new("demo", "1.0").into_http().json_only();
+    /// let service = Server::new("demo", "1.0").http_service().json_only();
     /// # let _ = service;
     /// ```
     #[must_use]
@@ -163,7 +163,7 @@ impl HttpService {
     ///
     /// ```
     /// use turnbuckle::Server;
-    /// let service = Server::new("demo", "1.0").into_http().without_sessions();
+    /// let service = Server::new("demo", "1.0").http_service().without_sessions();
     /// # let _ = service;
     /// ```
     #[must_use]
@@ -175,43 +175,5 @@ impl HttpService {
     /// open or can still be taken up. One that was merely opened is not.
     pub fn sessions_in_use(&self) -> usize {
         self.live_sessions()
-    }
-}
-
-/// The legacy era: each as for [`HttpService`].
-impl ServingHttp {
-    /// See [`HttpService::session_keys`].
-    pub fn session_keys(self, keys: KeyRing) -> ServingHttp {
-        self.changed(|service| service.session_keys(keys))
-    }
-
-    /// See [`HttpService::session_store`].
-    pub fn session_store(self, store: impl SessionStore) -> ServingHttp {
-        self.changed(|service| service.session_store(store))
-    }
-
-    /// See [`HttpService::event_store`].
-    pub fn event_store(self, store: impl EventStore) -> ServingHttp {
-        self.changed(|service| service.event_store(store))
-    }
-
-    /// See [`HttpService::session_lifetime`].
-    pub fn session_lifetime(self, lifetime: Duration) -> ServingHttp {
-        self.changed(|service| service.session_lifetime(lifetime))
-    }
-
-    /// See [`HttpService::retry`].
-    pub fn retry(self, wait: Duration) -> ServingHttp {
-        self.changed(|service| service.retry(wait))
-    }
-
-    /// See [`HttpService::json_only`].
-    pub fn json_only(self) -> ServingHttp {
-        self.changed(HttpService::json_only)
-    }
-
-    /// See [`HttpService::without_sessions`].
-    pub fn without_sessions(self) -> ServingHttp {
-        self.changed(HttpService::without_sessions)
     }
 }

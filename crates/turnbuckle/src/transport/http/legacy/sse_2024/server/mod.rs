@@ -1,7 +1,5 @@
-//! The server's side of HTTP with server-sent events.
-//!
-//! Owns: the service that opens streams and takes what is posted for them. Does not own: the
-//! sessions themselves, nor what is said in them.
+//! The server side of HTTP with server-sent events: a service that opens event streams and takes
+//! the messages that are posted for them.
 
 mod session;
 mod stream;
@@ -13,53 +11,46 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request, uri::PathAndQuery};
 use http_body::Body;
+use hyper::body::Incoming;
 use memchr::memchr2;
-use turnbuckle_types::{RpcError, jsonrpc};
+use turnbuckle_types::{Era, Revision, RpcError, jsonrpc};
 
 use crate::{
-    dispatch::{BoxFuture, Head, Serve},
+    dispatch::{BoxFuture, Head},
     error::{Error, Result},
-    limits::Limits,
     principal::Principal,
     transport::http::server::{
-        HttpBody,
-        front::{self, Front},
-        protect::Protection,
-        receive::Discarding,
+        HttpBody, HttpService, ServingHttp, SideEndpoint, front, receive::Discarding,
     },
 };
 use session::{Full, Posted, Session, Sessions};
 
-/// How many sessions are open at once unless someone says otherwise.
+/// How many sessions may be open at once by default.
 const SESSIONS: usize = 1000;
 /// The parameter of the query that names a session.
 const PARAMETER: &str = "sessionId=";
 
-/// Makes what serves one session.
-pub(crate) type Connect = Arc<dyn Fn(Head) -> Arc<dyn Serve> + Send + Sync>;
-
-/// A server as a service for clients that only know the transport of revision 2024-11-05, HTTP with
-/// server-sent events, to be mounted beside the endpoint that everyone else uses.
+/// A service for clients that only know the transport of revision 2024-11-05, HTTP with
+/// server-sent events, to be mounted beside the endpoint that all other clients use.
 ///
-/// A GET opens a stream of events, the first of which names where messages are to be posted: the
-/// path that was stated, with the session. Both are this service, which has to be mounted at that
-/// path, as clients see it. The session ends with its stream.
+/// A GET opens a stream of events. Its first event names the address to post messages to: the path
+/// of this service with the id of the session. So both are requests to this service, and it must be
+/// mounted at that path, as clients see it. The session ends with its stream.
 ///
-/// It serves loopback names only until it is told its [`public_host`](SseService::public_host). A
-/// session answers only to the [`Principal`] that opened it.
+/// It serves the same hosts and origins as the [`HttpService`] that it is created from. A session
+/// accepts messages only from the [`Principal`] that opened it.
 ///
 /// ```
 /// use turnbuckle::Server;
-/// let server = Server::new("demo", "1.0");
+/// let endpoint = Server::new("demo", "1.0").http_service().public_host("mcp.example.com");
 /// let app: axum::Router = axum::Router::new()
-///     .nest_service("/mcp", server.into_http())
-///     .route_service("/sse", server.into_sse("/sse"));
+///     .route_service("/sse", endpoint.sse_service("/sse"))
+///     .nest_service("/mcp", endpoint);
 /// # let _ = app;
 /// ```
 ///
@@ -69,84 +60,90 @@ pub struct SseService(Arc<Route>);
 
 #[derive(Clone)]
 struct Route {
-    /// `None` if there is a problem.
-    connect: Option<Connect>,
+    service: HttpService,
     problem: Option<String>,
-    front: Front,
     path: String,
-    limits: Limits,
     sessions: Arc<Sessions>,
     most: usize,
 }
 
+impl HttpService {
+    /// Returns a service for clients that only know the transport of revision 2024-11-05, HTTP
+    /// with server-sent events, for the same hosts and origins. `path` is where the returned
+    /// service is mounted, as clients see it. The transport carries every legacy revision that
+    /// the server serves.
+    ///
+    /// If the server has a problem, so has the service: see [`SseService::check`].
+    pub fn sse_service(&self, path: impl Into<String>) -> SseService {
+        SseService::new(self.clone(), path.into())
+    }
+}
+
+impl ServingHttp {
+    /// Also serves clients that only know the transport of revision 2024-11-05, HTTP with
+    /// server-sent events, at this path; see [`HttpService::sse_service`].
+    ///
+    /// ```no_run
+    /// # async fn serve(server: turnbuckle::Server) -> turnbuckle::Result<()> {
+    /// server.serve_http("127.0.0.1:8080").with_sse("/sse").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_sse(self, path: impl Into<String>) -> ServingHttp {
+        let path = path.into();
+        self.with_side(Box::new(move |service| Arc::new(service.sse_service(path))))
+    }
+}
+
+impl SideEndpoint for SseService {
+    fn path(&self) -> &str {
+        &self.0.path
+    }
+
+    fn check(&self) -> Result<()> {
+        SseService::check(self)
+    }
+
+    fn respond(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<HttpBody>> {
+        let future = self.answer(request);
+        Box::pin(async move { future.await.unwrap_or_else(|never| match never {}) })
+    }
+
+    fn drain(&self) {
+        self.shutdown();
+    }
+
+    fn end(&self) {
+        self.0.sessions.end();
+    }
+
+    fn ended(&self) -> (u64, u64) {
+        self.0.sessions.ended()
+    }
+}
+
 impl SseService {
-    pub(crate) fn new(
-        connect: Result<Connect>,
-        protection: Option<Protection>,
-        path: String,
-        limits: Limits,
-    ) -> SseService {
-        SseService::behind(Front::new(&limits, protection), connect, path, limits)
-    }
-
-    /// Serves whom that front lets in.
-    pub(crate) fn behind(
-        front: Front,
-        connect: Result<Connect>,
-        path: String,
-        limits: Limits,
-    ) -> SseService {
-        let (connect, problem) = match connect {
-            Ok(connect) => (Some(connect), path_problem(&path)),
-            Err(error) => (None, Some(error.to_string())),
+    fn new(service: HttpService, path: String) -> SseService {
+        let is_legacy = |revision: &Revision| revision.era() == Era::Legacy;
+        let problem = if service.host().served().iter().any(is_legacy) {
+            path_problem(&path)
+        } else {
+            Some(MODERN.to_owned())
         };
-        SseService(Arc::new(Route {
-            connect,
-            problem,
-            front,
-            path,
-            limits,
-            sessions: Arc::default(),
-            most: SESSIONS,
-        }))
+        let sessions = Arc::default();
+        SseService(Arc::new(Route { service, problem, path, sessions, most: SESSIONS }))
     }
 
-    /// States a name under which clients reach this server; see
-    /// [`HttpService::public_host`](crate::HttpService::public_host).
+    /// Sets how many sessions may be open at once, 1,000 by default. One more is refused with
+    /// status 503.
     #[must_use]
-    pub fn public_host(self, host: impl Into<String>) -> SseService {
-        self.changed(|route| route.front.allow_host(host.into()))
+    pub fn sessions(mut self, most: usize) -> SseService {
+        Arc::make_mut(&mut self.0).most = most;
+        self
     }
 
-    /// Lets requests through that pages of this origin cause; see
-    /// [`HttpService::allow_origin`](crate::HttpService::allow_origin).
-    #[must_use]
-    pub fn allow_origin(self, origin: impl Into<String>) -> SseService {
-        self.changed(|route| route.front.allow_origin(origin.into()))
-    }
-
-    /// Lets pages of these origins call this server from a browser; see
-    /// [`HttpService::cors`](crate::HttpService::cors).
-    #[must_use]
-    pub fn cors<O: Into<String>>(self, origins: impl IntoIterator<Item = O>) -> SseService {
-        let origins = origins.into_iter().map(Into::into);
-        self.changed(|route| route.front.allow_readers(origins))
-    }
-
-    /// How long a stream may be silent before it is sent a comment: 15 s.
-    #[must_use]
-    pub fn keep_alive(self, window: Duration) -> SseService {
-        self.changed(|route| route.front.keep_alive = window)
-    }
-
-    /// How many sessions may be open at once: 1,000. One more is refused with status 503.
-    #[must_use]
-    pub fn sessions(self, most: usize) -> SseService {
-        self.changed(|route| route.most = most)
-    }
-
-    /// Looks whether everything that was said fits together: the server's tools, revisions, hosts,
-    /// origins, the path. A service with a problem answers every request with status 500.
+    /// Checks the configuration: the server's tools, revisions, hosts, origins and the path. A
+    /// service with a problem answers every request with status 500.
     pub fn check(&self) -> Result<()> {
         match self.0.problem() {
             Some(problem) => Err(Error::refused(problem.to_owned())),
@@ -154,45 +151,26 @@ impl SseService {
         }
     }
 
-    /// Ends every session as soon as nothing runs in it, and lets nobody open another. All clones
-    /// of the service are meant.
+    /// Ends every session as soon as nothing runs in it and refuses new ones, for all clones of the
+    /// service.
     pub fn shutdown(&self) {
         self.0.sessions.drain();
     }
 
-    /// Ends every session now: what runs is answered that the server is shutting down.
-    pub(crate) fn end(&self) {
-        self.0.sessions.end();
-    }
-
-    /// How many calls have ended since the shutdown began, and how many were cut short by its end.
-    pub(crate) fn ended(&self) -> (u64, u64) {
-        self.0.sessions.ended()
-    }
-
-    pub(crate) fn path(&self) -> &str {
-        &self.0.path
-    }
-
-    fn changed(mut self, change: impl FnOnce(&mut Route)) -> SseService {
-        change(Arc::make_mut(&mut self.0));
-        self
-    }
-
-    pub(crate) fn answer<B>(&self, request: Request<B>) -> SseFuture
+    fn answer<B>(&self, request: Request<B>) -> SseFuture
     where
         B: Body + Send + 'static,
     {
         let route = &self.0;
-        if route.connect.is_none() || route.problem().is_some() {
+        if route.problem().is_some() {
             tracing::error!(problem = route.problem(), "this server can't serve");
             let error = RpcError::internal("internal error");
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             return SseFuture::ready(front::refused(status, &error));
         }
         let (head, body) = request.into_parts();
-        let sharing = route.front.sharing(&head.headers);
-        let future = match (route.front.judge(&head), &route.front.protection) {
+        let sharing = route.service.cors_headers(&head.headers);
+        let future = match (route.service.refuse_head(&head), route.service.protection()) {
             (Some(refused), _) => SseFuture::ready(refused),
             (None, None) => route.admit(&head, body),
             (None, Some(protection)) => match protection.metadata(&head.method, &head.uri) {
@@ -230,7 +208,7 @@ where
 
 impl Route {
     fn problem(&self) -> Option<&str> {
-        self.problem.as_deref().or_else(|| self.front.problem())
+        self.service.problem().or(self.problem.as_deref())
     }
 
     /// Answers someone who was let in.
@@ -240,7 +218,7 @@ impl Route {
     {
         if head.method == Method::GET {
             let opened = self.open(head);
-            return SseFuture::ready(match &self.front.protection {
+            return SseFuture::ready(match self.service.protection() {
                 Some(protection) => protection.stream_until_expiry(&head.extensions, opened),
                 None => opened,
             });
@@ -258,10 +236,6 @@ impl Route {
 
     /// Opens a session. The answer's body is its stream.
     fn open(&self, head: &request::Parts) -> Response<HttpBody> {
-        let Some(connect) = &self.connect else {
-            let error = RpcError::internal("internal error");
-            return front::refused(StatusCode::INTERNAL_SERVER_ERROR, &error);
-        };
         let (id, session, inbox) = match self.sessions.open(owner(head), self.most) {
             Ok(opened) => opened,
             Err(full) => {
@@ -277,16 +251,17 @@ impl Route {
         };
         let endpoint = format!("{}?{PARAMETER}{id}", self.path);
         let place = self.sessions.place(id);
-        let limit = self.limits.http_in_flight;
-        let serve =
-            session::Attended::new(connect(as_head(head)), session, self.sessions.clone(), limit);
+        let limits = self.service.limits();
+        let connection = self.service.host().connection(as_head(head));
+        let sessions = self.sessions.clone();
+        let serve = session::Attended::new(connection, session, sessions, limits.http_in_flight);
         front::events(stream::open(
             &endpoint,
             place,
             inbox,
             Arc::new(serve),
-            self.limits.clone(),
-            self.front.keep_alive,
+            limits.clone(),
+            self.service.keep_alive_window(),
         ))
     }
 
@@ -299,6 +274,8 @@ impl Route {
 
 const MISSING: &str = "the session is missing: open the stream with GET, and post to where its \
                        first event says";
+const MODERN: &str = "HTTP with server-sent events carries the revisions until 2025-11-25, and this \
+                      server serves none of them";
 const GONE: &str = "there is no such session: it ends with its stream";
 
 /// Takes a message to its session; waits while that has not taken those before.
@@ -308,18 +285,18 @@ async fn post<B: Body>(
     head: Arc<Head>,
     body: B,
 ) -> Response<HttpBody> {
-    let text = match route.front.receive(body).await {
+    let text = match route.service.receive(body).await {
         Ok(text) => text,
         Err(refused) => return refused,
     };
-    match jsonrpc::parse(text.clone(), route.limits.json_depth) {
+    match jsonrpc::parse(text.clone(), route.service.limits().json_depth) {
         // What names a request is answered on the stream, as everything is that is right.
         Err(fault) if fault.id.is_none() => {
             return front::refused(StatusCode::BAD_REQUEST, &fault.error);
         }
         Err(_) => {}
         Ok(message) => {
-            let protection = route.front.protection.as_ref();
+            let protection = route.service.protection();
             let refused = protection.and_then(|it| it.refuse(&head, &message));
             if let Some(refused) = refused {
                 return refused;
