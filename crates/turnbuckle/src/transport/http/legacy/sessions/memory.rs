@@ -9,13 +9,8 @@ use std::{
 };
 
 use super::{SessionId, SessionRecord, SessionStore, StoreFuture};
+use crate::transport::http::timing::{SESSION_RECORD_BYTES, SESSION_RECORD_IDLE, SESSION_RECORDS};
 
-/// How many records there are unless someone says otherwise.
-const RECORDS: usize = 10_000;
-/// How many bytes all of them may have.
-const BYTES: usize = 64 << 20;
-/// How long a record is kept that nobody asks for.
-const IDLE: Duration = Duration::from_secs(4 * 60 * 60);
 /// What a record costs besides its subscriptions, and each of those besides its text.
 const OVERHEAD: usize = 128;
 
@@ -38,7 +33,8 @@ pub struct MemorySessions {
 impl MemorySessions {
     /// Keeps at most so many records.
     pub fn new(most: usize) -> MemorySessions {
-        let limits = Limits { records: most, bytes: BYTES, idle: IDLE };
+        let limits =
+            Limits { records: most, bytes: SESSION_RECORD_BYTES, idle: SESSION_RECORD_IDLE };
         MemorySessions { book: Mutex::new(Book::new(limits)) }
     }
 
@@ -66,7 +62,7 @@ impl MemorySessions {
 
 impl Default for MemorySessions {
     fn default() -> MemorySessions {
-        MemorySessions::new(RECORDS)
+        MemorySessions::new(SESSION_RECORDS)
     }
 }
 

@@ -11,16 +11,11 @@ use std::{
 use tokio::time::Instant;
 
 use super::{EventStore, StoredEvent, StreamKey};
-use crate::transport::http::legacy::sessions::{SessionId, StoreFuture};
+use crate::transport::http::{
+    legacy::sessions::{SessionId, StoreFuture},
+    timing::{EVENT_BYTES, EVENT_BYTES_OF_STREAM, EVENT_RETENTION, EVENT_STREAMS},
+};
 
-/// How many bytes there are in all unless someone says otherwise.
-const BYTES: usize = 16 << 20;
-/// How many of them one stream may have.
-const STREAM_BYTES: usize = 1 << 20;
-/// How many streams there may be.
-const STREAMS: usize = 10_000;
-/// How long a stream is kept after its last event.
-const RETENTION: Duration = Duration::from_secs(5 * 60);
 /// What an event costs besides its message.
 const OVERHEAD: usize = 64;
 
@@ -43,8 +38,12 @@ pub struct MemoryEvents {
 impl MemoryEvents {
     /// Keeps at most so many bytes of events.
     pub fn new(bytes: usize) -> MemoryEvents {
-        let limits =
-            Limits { bytes, stream_bytes: STREAM_BYTES, streams: STREAMS, retention: RETENTION };
+        let limits = Limits {
+            bytes,
+            stream_bytes: EVENT_BYTES_OF_STREAM,
+            streams: EVENT_STREAMS,
+            retention: EVENT_RETENTION,
+        };
         MemoryEvents { book: Mutex::new(Book::new(limits)) }
     }
 
@@ -86,7 +85,7 @@ impl MemoryEvents {
 
 impl Default for MemoryEvents {
     fn default() -> MemoryEvents {
-        MemoryEvents::new(BYTES)
+        MemoryEvents::new(EVENT_BYTES)
     }
 }
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn limits() -> Limits {
-    Limits { bytes: 1 << 20, stream_bytes: 1 << 20, streams: 100, retention: RETENTION }
+    Limits { bytes: 1 << 20, stream_bytes: 1 << 20, streams: 100, retention: EVENT_RETENTION }
 }
 
 fn book(change: impl FnOnce(&mut Limits)) -> Book {
@@ -151,7 +151,7 @@ async fn through_the_trait() {
     events.append(&key(1, 1), StoredEvent::new(1, "a")).await.unwrap();
     events.append(&key(1, 1), StoredEvent::new(2, "b")).await.unwrap();
     assert_eq!(events.after(&key(1, 1), 1).await.unwrap(), [StoredEvent::new(2, "b")]);
-    tokio::time::advance(RETENTION).await;
+    tokio::time::advance(EVENT_RETENTION).await;
     assert_eq!(events.after(&key(1, 1), 0).await.unwrap(), []);
     events.append(&key(1, 1), StoredEvent::new(3, "c")).await.unwrap();
     events.forget(&key(1, 1)).await.unwrap();
