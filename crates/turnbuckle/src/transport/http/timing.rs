@@ -1,6 +1,6 @@
 //! The durations and sizes that the HTTP server uses where nothing else is configured.
 
-use std::time::Duration;
+use std::{num::NonZeroUsize, time::Duration};
 
 // Responses.
 
@@ -57,7 +57,7 @@ pub(crate) const BATCH_REQUESTS: usize = 1000;
 pub(crate) const QUESTION_PROGRESS: usize = 64;
 /// The session ids that are kept open, so that they are not decrypted with every request: about
 /// 1 KiB each.
-pub(crate) const OPEN_SESSION_IDS: usize = 4096;
+pub(crate) const OPEN_SESSION_IDS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
 // Stores in memory.
 

@@ -2,11 +2,11 @@
 //! that is not in use.
 
 use std::{
-    collections::HashMap,
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use lru::LruCache;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use turnbuckle_types::{
@@ -65,19 +65,10 @@ impl Owner {
 /// checked with every request, and the session store knows which sessions have ended.
 pub(crate) struct SessionIds {
     keys: KeyRing,
-    open: Mutex<OpenIds>,
+    /// By the end of the id, which is random.
+    open: Mutex<LruCache<[u8; 16], OpenId>>,
 }
 
-/// Two generations of open ids: the older one is dropped when the newer one is full.
-///
-/// The keys are the ends of the ids, which are random.
-#[derive(Default)]
-struct OpenIds {
-    new: HashMap<[u8; 16], OpenId>,
-    old: HashMap<[u8; 16], OpenId>,
-}
-
-#[derive(Clone)]
 struct OpenId {
     text: Box<[u8]>,
     ticket: Arc<Ticket>,
@@ -85,7 +76,7 @@ struct OpenId {
 
 impl SessionIds {
     pub(crate) fn new(keys: KeyRing) -> SessionIds {
-        SessionIds { keys, open: Mutex::default() }
+        SessionIds { keys, open: Mutex::new(LruCache::sparse(OPEN_SESSION_IDS)) }
     }
 
     /// Creates the id of a new session.
@@ -106,12 +97,13 @@ impl SessionIds {
     /// expired.
     pub(crate) fn open(&self, id: &[u8], owner: Owner, now: SystemTime) -> Option<Arc<Ticket>> {
         let end = *id.last_chunk()?;
-        let known = self.lock().get(&end, id);
+        let known = self.lock().get(&end).filter(|open| *open.text == *id).map(OpenId::ticket);
         let ticket = match known {
             Some(ticket) => ticket,
             None => {
-                let ticket = Arc::new(self.decrypt(id)?);
-                self.lock().insert(end, OpenId { text: id.into(), ticket: ticket.clone() });
+                let open = OpenId { text: id.into(), ticket: Arc::new(self.decrypt(id)?) };
+                let ticket = open.ticket();
+                self.lock().put(end, open);
                 ticket
             }
         };
@@ -126,28 +118,14 @@ impl SessionIds {
         Some(Ticket { session: SessionId(session), owner, handshake: body.handshake()?, expires })
     }
 
-    fn lock(&self) -> MutexGuard<'_, OpenIds> {
+    fn lock(&self) -> MutexGuard<'_, LruCache<[u8; 16], OpenId>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl OpenIds {
-    fn get(&mut self, end: &[u8; 16], text: &[u8]) -> Option<Arc<Ticket>> {
-        let is_it = |open: &&OpenId| *open.text == *text;
-        if let Some(open) = self.new.get(end).filter(is_it) {
-            return Some(open.ticket.clone());
-        }
-        let open = self.old.get(end).filter(is_it)?.clone();
-        let ticket = open.ticket.clone();
-        self.insert(*end, open);
-        Some(ticket)
-    }
-
-    fn insert(&mut self, end: [u8; 16], open: OpenId) {
-        if self.new.len() >= OPEN_SESSION_IDS / 2 {
-            self.old = std::mem::take(&mut self.new);
-        }
-        self.new.insert(end, open);
+impl OpenId {
+    fn ticket(&self) -> Arc<Ticket> {
+        self.ticket.clone()
     }
 }
 
@@ -354,10 +332,9 @@ mod tests {
         let open = |id: &str| ids.open(id.as_bytes(), owner, UNIX_EPOCH);
         let ticket = open(&first).unwrap();
         assert!(Arc::ptr_eq(&ticket, &open(&first).unwrap()));
-        for _ in 0..OPEN_SESSION_IDS {
+        for _ in 0..OPEN_SESSION_IDS.get() {
             assert!(open(&ids.create(&handshake("c"), owner, expires).1).is_some());
-            let kept = ids.lock();
-            assert!(kept.new.len() + kept.old.len() <= OPEN_SESSION_IDS);
+            assert!(ids.lock().len() <= OPEN_SESSION_IDS.get());
         }
         let again = open(&first).unwrap();
         assert!(!Arc::ptr_eq(&ticket, &again));

@@ -3,15 +3,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::SystemTime,
 };
 
 use tokio::{
-    sync::{Notify, OnceCell},
+    sync::{OnceCell, watch},
     task::JoinHandle,
 };
 use turnbuckle_types::{Revision, RpcError};
@@ -34,19 +31,13 @@ use super::{
 pub(crate) struct Live {
     /// Invariant: an entry removes itself when it is dropped, unless another took its place.
     entries: Mutex<HashMap<SessionId, Weak<ActiveSession>>>,
-    pumps: Arc<PumpCount>,
+    /// How many pumps run.
+    pumps: watch::Sender<usize>,
     early: Arc<EarlyCancels>,
 }
 
-/// How many pumps run.
-#[derive(Default)]
-struct PumpCount {
-    count: AtomicUsize,
-    none: Notify,
-}
-
 /// Counts a pump for as long as it lives.
-pub(super) struct PumpPermit(Arc<PumpCount>);
+pub(super) struct PumpPermit(watch::Sender<usize>);
 
 /// A session in use. Its requests and pumps hold it.
 pub(super) struct ActiveSession {
@@ -103,20 +94,14 @@ impl Live {
 
     /// Counts a pump.
     pub(super) fn pump_permit(&self) -> PumpPermit {
-        self.pumps.count.fetch_add(1, Ordering::AcqRel);
+        self.pumps.send_modify(|pumps| *pumps += 1);
         PumpPermit(self.pumps.clone())
     }
 
     /// Waits until no pump runs.
     pub(crate) async fn quiet(&self) {
-        loop {
-            let mut none = std::pin::pin!(self.pumps.none.notified());
-            none.as_mut().enable();
-            if self.pumps.count.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            none.await;
-        }
+        // It fails only without a sender, which `self` has.
+        let _ = self.pumps.subscribe().wait_for(|pumps| *pumps == 0).await;
     }
 
     /// How many sessions are in use.
@@ -144,9 +129,7 @@ impl Drop for Live {
 
 impl Drop for PumpPermit {
     fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.none.notify_waiters();
-        }
+        self.0.send_modify(|pumps| *pumps -= 1);
     }
 }
 
