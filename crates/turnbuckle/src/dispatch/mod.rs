@@ -26,6 +26,8 @@ use turnbuckle_types::{
 
 pub(crate) use exchange::{Event, Exchange};
 
+#[cfg(all(feature = "http", feature = "server"))]
+use crate::dispatch::table::Serial;
 use crate::{
     dispatch::duplex::{Permit, Replies},
     error::{Closed, Error},
@@ -122,13 +124,16 @@ pub(crate) trait Serve: Send + Sync + 'static {
     }
 }
 
-/// Where a running request leaves what it says, on a wire that has a queue for each.
+/// The outgoing messages of an HTTP response: the seam to the transport, which implements it once.
+///
+/// `request` names one of several requests that share the response; `None` where there is only one.
 #[cfg(all(feature = "http", feature = "server"))]
 pub(crate) trait Replying: Send + Sync + 'static {
     /// Queues a notification whose params `render` appends. Pending while too many wait; a
     /// no-op once the request has ended.
     fn poll_note(
         &self,
+        request: Option<Serial>,
         context: &mut Context<'_>,
         method: &str,
         render: &mut dyn FnMut(&mut Vec<u8>),
@@ -138,10 +143,10 @@ pub(crate) trait Replying: Send + Sync + 'static {
     /// Sets the result that an orderly shutdown gives, instead of an error.
     fn at_shutdown(&self, farewell: Raw);
     /// Asks the peer something that belongs to this request.
-    fn ask(&self, request: Outgoing) -> Exchange;
+    fn ask(self: Arc<Self>, request: Option<Serial>, question: Outgoing) -> Exchange;
     /// Ends the connection on which the answer travels, but not the request: the client comes back
-    /// for the rest. Nothing where it could not.
-    fn release(&self) {}
+    /// for the rest. Does nothing where the client can't.
+    fn release(&self);
 }
 
 /// Where the messages of a stream wire come from, one a line.

@@ -120,7 +120,7 @@ impl Host for Hosted {
     #[cfg(feature = "sse-2024")]
     fn connection(&self, head: crate::dispatch::Head) -> Arc<dyn Serve> {
         let connection = Connection { head: Some(head), ..Connection::default() };
-        let served = serves::legacy(&self.served);
+        let served = super::revisions::legacy(&self.served);
         Kernel::new(self.app.clone(), served).with(connection).shared()
     }
 

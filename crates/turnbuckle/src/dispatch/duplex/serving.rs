@@ -148,7 +148,8 @@ enum Way {
     },
     Direct(Arc<direct::Notes>),
     #[cfg(all(feature = "http", feature = "server"))]
-    Own(Arc<dyn Replying>),
+    /// On an HTTP response, for one of its requests.
+    Http(Arc<dyn Replying>, Option<Serial>),
     /// Of a client over HTTP, which says nothing but its answer.
     #[cfg(all(
         feature = "http",
@@ -166,10 +167,10 @@ impl Replies {
         Replies(Way::Direct(notes))
     }
 
-    /// For a wire on which each request has a queue of its own.
+    /// Sends on an HTTP response, for `request` if it answers several.
     #[cfg(all(feature = "http", feature = "server"))]
-    pub(crate) fn own(queue: Arc<dyn Replying>) -> Replies {
-        Replies(Way::Own(queue))
+    pub(crate) fn http(stream: Arc<dyn Replying>, request: Option<Serial>) -> Replies {
+        Replies(Way::Http(stream, request))
     }
 
     /// For a side that says nothing but its answer.
@@ -211,7 +212,7 @@ impl Replies {
             }),
             Way::Direct(notes) => notes.poll_push(context, method, render),
             #[cfg(all(feature = "http", feature = "server"))]
-            Way::Own(queue) => queue.poll_note(context, method, render),
+            Way::Http(stream, request) => stream.poll_note(*request, context, method, render),
             #[cfg(all(
                 feature = "http",
                 any(feature = "client", all(feature = "auth", feature = "server"))
@@ -235,7 +236,7 @@ impl Replies {
             }),
             Way::Direct(notes) => notes.poll_clear(context),
             #[cfg(all(feature = "http", feature = "server"))]
-            Way::Own(queue) => queue.poll_clear(context),
+            Way::Http(stream, _) => stream.poll_clear(context),
             #[cfg(all(
                 feature = "http",
                 any(feature = "client", all(feature = "auth", feature = "server"))
@@ -254,7 +255,7 @@ impl Replies {
             }
             Way::Direct(_) => {}
             #[cfg(all(feature = "http", feature = "server"))]
-            Way::Own(queue) => queue.at_shutdown(farewell),
+            Way::Http(stream, _) => stream.at_shutdown(farewell),
             #[cfg(all(
                 feature = "http",
                 any(feature = "client", all(feature = "auth", feature = "server"))
@@ -268,7 +269,7 @@ impl Replies {
         match &self.0 {
             Way::Stream { .. } | Way::Direct(_) => {}
             #[cfg(all(feature = "http", feature = "server"))]
-            Way::Own(queue) => queue.release(),
+            Way::Http(stream, _) => stream.release(),
             #[cfg(all(
                 feature = "http",
                 any(feature = "client", all(feature = "auth", feature = "server"))
@@ -285,7 +286,7 @@ impl Replies {
             }
             Way::Direct(notes) => notes.ask(request),
             #[cfg(all(feature = "http", feature = "server"))]
-            Way::Own(queue) => queue.ask(request),
+            Way::Http(stream, own) => stream.clone().ask(*own, request),
             #[cfg(all(
                 feature = "http",
                 any(feature = "client", all(feature = "auth", feature = "server"))

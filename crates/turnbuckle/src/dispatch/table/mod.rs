@@ -94,6 +94,18 @@ impl<O, I> Table<O, I> {
         take(&mut self.sent, id, serial)
     }
 
+    /// Ends all sent requests that `is_meant` selects.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(crate) fn abandon_all(&mut self, mut is_meant: impl FnMut(&O) -> bool) -> Vec<O> {
+        self.sent.extract_if(|_, flight| is_meant(&flight.data)).map(|(_, it)| it.data).collect()
+    }
+
+    /// Returns the requests that were sent and have no answer.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(crate) fn all_sent(&self) -> impl Iterator<Item = &O> {
+        self.sent.values().map(|flight| &flight.data)
+    }
+
     /// Enters a request that arrived, unless its id is running already.
     pub(crate) fn accept(&mut self, id: &RequestId, data: I) -> Result<Serial, Collision> {
         let serial = Serial(self.next_serial);

@@ -18,5 +18,7 @@ mod media;
 #[cfg(feature = "server")]
 pub(crate) mod server;
 mod sse;
+#[cfg(feature = "server")]
+pub(crate) mod timing;
 #[cfg(any(feature = "client", all(feature = "auth", feature = "server")))]
 pub(crate) mod tls;

@@ -1,8 +1,12 @@
-//! Owns the session id as the client sees it: a sealed text that carries the handshake.
-//! Does not own whether the session has ended: its record says that.
+//! Session ids: sealed texts that carry the handshake, so that a server keeps nothing of a session
+//! that is not in use.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
+use lru::LruCache;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use turnbuckle_types::{
@@ -10,7 +14,7 @@ use turnbuckle_types::{
     SamplingCapability,
 };
 
-use super::sessions::SessionId;
+use super::{super::timing::OPEN_SESSION_IDS, sessions::SessionId};
 use crate::seal::KeyRing;
 
 const PURPOSE: &[u8] = b"session";
@@ -26,52 +30,103 @@ pub(crate) struct Handshake {
     pub(crate) capabilities: ClientCapabilities,
 }
 
-/// A session as its id tells of it.
+/// The content of a session id.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ticket {
     pub(crate) session: SessionId,
+    owner: Owner,
     pub(crate) handshake: Handshake,
-    /// From then on the id is worth nothing.
+    /// The id is not accepted from then on.
     pub(crate) expires: SystemTime,
 }
 
-/// Who opened a session; all who say nothing are one.
+/// The principal that opened a session; all requests without one have the same owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner([u8; 16]);
 
 impl Owner {
     pub(crate) fn new(principal: Option<&str>) -> Owner {
-        // Nobody is not the one with the empty name.
-        let text = principal.map_or(String::new(), |name| format!("+{name}"));
+        static NONE: LazyLock<Owner> = LazyLock::new(|| Owner::of(""));
+        // No principal differs from one with an empty name.
+        principal.map_or_else(|| *NONE, |name| Owner::of(&format!("+{name}")))
+    }
+
+    fn of(text: &str) -> Owner {
         let mut short = [0; 16];
         short.copy_from_slice(&digest(&SHA256, text.as_bytes()).as_ref()[..16]);
         Owner(short)
     }
 }
 
-/// Makes the id of a new session.
-pub(crate) fn mint(
-    keys: &KeyRing,
-    handshake: &Handshake,
-    owner: Owner,
-    expires: SystemTime,
-) -> (SessionId, String) {
-    let until = expires.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let body = Body::of(handshake, owner, until);
-    let text = serde_json::to_vec(&body).unwrap_or_default();
-    let (session, id) = keys.seal(PURPOSE, &text);
-    (SessionId(session), id)
+/// Creates and opens session ids.
+///
+/// The last [`OPEN_SESSION_IDS`] are kept open, so that they are not decrypted with every request.
+/// Only ids that this key ring has opened are kept: made-up ones displace none. Expiry and owner are
+/// checked with every request, and the session store knows which sessions have ended.
+pub(crate) struct SessionIds {
+    keys: KeyRing,
+    /// By the end of the id, which is random.
+    open: Mutex<LruCache<[u8; 16], OpenId>>,
 }
 
-/// Reads the id of a session; `None` if it is none, or not for this caller, or has expired.
-pub(crate) fn open(keys: &KeyRing, id: &[u8], owner: Owner, now: SystemTime) -> Option<Ticket> {
-    let (session, text) = keys.open(PURPOSE, id)?;
-    let body: Body = serde_json::from_slice(&text).ok()?;
-    let expires = UNIX_EPOCH.checked_add(Duration::from_secs(body.until))?;
-    if body.owner != owner.0 || expires <= now {
-        return None;
+struct OpenId {
+    text: Box<[u8]>,
+    ticket: Arc<Ticket>,
+}
+
+impl SessionIds {
+    pub(crate) fn new(keys: KeyRing) -> SessionIds {
+        SessionIds { keys, open: Mutex::new(LruCache::sparse(OPEN_SESSION_IDS)) }
     }
-    Some(Ticket { session: SessionId(session), handshake: body.handshake()?, expires })
+
+    /// Creates the id of a new session.
+    pub(crate) fn create(
+        &self,
+        handshake: &Handshake,
+        owner: Owner,
+        expires: SystemTime,
+    ) -> (SessionId, String) {
+        let until = expires.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let body = Body::of(handshake, owner, until);
+        let text = serde_json::to_vec(&body).unwrap_or_default();
+        let (session, id) = self.keys.seal(PURPOSE, &text);
+        (SessionId(session), id)
+    }
+
+    /// Opens the id of a session. Returns `None` if it is none, belongs to another owner, or has
+    /// expired.
+    pub(crate) fn open(&self, id: &[u8], owner: Owner, now: SystemTime) -> Option<Arc<Ticket>> {
+        let end = *id.last_chunk()?;
+        let known = self.lock().get(&end).filter(|open| *open.text == *id).map(OpenId::ticket);
+        let ticket = match known {
+            Some(ticket) => ticket,
+            None => {
+                let open = OpenId { text: id.into(), ticket: Arc::new(self.decrypt(id)?) };
+                let ticket = open.ticket();
+                self.lock().put(end, open);
+                ticket
+            }
+        };
+        (ticket.owner == owner && ticket.expires > now).then_some(ticket)
+    }
+
+    fn decrypt(&self, id: &[u8]) -> Option<Ticket> {
+        let (session, text) = self.keys.open(PURPOSE, id)?;
+        let body: Body = serde_json::from_slice(&text).ok()?;
+        let expires = UNIX_EPOCH.checked_add(Duration::from_secs(body.until))?;
+        let owner = Owner(body.owner);
+        Some(Ticket { session: SessionId(session), owner, handshake: body.handshake()?, expires })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LruCache<[u8; 16], OpenId>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenId {
+    fn ticket(&self) -> Arc<Ticket> {
+        self.ticket.clone()
+    }
 }
 
 /// What is sealed. Its members are short because all of it travels with every request.
@@ -195,17 +250,18 @@ mod tests {
 
     #[test]
     fn an_id_carries_the_handshake() {
-        let keys = KeyRing::random();
+        let ids = SessionIds::new(KeyRing::random());
         let owner = Owner::new(Some("alice"));
         let expires = UNIX_EPOCH + Duration::from_secs(100);
-        let (session, id) = mint(&keys, &handshake("client"), owner, expires);
-        let ticket = open(&keys, id.as_bytes(), owner, UNIX_EPOCH).unwrap();
-        assert_eq!(ticket, Ticket { session, handshake: handshake("client"), expires });
+        let (session, id) = ids.create(&handshake("client"), owner, expires);
+        let ticket = ids.open(id.as_bytes(), owner, UNIX_EPOCH).unwrap();
+        let expected = Ticket { session, owner, handshake: handshake("client"), expires };
+        assert_eq!(*ticket, expected);
     }
 
     #[test]
     fn whatever_a_client_calls_itself_its_id_is_short_and_visible_ascii() {
-        let keys = KeyRing::random();
+        let ids = SessionIds::new(KeyRing::random());
         let owner = Owner([255; 16]);
         let end_of_9999 = 253_402_300_799;
         let expires = UNIX_EPOCH + Duration::from_secs(end_of_9999);
@@ -213,10 +269,10 @@ mod tests {
             let mut handshake = handshake(&name.repeat(5000));
             handshake.client.version = name.repeat(5000);
             handshake.capabilities = capabilities(u16::MAX);
-            let id = mint(&keys, &handshake, owner, expires).1;
+            let id = ids.create(&handshake, owner, expires).1;
             assert!(id.len() <= LONGEST, "{name:?}: {}", id.len());
             assert!(id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)));
-            let ticket = open(&keys, id.as_bytes(), owner, UNIX_EPOCH).unwrap();
+            let ticket = ids.open(id.as_bytes(), owner, UNIX_EPOCH).unwrap();
             assert!(
                 handshake
                     .client
@@ -229,24 +285,24 @@ mod tests {
 
     #[test]
     fn a_text_that_was_sealed_for_something_else_is_no_id() {
-        let keys = KeyRing::random();
+        let ids = SessionIds::new(KeyRing::random());
         let owner = Owner::new(None);
         let body = Body::of(&handshake("c"), owner, 100);
         let text = serde_json::to_vec(&body).unwrap();
-        let is_one = |sealed: String| open(&keys, sealed.as_bytes(), owner, UNIX_EPOCH).is_some();
-        assert!(is_one(keys.seal(PURPOSE, &text).1));
-        assert!(!is_one(keys.seal(b"cursor", &text).1));
-        assert!(!is_one(keys.seal(PURPOSE, b"{}").1));
+        let is_one = |sealed: String| ids.open(sealed.as_bytes(), owner, UNIX_EPOCH).is_some();
+        assert!(is_one(ids.keys.seal(PURPOSE, &text).1));
+        assert!(!is_one(ids.keys.seal(b"cursor", &text).1));
+        assert!(!is_one(ids.keys.seal(PURPOSE, b"{}").1));
         let unknown = Body { revision: "1999-01-01".into(), ..body };
-        assert!(!is_one(keys.seal(PURPOSE, &serde_json::to_vec(&unknown).unwrap()).1));
+        assert!(!is_one(ids.keys.seal(PURPOSE, &serde_json::to_vec(&unknown).unwrap()).1));
     }
 
     #[test]
     fn an_id_is_for_its_owner_and_for_a_time() {
-        let keys = KeyRing::random();
+        let ids = SessionIds::new(KeyRing::random());
         let expires = UNIX_EPOCH + Duration::from_secs(100);
-        let id = mint(&keys, &handshake("c"), Owner::new(Some("alice")), expires).1;
-        let can = |principal, now| open(&keys, id.as_bytes(), Owner::new(principal), now).is_some();
+        let id = ids.create(&handshake("c"), Owner::new(Some("alice")), expires).1;
+        let can = |principal, now| ids.open(id.as_bytes(), Owner::new(principal), now).is_some();
         assert!(can(Some("alice"), UNIX_EPOCH));
         assert!(!can(Some("alice"), expires));
         for other in [None, Some("bob"), Some("")] {
@@ -265,5 +321,26 @@ mod tests {
             };
             assert_eq!(bits(&capabilities(bits_of_one)), bits_of_one);
         }
+    }
+
+    #[test]
+    fn open_ids_are_bounded_and_each_is_opened_again_after_it_was_dropped() {
+        let ids = SessionIds::new(KeyRing::random());
+        let owner = Owner::new(None);
+        let expires = UNIX_EPOCH + Duration::from_secs(100);
+        let first = ids.create(&handshake("first"), owner, expires).1;
+        let open = |id: &str| ids.open(id.as_bytes(), owner, UNIX_EPOCH);
+        let ticket = open(&first).unwrap();
+        assert!(Arc::ptr_eq(&ticket, &open(&first).unwrap()));
+        for _ in 0..OPEN_SESSION_IDS.get() {
+            assert!(open(&ids.create(&handshake("c"), owner, expires).1).is_some());
+            assert!(ids.lock().len() <= OPEN_SESSION_IDS.get());
+        }
+        let again = open(&first).unwrap();
+        assert!(!Arc::ptr_eq(&ticket, &again));
+        assert_eq!(ticket, again);
+        // The end of a known id alone opens nothing.
+        let other = format!("A{}", &first[1..]);
+        assert!(other == first || open(&other).is_none());
     }
 }

@@ -1,5 +1,4 @@
-//! Owns what answers look like: status, headers, JSON or events.
-//! Does not own their contents, nor which status an error goes with.
+//! Creates HTTP responses: status, headers, and a body of JSON or events.
 
 use bytes::Bytes;
 use http::{
@@ -21,16 +20,16 @@ const LARGE: usize = 16 * 1024;
 
 /// Which status an answer has.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Statuses {
+pub(crate) enum Statuses {
     /// The one that goes with its error.
     ByError,
     /// In the legacy era an error is an answer like any other.
     AlwaysOk,
 }
 
-/// The answer to a request that had nothing to say before it ended, or said it all at once.
-pub(super) fn done(id: &RequestId, statuses: Statuses, done: Done) -> Response<HttpBody> {
-    if !done.said.is_empty() {
+/// Creates the response to a request that has ended before its response was a stream.
+pub(crate) fn done(id: &RequestId, statuses: Statuses, done: Done) -> Response<HttpBody> {
+    if !done.events.is_empty() {
         return events(HttpBody::pieces(last_event(id, done)));
     }
     let status = match (&done.outcome, done.ended) {
@@ -64,6 +63,11 @@ pub(crate) fn text(status: StatusCode, text: Vec<u8>) -> Response<HttpBody> {
 /// An event stream that has ended without an event.
 pub(crate) fn ended_events() -> Response<HttpBody> {
     events(HttpBody::default())
+}
+
+/// An event stream that has ended after these events.
+pub(crate) fn ended_events_with(text: Vec<u8>) -> Response<HttpBody> {
+    events(HttpBody::pieces([text.into(), Bytes::new(), Bytes::new()]))
 }
 
 /// An error that was found before anything ran.
@@ -104,9 +108,9 @@ pub(super) fn stream(running: Running) -> Response<HttpBody> {
     events(HttpBody::stream(running))
 }
 
-/// What ends an event stream: whatever was said last, and the answer.
+/// Writes the end of an event stream: the last events, and the response.
 pub(super) fn last_event(id: &RequestId, done: Done) -> Pieces {
-    pieces(done.said, Framing::Event, id, done.outcome)
+    pieces(done.events, Framing::Event, id, done.outcome)
 }
 
 /// What stands around an answer.

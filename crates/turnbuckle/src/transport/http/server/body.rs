@@ -1,5 +1,4 @@
-//! Owns the body of an answer: a few pieces, or the events of a handler that it polls.
-//! Does not own what is in them.
+//! The body of a response: a few pieces of text, or the events of a handler that it polls.
 
 use std::{
     convert::Infallible,
@@ -76,9 +75,10 @@ impl Body for HttpBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if let Kind::Stream(running) = &mut self.0 {
             match ready!(running.poll(context)) {
-                Polled::Said => return frame(running.take().into()),
+                Polled::Messages => return frame(running.take_events().into()),
                 Polled::Quiet => return frame(Bytes::from_static(sse::KEEP_ALIVE)),
                 Polled::Done(done) => {
+                    running.count(&done);
                     let last = answer::last_event(&running.id, done);
                     self.0 = Kind::Pieces(last);
                 }

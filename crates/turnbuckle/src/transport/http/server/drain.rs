@@ -1,26 +1,20 @@
-//! Owns the end of an endpoint: which requests run, and what they are told when it closes.
-//! Does not own the connections they came on.
+//! The shutdown of an endpoint: its phases, the requests that have to see them, and the report.
 
-use std::{
-    pin::pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
-use tokio::sync::Notify;
+use super::response_stream::ResponseStream;
 
-use super::queue::Queue;
-
-/// How far an endpoint has come.
+/// The phase of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// It serves.
     Open,
     /// Streams that would never end are ended; calls may finish.
     Draining,
-    /// Whatever still runs is answered that the server is shutting down.
+    /// Requests that still run get an error response.
     Over,
 }
 
@@ -56,13 +50,11 @@ pub struct HttpReport {
     pub listeners: u64,
 }
 
-/// The requests that wait, and what they wait under.
+/// The phase of an endpoint, and the requests that wait.
 #[derive(Default)]
 pub(crate) struct Drain {
     phase: AtomicU8,
     waiting: Mutex<Waiting>,
-    /// Wakes tasks of their own, which have no place.
-    advanced: Notify,
     finished: AtomicU64,
     cancelled: AtomicU64,
     listeners: AtomicU64,
@@ -71,7 +63,7 @@ pub(crate) struct Drain {
 /// Places of requests. A place is used again once it is free.
 #[derive(Default)]
 struct Waiting {
-    places: Vec<Option<Arc<Queue>>>,
+    places: Vec<Option<Arc<ResponseStream>>>,
     free: Vec<usize>,
 }
 
@@ -84,37 +76,23 @@ impl Drain {
         }
     }
 
-    /// Goes on to `phase`, never back, and makes every request that waits look at it.
+    /// Enters `phase`, unless a later one was entered, and wakes every request that waits.
     pub(crate) fn advance(&self, phase: Phase) {
         // Before the lock: a request that enters after it sees the new phase.
         self.phase.fetch_max(phase as u8, Ordering::AcqRel);
-        let queues: Vec<_> = self.lock().places.iter().flatten().cloned().collect();
-        queues.iter().for_each(|queue| queue.wake());
-        self.advanced.notify_waiters();
-    }
-
-    /// Resolves once it has come this far. Dropping the future has no effect.
-    pub(crate) async fn reached(&self, phase: Phase) {
-        loop {
-            let mut advanced = pin!(self.advanced.notified());
-            // Before the look, so that no change falls between the two.
-            advanced.as_mut().enable();
-            if self.phase() >= phase {
-                return;
-            }
-            advanced.await;
-        }
+        let streams: Vec<_> = self.lock().places.iter().flatten().cloned().collect();
+        streams.iter().for_each(|stream| stream.wake());
     }
 
     /// Enters a request that is about to wait.
-    pub(super) fn enter(&self, queue: &Arc<Queue>) -> usize {
+    pub(super) fn enter(&self, stream: &Arc<ResponseStream>) -> usize {
         let mut waiting = self.lock();
-        let queue = Some(queue.clone());
+        let stream = Some(stream.clone());
         if let Some(place) = waiting.free.pop() {
-            waiting.places[place] = queue;
+            waiting.places[place] = stream;
             return place;
         }
-        waiting.places.push(queue);
+        waiting.places.push(stream);
         waiting.places.len() - 1
     }
 
@@ -152,18 +130,18 @@ impl Drain {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::response_stream::Format, *};
 
     #[test]
     fn places_are_used_again_and_phases_never_go_back() {
         let drain = Drain::default();
-        let queue = Arc::new(Queue::new(1));
-        let (first, second) = (drain.enter(&queue), drain.enter(&queue));
+        let stream = Arc::new(ResponseStream::new(Format::Events, 1, ""));
+        let (first, second) = (drain.enter(&stream), drain.enter(&stream));
         drain.leave(first);
-        assert_eq!(drain.enter(&queue), first);
+        assert_eq!(drain.enter(&stream), first);
         drain.leave(first);
         drain.leave(second);
-        assert_eq!(Arc::strong_count(&queue), 1);
+        assert_eq!(Arc::strong_count(&stream), 1);
         assert_eq!(drain.lock().places.len(), 2);
 
         drain.count(Ended::Finished);

@@ -1,5 +1,5 @@
-//! Owns the way of one HTTP request: its body is read, its message judged, its handler polled
-//! until there is something to answer with. Does not own the answer once it streams.
+//! Serves one HTTP request: reads its body, starts its handler, and polls that until the response
+//! begins.
 
 use std::{
     convert::Infallible,
@@ -15,7 +15,7 @@ use http::{HeaderMap, Response, StatusCode, request};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use turnbuckle_types::{
-    Method, RpcError,
+    Method, RequestId, RpcError,
     jsonrpc::{self, Fault, Frame, Message, Notification, Request, Role},
 };
 
@@ -23,13 +23,13 @@ use super::{
     super::legacy::server as legacy,
     Endpoint, HttpService, answer,
     body::HttpBody,
-    queue::Queue,
     receive::{Discarding, Receiving},
+    response_stream::{Format, ResponseStream},
     running::{Polled, Running},
 };
 use crate::{
     dispatch::{
-        BoxFuture, Came, Head, Incoming, Note, Reply,
+        BoxFuture, Came, Head, Incoming, Note, Outcome, Reply, Serve,
         duplex::{Permit, Replies, panicked},
     },
     envelope::ladder::is_legacy_message,
@@ -80,11 +80,11 @@ pub(crate) struct Asked {
     pub(crate) head: Arc<Head>,
 }
 
-/// What a message has become.
+/// The first step of a response.
 pub(crate) enum Begun {
     Answered(Response<HttpBody>),
     Running(Running),
-    /// Something else finds the answer, and may wait for it.
+    /// A future creates the response.
     Later(BoxFuture<'static, Response<HttpBody>>),
 }
 
@@ -193,15 +193,18 @@ fn poll_stage<B: Body>(
     }
 }
 
-/// Polls a handler that has said nothing yet. When it does, it moves into the answer's body.
+/// Polls a handler that has sent nothing yet. With the first message it moves into the response body.
 fn poll_running(
     running: &mut Option<Running>,
     context: &mut Context<'_>,
 ) -> Poll<Response<HttpBody>> {
     let Some(handler) = running else { return Poll::Pending };
     let response = match ready!(handler.poll(context)) {
-        Polled::Done(done) => answer::done(&handler.id, handler.statuses, done),
-        Polled::Said | Polled::Quiet => match running.take() {
+        Polled::Done(done) => {
+            handler.count(&done);
+            answer::done(&handler.id, handler.statuses, done)
+        }
+        Polled::Messages | Polled::Quiet => match running.take() {
             Some(running) => answer::stream(running),
             None => return Poll::Pending,
         },
@@ -210,7 +213,7 @@ fn poll_running(
     Poll::Ready(response)
 }
 
-/// Judges a message and starts what it asks for.
+/// Parses a message and starts its handler.
 fn begin(asked: Asked, text: Bytes) -> Begun {
     let depth = asked.endpoint.limits.json_depth;
     let refused = |message: &'static str| {
@@ -274,36 +277,54 @@ fn is_legacy(message: &Result<Message, Fault>, headers: &HeaderMap) -> bool {
 
 fn start(asked: Asked, request: Request) -> Begun {
     let Asked { endpoint, head } = asked;
-    let Request { id, method, params } = request;
-    let limit = endpoint.limits.http_in_flight;
-    let Ok(permit) = Permit::take(&endpoint.in_flight, limit) else {
-        let error = RpcError::internal(format!(
-            "too many requests in flight: the limit is {limit} (http_in_flight)"
-        ));
-        return Begun::Answered(answer::error(StatusCode::SERVICE_UNAVAILABLE, Some(&id), &error));
+    let id = request.id.clone();
+    let permit = match endpoint.permit() {
+        Ok(permit) => permit,
+        Err(error) => {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            return Begun::Answered(answer::error(status, Some(&id), &error));
+        }
     };
-    let is_long_lived = Method::from_name(&method).is_some_and(|method| method.row().long_lived);
-    let mut incoming = Incoming::new(id.clone(), method, params, permit);
-    incoming.came = Came::ByPost(head.clone());
-    let queue = Arc::new(Queue::new(endpoint.limits.queued_notifications));
-    let replies = Replies::own(queue.clone());
-    let reply = catch_unwind(AssertUnwindSafe(|| endpoint.serve.serve(incoming, replies)))
-        .unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref()))));
+    let is_long_lived =
+        Method::from_name(&request.method).is_some_and(|method| method.row().long_lived);
+    let limit = endpoint.limits.queued_notifications;
+    let stream = Arc::new(ResponseStream::new(Format::Events, limit, NO_REQUESTS));
+    let replies = Replies::http(stream.clone(), None);
+    let incoming = incoming(request, permit, Came::ByPost(head.clone()));
+    let handler = match call(&*endpoint.serve, &id, incoming, replies) {
+        Ok(handler) => handler,
+        Err(outcome) => return Begun::Answered(answer::outcome(&id, outcome)),
+    };
+    let handler = match &endpoint.protection {
+        Some(protection) if is_long_lived => protection.until_expiry(&head.extensions, handler),
+        _ => handler,
+    };
+    Begun::Running(Running::new(id, handler, stream, endpoint))
+}
+
+const NO_REQUESTS: &str = "over HTTP a server of this revision sends no requests";
+
+pub(crate) fn incoming(request: Request, permit: Permit, came: Came) -> Incoming {
+    let Request { id, method, params } = request;
+    let mut incoming = Incoming::new(id, method, params, permit);
+    incoming.came = came;
+    incoming
+}
+
+/// Passes a request to its service. Returns the handler, or as an `Err` the outcome of a request
+/// that needs none.
+pub(crate) fn call(
+    service: &dyn Serve,
+    id: &RequestId,
+    request: Incoming,
+    replies: Replies,
+) -> Result<BoxFuture<'static, Outcome>, Outcome> {
+    let reply = catch_unwind(AssertUnwindSafe(|| service.serve(request, replies)))
+        .unwrap_or_else(|payload| Reply::Now(Err(panicked(id, payload.as_ref()))));
     match reply {
-        Reply::Now(outcome) => Begun::Answered(answer::outcome(&id, outcome)),
-        Reply::Later(handler) => {
-            let handler = match &endpoint.protection {
-                Some(protection) if is_long_lived => {
-                    protection.until_expiry(&head.extensions, handler)
-                }
-                _ => handler,
-            };
-            Begun::Running(Running::new(id, handler, queue, endpoint))
-        }
-        Reply::Never => {
-            let error = RpcError::internal("this request is not answered");
-            Begun::Answered(answer::outcome(&id, Err(error)))
-        }
+        Reply::Now(outcome) => Err(outcome),
+        Reply::Later(handler) => Ok(handler),
+        Reply::Never => Err(Err(RpcError::internal("this request is not answered"))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Owns how long nothing has happened. Does not own what is done about it.
+//! A window of silence, for keep-alive comments and for bodies that pause.
 
 use std::{
     pin::Pin,
@@ -8,12 +8,10 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// What a window can be: no hot loop, and no time past the end of all clocks.
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+use super::super::timing::{LONGEST_WINDOW, SHORTEST_WINDOW};
 
-/// A window of silence. It costs nothing until someone waits, and next to nothing when
-/// something happens: the timer is only moved when it has run out.
+/// A window of silence. The timer is created with the first wait, and moved only when it has run
+/// out.
 pub(crate) struct Idle {
     window: Duration,
     since: Option<Instant>,
@@ -22,17 +20,17 @@ pub(crate) struct Idle {
 
 impl Idle {
     pub(crate) fn new(window: Duration) -> Idle {
-        Idle { window: window.clamp(SHORTEST, LONGEST), since: None, timer: None }
+        Idle { window: window.clamp(SHORTEST_WINDOW, LONGEST_WINDOW), since: None, timer: None }
     }
 
-    /// Something happened.
+    /// Starts the window again.
     pub(crate) fn touch(&mut self) {
         if self.timer.is_some() {
             self.since = Some(Instant::now());
         }
     }
 
-    /// Ready each time that nothing has happened for the whole window.
+    /// Returns `Ready` each time that the whole window has passed in silence.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let window = self.window;
         let timer = self.timer.get_or_insert_with(|| {
@@ -81,7 +79,7 @@ mod tests {
         let mut idle = Idle::new(Duration::ZERO);
         let start = Instant::now();
         poll_fn(|context| idle.poll(context)).await;
-        assert!(start.elapsed() >= SHORTEST);
+        assert!(start.elapsed() >= SHORTEST_WINDOW);
         let mut idle = Idle::new(Duration::MAX);
         let first = poll_fn(|context| Poll::Ready(idle.poll(context))).await;
         assert!(first.is_pending());

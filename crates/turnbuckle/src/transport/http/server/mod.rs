@@ -17,8 +17,8 @@ pub(super) mod idle;
 pub(crate) mod issuers;
 #[cfg_attr(not(feature = "auth"), path = "unprotected.rs")]
 pub(crate) mod protect;
-pub(super) mod queue;
 pub(crate) mod receive;
+pub(super) mod response_stream;
 pub(super) mod running;
 mod serving;
 mod sniff;
@@ -49,14 +49,20 @@ pub use protect::MetadataService;
 pub(crate) use serving::SideEndpoint;
 pub use serving::{BoundHttp, ServingHttp};
 
-use super::legacy::{
-    Host, Session,
-    server::{self as legacy, Legacy, Settings},
-    sessions::{SessionId, SessionRecord},
-    token::Handshake,
+use super::{
+    legacy::{
+        Host, Session,
+        server::{self as legacy, Legacy, Settings},
+        sessions::{SessionId, SessionRecord},
+        token::Handshake,
+    },
+    timing::KEEP_ALIVE,
 };
 use crate::{
-    dispatch::{Head, Incoming, Note, Reply, Serve, duplex::Replies},
+    dispatch::{
+        Head, Incoming, Note, Reply, Serve,
+        duplex::{Permit, Replies},
+    },
     error::{Error, Result},
     limits::Limits,
 };
@@ -65,9 +71,6 @@ use future::Asked;
 use gate::Gate;
 use protect::Protection;
 use receive::Discarding;
-
-/// How long an answer may be silent before a comment keeps it alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// A server as a service for HTTP requests, to be mounted in axum, hyper or anything that
 /// speaks tower.
@@ -105,7 +108,7 @@ pub(crate) struct Endpoint {
     /// Bytes of bodies that are being received.
     held: Arc<AtomicUsize>,
     pub(super) drain: Arc<Drain>,
-    /// What the other era needs besides.
+    /// The state for sessions and for stateless requests of the legacy era.
     pub(super) legacy: Legacy,
 }
 
@@ -246,6 +249,16 @@ impl HttpService {
 }
 
 impl Endpoint {
+    /// Counts a request as in flight, unless there are too many.
+    pub(crate) fn permit(&self) -> Result<Permit, RpcError> {
+        let limit = self.limits.http_in_flight;
+        Permit::take(&self.in_flight, limit).map_err(|_| {
+            RpcError::internal(format!(
+                "too many requests in flight: the limit is {limit} (http_in_flight)"
+            ))
+        })
+    }
+
     fn problem(&self) -> Option<&str> {
         self.problem.as_deref().or_else(|| self.gate.problem())
     }

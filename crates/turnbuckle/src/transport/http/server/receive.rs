@@ -1,5 +1,4 @@
-//! Owns the body of a request while it arrives, wanted or not: its bounds in size and time.
-//! Does not own what it says.
+//! Reads the body of a request within bounds of size and time.
 
 use std::{
     pin::Pin,
@@ -8,7 +7,6 @@ use std::{
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use bytes::{Buf, Bytes};
@@ -16,33 +14,29 @@ use http::{HeaderMap, StatusCode, header::EXPECT};
 use http_body::Body;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::{super::guard::Refusal, idle::Idle};
+use super::{
+    super::{
+        guard::Refusal,
+        timing::{
+            BODY_BYTES_IN_ALL, BODY_PAUSE, BODY_WHOLE, REFUSED_BODY_BYTES, REFUSED_BODY_PAUSE,
+        },
+    },
+    idle::Idle,
+};
 
-/// How long a body may pause.
-const PAUSE: Duration = Duration::from_secs(30);
-/// How long it may take in all.
-const WHOLE: Duration = Duration::from_secs(5 * 60);
-
-/// How much all bodies that are on their way in may hold together.
-const HELD: usize = 256 << 20;
-
-/// How much of a body that nobody wants is taken, and for how long.
-const UNWANTED: usize = 64 << 10;
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// A body that nobody wants, on its way in. Many clients send head and body one after the other and
-/// only then listen; a connection that is closed meanwhile takes the answer with it.
+/// Reads the body of a refused request. Many clients send the whole request before they read the
+/// response; closing the connection earlier would lose the response.
 pub(crate) struct Discarding {
     left: usize,
-    /// Once it was waited for.
+    /// Set once the body had to be waited for.
     until: Option<Pin<Box<Sleep>>>,
 }
 
 impl Discarding {
     /// Of a request with these headers.
     pub(crate) fn new(headers: &HeaderMap) -> Discarding {
-        // Whoever asks first listens, and to ask for the body would be to say yes.
-        let left = if headers.contains_key(EXPECT) { 0 } else { UNWANTED };
+        // A client that expects `100 Continue` reads first; reading the body would accept it.
+        let left = if headers.contains_key(EXPECT) { 0 } else { REFUSED_BODY_BYTES };
         Discarding { left, until: None }
     }
 
@@ -61,7 +55,8 @@ impl Discarding {
                 }
                 Poll::Ready(_) => break,
                 Poll::Pending => {
-                    let until = self.until.get_or_insert_with(|| Box::pin(sleep(PATIENCE)));
+                    let until =
+                        self.until.get_or_insert_with(|| Box::pin(sleep(REFUSED_BODY_PAUSE)));
                     return until.as_mut().poll(context);
                 }
             }
@@ -70,16 +65,16 @@ impl Discarding {
     }
 }
 
-/// A body on its way in.
+/// Collects the body of a request.
 pub(super) struct Receiving {
     limit: usize,
     /// The only frame, as it came; bodies of more than one are gathered in `text`.
     first: Bytes,
     text: Vec<u8>,
     idle: Idle,
-    /// When it was first waited for.
+    /// When the body was first waited for.
     since: Option<Instant>,
-    /// What all bodies of the endpoint hold at the moment, and this one's part of it.
+    /// The bytes of all bodies of the endpoint, and the part of this one.
     held: Arc<AtomicUsize>,
     own: usize,
 }
@@ -90,7 +85,7 @@ impl Receiving {
             limit,
             first: Bytes::new(),
             text: Vec::new(),
-            idle: Idle::new(PAUSE),
+            idle: Idle::new(BODY_PAUSE),
             since: None,
             held,
             own: 0,
@@ -110,11 +105,11 @@ impl Receiving {
             let Poll::Ready(frame) = body.as_mut().poll_frame(context) else {
                 // One that trickles is looked at with each piece.
                 let since = *self.since.get_or_insert_with(Instant::now);
-                let message = if since.elapsed() > WHOLE {
-                    format!("the body took more than {} s", WHOLE.as_secs())
+                let message = if since.elapsed() > BODY_WHOLE {
+                    format!("the body took more than {} s", BODY_WHOLE.as_secs())
                 } else {
                     ready!(self.idle.poll(context));
-                    format!("the body paused for more than {} s", PAUSE.as_secs())
+                    format!("the body paused for more than {} s", BODY_PAUSE.as_secs())
                 };
                 return Poll::Ready(Err(refusal(StatusCode::REQUEST_TIMEOUT, message)));
             };
@@ -135,7 +130,8 @@ impl Receiving {
             self.gather(data, body.size_hint().lower());
             // A body that came at once is not held: it is used.
             if !body.is_end_stream() && !self.hold() {
-                let message = format!("more than {HELD} bytes of bodies are being received");
+                let message =
+                    format!("more than {BODY_BYTES_IN_ALL} bytes of bodies are being received");
                 return Poll::Ready(Err(refusal(StatusCode::SERVICE_UNAVAILABLE, message)));
             }
         }
@@ -146,7 +142,7 @@ impl Receiving {
     fn hold(&mut self) -> bool {
         let more = self.length() - self.own;
         self.own += more;
-        self.held.fetch_add(more, Relaxed) + more <= HELD
+        self.held.fetch_add(more, Relaxed) + more <= BODY_BYTES_IN_ALL
     }
 
     fn length(&self) -> usize {
@@ -236,11 +232,11 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_on_their_way_in_are_bounded_together() {
-        let held = Arc::new(AtomicUsize::new(HELD - 3));
+        let held = Arc::new(AtomicUsize::new(BODY_BYTES_IN_ALL - 3));
         assert_eq!(receive(&["abcd"], &held).await.unwrap(), "abcd");
         assert_eq!(receive(&["ab", "cd"], &held).await.unwrap(), "abcd");
         let refused = receive(&["ab", "cd", "ef"], &held).await;
         assert_eq!(refused, Err(StatusCode::SERVICE_UNAVAILABLE));
-        assert_eq!(held.load(Relaxed), HELD - 3);
+        assert_eq!(held.load(Relaxed), BODY_BYTES_IN_ALL - 3);
     }
 }

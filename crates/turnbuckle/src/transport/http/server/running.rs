@@ -1,7 +1,7 @@
-//! Owns one handler while its request runs: it is polled here, and dropping this drops it.
-//! Does not own what its answer looks like.
+//! A handler that runs, polled by the request future, the response body or the pump of a session.
 
 use std::{
+    future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     task::{Context, Poll},
@@ -14,106 +14,123 @@ use super::{
     answer::Statuses,
     drain::{Ended, Phase},
     idle::Idle,
-    queue::{Parked, Queue},
+    response_stream::{Format, Parked, ResponseStream},
 };
 use crate::dispatch::{BoxFuture, Outcome, duplex::panicked};
 
-/// A request whose handler has not ended. Whoever holds it polls the handler; dropping it
-/// is the cancel.
+/// A request whose handler has not ended. Dropping it drops the handler, which cancels the request.
 pub(crate) struct Running {
     pub(super) id: RequestId,
     /// `None` once it has ended.
     handler: Option<BoxFuture<'static, Outcome>>,
-    queue: Arc<Queue>,
+    stream: Arc<ResponseStream>,
     endpoint: Arc<Endpoint>,
-    /// Silence towards the client.
-    idle: Idle,
-    /// Where the endpoint's end finds this request, once it waits.
+    /// The silence towards the client, where a comment can be sent.
+    idle: Option<Idle>,
+    /// The place in the list of requests to wake at shutdown, once this has waited.
     place: Option<usize>,
     pub(super) statuses: Statuses,
 }
 
-/// What polling a handler has come to.
-pub(super) enum Polled {
-    /// It said something: see [`Running::take`].
-    Said,
-    /// For a whole window it said nothing.
+/// The result of polling a handler.
+pub(crate) enum Polled {
+    /// There are messages: for the body, or for the event store.
+    Messages,
+    /// There was none for a whole window.
     Quiet,
-    /// It has ended.
+    /// The request has ended.
     Done(Done),
 }
 
 /// The end of a request.
-pub(super) struct Done {
-    /// Events that come before the answer.
-    pub(super) said: Vec<u8>,
-    pub(super) outcome: Outcome,
+pub(crate) struct Done {
+    /// The events before the response.
+    pub(super) events: Vec<u8>,
+    pub(crate) outcome: Outcome,
     /// Whether the handler itself ended.
-    pub(super) ended: Ended,
+    pub(crate) ended: Ended,
+}
+
+impl Done {
+    /// The end of a handler outside a stream of events.
+    pub(crate) fn finished(outcome: Outcome) -> Done {
+        Done { events: Vec::new(), outcome, ended: Ended::Finished }
+    }
 }
 
 impl Running {
     pub(crate) fn new(
         id: RequestId,
         handler: BoxFuture<'static, Outcome>,
-        queue: Arc<Queue>,
+        stream: Arc<ResponseStream>,
         endpoint: Arc<Endpoint>,
     ) -> Running {
-        let idle = Idle::new(endpoint.keep_alive);
+        let idle = (stream.format() == Format::Events).then(|| Idle::new(endpoint.keep_alive));
         let statuses = Statuses::ByError;
-        Running { id, handler: Some(handler), queue, endpoint, idle, place: None, statuses }
+        Running { id, handler: Some(handler), stream, endpoint, idle, place: None, statuses }
     }
 
-    /// An error that it ends with is an answer like any other.
+    /// Sends an error with status 200.
     pub(crate) fn always_ok(mut self) -> Running {
         self.statuses = Statuses::AlwaysOk;
         self
     }
 
-    /// Polls the handler. Not to be polled again after `Done`.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Polled> {
+    /// Polls the handler. Must not be polled again after `Done`.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Polled> {
         if self.place.is_some() {
-            self.queue.attend();
+            self.stream.attend();
         }
-        if let Some(outcome) = self.poll_handler(context) {
+        if let Some(handler) = &mut self.handler
+            && let Poll::Ready(outcome) = poll_handler(&self.id, handler, context)
+        {
             return Poll::Ready(self.done(outcome, Ended::Finished));
         }
-        let parked = self.queue.park(context.waker());
-        // After that, so that an end of the endpoint is either seen here or wakes us.
+        let parked = self.stream.park(context.waker());
+        // After that, so that a shutdown is either seen here or wakes this task.
         if self.place.is_none() {
-            self.place = Some(self.endpoint.drain.enter(&self.queue));
+            self.place = Some(self.endpoint.drain.enter(&self.stream));
         }
-        if let Some(done) = self.poll_end() {
+        if let Some(done) = self.poll_shutdown() {
             return Poll::Ready(done);
         }
-        if parked == Parked::Said {
-            return Poll::Ready(Polled::Said);
+        if parked == Parked::Messages {
+            return Poll::Ready(Polled::Messages);
         }
-        self.idle.poll(context).map(|()| Polled::Quiet)
-    }
-
-    /// What was said so far.
-    pub(super) fn take(&mut self) -> Vec<u8> {
-        self.idle.touch();
-        self.queue.take()
-    }
-
-    fn poll_handler(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
-        let handler = self.handler.as_mut()?;
-        match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
-            Ok(Poll::Pending) => None,
-            Ok(Poll::Ready(outcome)) => Some(outcome),
-            Err(payload) => Some(Err(panicked(&self.id, payload.as_ref()))),
+        match &mut self.idle {
+            Some(idle) => idle.poll(context).map(|()| Polled::Quiet),
+            None => Poll::Pending,
         }
     }
 
-    /// Ends the request because the endpoint ends.
-    fn poll_end(&mut self) -> Option<Polled> {
+    /// Returns the handler alone, for a task that is not the driver of its stream.
+    pub(crate) fn into_handler(mut self) -> impl Future<Output = Outcome> + Send + use<> {
+        let (id, mut handler) = (self.id.clone(), self.handler.take());
+        poll_fn(move |context| match &mut handler {
+            Some(handler) => poll_handler(&id, handler, context),
+            None => Poll::Pending,
+        })
+    }
+
+    /// Takes the events so far.
+    pub(super) fn take_events(&mut self) -> Vec<u8> {
+        if let Some(idle) = &mut self.idle {
+            idle.touch();
+        }
+        self.stream.take_text()
+    }
+
+    /// Counts the end for the report of a shutdown.
+    pub(crate) fn count(&self, done: &Done) {
+        self.endpoint.drain.count(done.ended);
+    }
+
+    fn poll_shutdown(&mut self) -> Option<Polled> {
         let phase = self.endpoint.drain.phase();
         if phase == Phase::Open {
             return None;
         }
-        if let Some(farewell) = self.queue.farewell() {
+        if let Some(farewell) = self.stream.farewell() {
             return Some(self.done(Ok(farewell), Ended::Farewell));
         }
         (phase == Phase::Over).then(|| {
@@ -123,12 +140,20 @@ impl Running {
 
     fn done(&mut self, outcome: Outcome, ended: Ended) -> Polled {
         self.handler = None;
-        self.endpoint.drain.count(ended);
-        Polled::Done(Done { said: self.queue.close(), outcome, ended })
+        Polled::Done(Done { events: self.stream.close(), outcome, ended })
     }
 }
 
-/// The handler goes with it. What is left of it elsewhere speaks to nobody.
+/// Polls a handler; a panic becomes an error.
+fn poll_handler(
+    id: &RequestId,
+    handler: &mut BoxFuture<'static, Outcome>,
+    context: &mut Context<'_>,
+) -> Poll<Outcome> {
+    catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context)))
+        .unwrap_or_else(|payload| Poll::Ready(Err(panicked(id, payload.as_ref()))))
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         let drain = &self.endpoint.drain;
@@ -136,7 +161,8 @@ impl Drop for Running {
             drain.leave(place);
         }
         if self.handler.is_some() {
-            self.queue.close();
+            // Parts of the handler may live on elsewhere; their messages are dropped.
+            self.stream.close();
             if drain.phase() == Phase::Over {
                 drain.count(Ended::Cancelled);
             }

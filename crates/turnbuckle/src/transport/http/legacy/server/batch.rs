@@ -1,29 +1,30 @@
-//! Owns the joint answer to a batch, which only 2025-03-26 has: one array if all are ready at
-//! once, else one stream for all. Does not own how each of its requests is served.
+//! Serves a batch, which only 2025-03-26 has: with one array if all responses are ready at once,
+//! otherwise with one stream for all.
 
 use std::sync::Arc;
 
 use http::{Response, StatusCode};
-use tokio::task::coop::consume_budget;
+use tokio::task::{JoinSet, coop::consume_budget};
 use turnbuckle_types::{
-    RpcError,
+    RequestId, RpcError,
     jsonrpc::{Fault, Frame, Role},
 };
 
 use super::{
-    super::super::server::{Endpoint, HttpBody, answer, future::Asked},
-    Refused, Visit,
-    body::Reader,
-    is_initialize,
+    super::super::{
+        server::{
+            Endpoint, HttpBody, answer, future::Asked, response_stream::ResponseStream,
+            running::Running,
+        },
+        timing::BATCH_REQUESTS,
+    },
+    Refused, Visit, is_initialize,
     pump::{self, frame},
+    reader::StreamReader,
     request::{self, Batched, Started},
-    stream::Stream,
     unknown_session,
 };
 use crate::limits::Limits;
-
-/// The most requests of one batch that are served, however many may run.
-const MOST: usize = 1000;
 
 /// Serves a batch. Dropping the future stops nothing that was begun.
 pub(super) async fn serve(
@@ -31,15 +32,15 @@ pub(super) async fn serve(
     visit: Visit,
     items: Vec<Result<Frame, Fault>>,
 ) -> Result<Response<HttpBody>, Refused> {
-    if !visit.opened.session.batches() {
+    if !visit.opened.service.batches() {
         return Err(not_here());
     }
     refuse_initialize(&items)?;
-    // A task of its own: whoever hangs up half-way does not leave half a batch behind.
+    // In a task, so that a client that hangs up does not leave half a batch behind.
     let beginning = tokio::spawn(begin(asked.clone(), visit, items));
     let begun = beginning.await.unwrap_or_else(|_| {
         let message = "the batch could not be served: the server is shutting down";
-        Err(Refused::unavailable(message))
+        Err(Refused::unavailable(RpcError::internal(message)))
     })?;
     match begun {
         Begun::Answered(response) => Ok(response),
@@ -49,13 +50,13 @@ pub(super) async fn serve(
     }
 }
 
-/// What a batch has become.
+/// The first step of a batch.
 enum Begun {
     Answered(Response<HttpBody>),
-    Waits(Arc<Stream>, Reader),
+    Waits(Arc<ResponseStream>, StreamReader),
 }
 
-/// How much of a batch is served: the rest is refused, each for itself.
+/// The part of a batch that is served; each of the other requests is refused.
 pub(super) struct Share {
     most: usize,
     requests: usize,
@@ -64,7 +65,7 @@ pub(super) struct Share {
 
 impl Share {
     pub(super) fn new(limits: &Limits) -> Share {
-        let most = limits.in_flight.min(MOST);
+        let most = limits.in_flight.min(BATCH_REQUESTS);
         Share { most, requests: most, bytes: limits.unsent_bytes }
     }
 
@@ -94,10 +95,12 @@ async fn begin(
 ) -> Result<Begun, Refused> {
     let endpoint = &asked.endpoint;
     let stream = visit.stream(endpoint);
+    let in_flight = &visit.session.in_flight;
     let (mut share, mut bytes) = (Share::new(&endpoint.limits), 0);
     let reader = request::reader(&stream)?;
-    // What is ready at once, and whether anything is to be answered at all.
-    let (mut ready, mut waits, mut asks) = (Vec::new(), false, false);
+    let mut handlers = JoinSet::new();
+    // The responses that are ready at once, and whether there are any at all.
+    let (mut ready, mut asks) = (Vec::new(), false);
     for item in items {
         consume_budget().await;
         asks |= is_asking(&item);
@@ -106,30 +109,26 @@ async fn begin(
             Ok(Frame::Request(request)) => {
                 let id = request.id.clone();
                 if let Err(error) = share.take(bytes) {
-                    ready.push(frame(&id, Err(error)));
+                    ready.push(frame(&id, &Err(error)));
                     continue;
                 }
                 match request::start(&asked, &visit, request, &stream, Batched::Yes).await {
-                    Err(refused) => ready.push(frame(&id, Err(refused.error))),
+                    Err(refused) => ready.push(frame(&id, &Err(refused.error))),
                     Ok(Started::Cancelled) => {}
-                    Ok(Started::Answered(serial, outcome)) => {
+                    Ok(Started::Done(serial, done)) => {
                         stream.leave(serial);
-                        ready.push(frame(&id, outcome));
+                        ready.push(frame(&id, &done.outcome));
                     }
-                    Ok(Started::Running(handler)) => {
-                        waits = true;
-                        let (entry, stream) = (visit.entry.clone(), stream.clone());
-                        let drain = endpoint.drain.clone();
-                        let serial = handler.serial;
-                        let member = pump::run_member(handler, entry, stream, drain);
-                        let task = tokio::spawn(member).abort_handle();
-                        visit.entry.desk.launched(&id, serial, task);
+                    Ok(Started::Running(serial, handler)) => {
+                        let (name, handler) = (id.clone(), handler.into_handler());
+                        let task = handlers.spawn(async move { (name, serial, handler.await) });
+                        in_flight.set_task(&id, serial, task);
                     }
                 }
             }
-            // What it stops is not waited for: requests before it run already.
+            // This does not wait for handlers that it stops: requests before it run already.
             Ok(Frame::Notification(note)) => drop(visit.apply(note)),
-            Ok(Frame::Response(response)) => visit.entry.desk.answer(response),
+            Ok(Frame::Response(response)) => in_flight.answer(response),
             Err(fault) => ready.extend(faulty(&visit, &fault)),
         }
         bytes += ready[before..].iter().map(Vec::len).sum::<usize>();
@@ -137,7 +136,7 @@ async fn begin(
     if !asks {
         return Ok(Begun::Answered(answer::empty(StatusCode::ACCEPTED)));
     }
-    if !waits && !stream.has_said() {
+    if handlers.is_empty() && !stream.has_unstored() {
         save(endpoint, &visit).await;
         return Ok(Begun::Answered(match array(&ready) {
             Some(text) => answer::text(StatusCode::OK, text),
@@ -145,18 +144,22 @@ async fn begin(
         }));
     }
     stream.prime();
-    ready.into_iter().for_each(|text| stream.say(text));
-    visit.pump(endpoint, &stream, None);
-    if visit.entry.desk.is_closed() {
+    stream.push_all(ready);
+    let drain = endpoint.drain.clone();
+    let handler = pump::batch_handler(handlers, in_flight.clone(), stream.clone(), drain);
+    let none = RequestId::from(0);
+    let handler = Running::new(none, handler, stream.clone(), endpoint.clone());
+    visit.pump(endpoint, &stream, Some(handler));
+    if in_flight.is_closed() {
         // The session ended before it knew of this stream.
-        visit.entry.desk.kill(&stream);
+        in_flight.kill(&stream);
         return Err(unknown_session());
     }
     save(endpoint, &visit).await;
     Ok(Begun::Waits(stream, reader))
 }
 
-/// A batch where there are none.
+/// Refuses a batch of another revision.
 pub(super) fn not_here() -> Refused {
     Refused::bad("batches exist in revision 2025-03-26 only, which was not negotiated")
 }
@@ -192,16 +195,16 @@ fn faulty(visit: &Visit, fault: &Fault) -> Option<Vec<u8>> {
             turnbuckle_types::jsonrpc::write_error(&mut text, id.as_ref(), &fault.error);
             return Some(text);
         }
-        (Role::Response, Some(id)) => visit.entry.desk.unreadable(id, &fault.error),
+        (Role::Response, Some(id)) => visit.session.in_flight.unreadable(id, &fault.error),
         (Role::Response, None) => {}
     }
     None
 }
 
-/// Each has its answer by now: a record that can't be kept is for the log.
+/// Saves the record. All responses exist already, so that a failure is only logged.
 async fn save(endpoint: &Endpoint, visit: &Visit) {
     let store = &endpoint.legacy.settings.sessions;
-    if let Err(refused) = visit.opened.save(visit.entry.id, &**store).await {
-        tracing::warn!(error = %refused.error, "what a batch has changed was not kept");
+    if let Err(refused) = visit.opened.save(visit.session.id, &**store).await {
+        tracing::warn!(error = %refused.error, "the changes of a batch to its session were not saved");
     }
 }

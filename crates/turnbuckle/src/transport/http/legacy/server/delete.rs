@@ -1,28 +1,31 @@
-//! Owns the end of a session by its client's wish. Does not own how handlers stop.
+//! Serves DELETE: ends a session.
 
 use http::{Response, StatusCode};
+use turnbuckle_types::RpcError;
 
 use super::{
-    super::super::server::{HttpBody, answer, future::Asked},
-    Refused, STOPPING,
+    super::super::{
+        server::{HttpBody, answer, future::Asked},
+        timing::STOPPING,
+    },
+    Refused,
     live::AlreadyEnded,
     unknown_session, visit,
 };
 
-/// Ends a session: from then on it is unknown. Dropping the future, once it was polled, takes
-/// nothing back.
+/// Ends a session, which is unknown from then on. Once polled, dropping the future has no effect.
 pub(super) async fn serve(asked: Asked) -> Result<Response<HttpBody>, Refused> {
-    // A client that says farewell and hangs up has said it.
+    // In a task, so that a client may hang up at once.
     let ending = tokio::spawn(async move {
         let visit = visit(&asked).await?;
         let settings = &asked.endpoint.legacy.settings;
         let (sessions, events) = (settings.sessions.clone(), settings.events.clone());
-        let entry = visit.entry;
-        if visit.opened.save_end(entry.id, &*sessions).await? == AlreadyEnded::Yes {
+        let session = visit.session;
+        if visit.opened.save_end(session.id, &*sessions).await? == AlreadyEnded::Yes {
             return Err(unknown_session());
         }
-        let tasks = entry.stop();
-        visit.opened.session.ended();
+        let tasks = session.stop();
+        visit.opened.service.ended();
         let all = async {
             for task in tasks {
                 // Its panic was logged when it happened.
@@ -30,10 +33,12 @@ pub(super) async fn serve(asked: Asked) -> Result<Response<HttpBody>, Refused> {
             }
         };
         let _ = tokio::time::timeout(STOPPING, all).await;
-        if let Err(error) = events.forget_session(entry.id).await {
+        if let Err(error) = events.forget_session(session.id).await {
             tracing::warn!(%error, "the events of a session that ended could not be forgotten");
         }
         Ok(answer::empty(StatusCode::NO_CONTENT))
     });
-    ending.await.unwrap_or_else(|_| Err(Refused::unavailable("the server is shutting down")))
+    ending.await.unwrap_or_else(|_| {
+        Err(Refused::unavailable(RpcError::internal("the server is shutting down")))
+    })
 }

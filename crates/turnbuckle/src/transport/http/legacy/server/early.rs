@@ -1,100 +1,104 @@
-//! Owns cancels that came before what they cancel. Each message has a connection of its own here, and
-//! on a busy machine one overtakes another; a cancel that was lost that way would leave a handler
-//! running for nobody. Does not own requests, nor cancels of those that are known.
+//! Cancels that arrive before the request that they name.
+//!
+//! Each message has an own connection, and on a busy machine one overtakes another. A cancel that is
+//! lost this way would leave a handler running for no client.
 
 use std::{
     collections::VecDeque,
     sync::{Mutex, PoisonError},
-    time::Duration,
 };
 
 use tokio::time::Instant;
-use turnbuckle_types::Key;
+use turnbuckle_types::{Key, RequestId};
 
+use super::super::super::timing::{EARLY_CANCEL, EARLY_CANCELS, EARLY_CANCELS_OF_SESSION};
 use crate::SessionId;
 
-/// How late a request may be after its cancel. Whoever numbers requests anew can use an id again
-/// afterwards, whatever was said of it before.
-const LATE: Duration = Duration::from_secs(5);
-/// How many cancels wait for their request, of one session and in all. Past that the oldest is
-/// forgotten.
-const OF_ONE: usize = 64;
-const IN_ALL: usize = 1024;
-/// How many requests that have ended are known, so that a cancel that comes after the end waits for
-/// nothing: an id can be used again.
-const ENDED: usize = 1024;
-
-/// Of all sessions.
+/// The early cancels of all sessions.
 #[derive(Default)]
-pub(super) struct Early(Mutex<State>);
+pub(super) struct EarlyCancels(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Seen>,
-    ended: VecDeque<Seen>,
+    cancels: VecDeque<Named>,
+    /// Requests that have ended: a late cancel does not wait, so that the id can be used again.
+    ended: VecDeque<Named>,
 }
 
-struct Seen {
+struct Named {
     session: SessionId,
     id: Key,
     at: Instant,
 }
 
-impl Early {
-    /// A request has ended, in any way.
-    pub(super) fn ended(&self, session: SessionId, id: Key) {
-        self.with(|state, at| {
-            if state.ended.len() >= ENDED {
-                state.ended.pop_front();
-            }
-            state.ended.push_back(Seen { session, id, at });
-        });
+impl EarlyCancels {
+    /// Remembers that a request has ended.
+    pub(super) fn ended(&self, session: SessionId, id: &RequestId) {
+        self.with(|state| push(&mut state.ended, Named::new(session, id)));
     }
 
-    /// A cancel names a request that is not in flight.
-    pub(super) fn cancelled(&self, session: SessionId, id: Key) {
-        self.with(|state, at| {
-            if state.ended.iter().any(|seen| seen.is(session, &id)) {
+    /// Keeps a cancel whose request is not in flight, unless that has ended.
+    pub(super) fn add(&self, session: SessionId, id: &RequestId) {
+        let new = Named::new(session, id);
+        self.with(|state| {
+            expire(&mut state.ended);
+            expire(&mut state.cancels);
+            let State { cancels, ended } = state;
+            if ended.iter().chain(&*cancels).any(|known| known.is(session, &new.id)) {
                 return;
             }
-            let mut own = state.waiting.iter().filter(|seen| seen.session == session);
-            if own.clone().any(|seen| seen.id == id) {
-                return;
-            }
-            let oldest = own.next().map(|seen| seen.id.clone());
-            if own.count() + 1 >= OF_ONE
-                && let Some(oldest) = oldest
+            let is_own = |known: &Named| known.session == session;
+            if cancels.iter().filter(|known| is_own(known)).count() >= EARLY_CANCELS_OF_SESSION
+                && let Some(oldest) = cancels.iter().position(is_own)
             {
-                state.waiting.retain(|seen| !seen.is(session, &oldest));
-            } else if state.waiting.len() >= IN_ALL {
-                state.waiting.pop_front();
+                cancels.remove(oldest);
             }
-            state.waiting.push_back(Seen { session, id, at });
+            push(cancels, new);
         });
     }
 
-    /// A request has come. `true`: so has its cancel, before it.
-    pub(super) fn was_cancelled(&self, session: SessionId, id: &Key) -> bool {
-        self.with(|state, _| {
-            let place = state.waiting.iter().position(|seen| seen.is(session, id));
-            place.and_then(|place| state.waiting.remove(place)).is_some()
+    /// Takes the cancel of a request that has arrived. Returns whether there was one.
+    pub(super) fn take(&self, session: SessionId, id: &RequestId) -> bool {
+        self.with(|state| {
+            if state.cancels.is_empty() {
+                return false;
+            }
+            expire(&mut state.cancels);
+            let id = id.key();
+            let Some(place) = state.cancels.iter().position(|known| known.is(session, &id)) else {
+                return false;
+            };
+            state.cancels.remove(place);
+            push(&mut state.ended, Named { session, id, at: Instant::now() });
+            true
         })
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut State, Instant) -> T) -> T {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        let State { waiting, ended } = &mut *state;
-        for list in [waiting, ended] {
-            while list.front().is_some_and(|seen| now.duration_since(seen.at) >= LATE) {
-                list.pop_front();
-            }
-        }
-        change(&mut state, now)
+    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Seen {
+/// Adds one to a list; the oldest makes room.
+fn push(list: &mut VecDeque<Named>, new: Named) {
+    if list.len() >= EARLY_CANCELS {
+        list.pop_front();
+    }
+    list.push_back(new);
+}
+
+fn expire(list: &mut VecDeque<Named>) {
+    let now = Instant::now();
+    while list.front().is_some_and(|known| now.duration_since(known.at) >= EARLY_CANCEL) {
+        list.pop_front();
+    }
+}
+
+impl Named {
+    fn new(session: SessionId, id: &RequestId) -> Named {
+        Named { session, id: id.key(), at: Instant::now() }
+    }
+
     fn is(&self, session: SessionId, id: &Key) -> bool {
         self.session == session && self.id == *id
     }
@@ -109,48 +113,48 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_cancel_waits_for_its_request_and_for_nothing_else() {
-        let early = Early::default();
-        early.cancelled(ONE, Key::Int(1));
-        early.cancelled(ONE, Key::Int(1));
-        assert!(!early.was_cancelled(ONE, &Key::Int(2)));
-        assert!(!early.was_cancelled(OTHER, &Key::Int(1)));
-        assert!(early.was_cancelled(ONE, &Key::Int(1)));
-        assert!(!early.was_cancelled(ONE, &Key::Int(1)), "it was for the one");
-        early.cancelled(ONE, Key::Int(3));
-        tokio::time::advance(LATE).await;
-        assert!(!early.was_cancelled(ONE, &Key::Int(3)), "nothing is that late");
+        let early = EarlyCancels::default();
+        early.add(ONE, &(1).into());
+        early.add(ONE, &(1).into());
+        assert!(!early.take(ONE, &(2).into()));
+        assert!(!early.take(OTHER, &(1).into()));
+        assert!(early.take(ONE, &(1).into()));
+        assert!(!early.take(ONE, &(1).into()), "it was for the one");
+        early.add(ONE, &(3).into());
+        tokio::time::advance(EARLY_CANCEL).await;
+        assert!(!early.take(ONE, &(3).into()), "nothing is that late");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_cancel_of_what_has_ended_waits_for_nothing() {
-        let early = Early::default();
-        early.ended(ONE, Key::Int(1));
-        early.cancelled(ONE, Key::Int(1));
-        assert!(!early.was_cancelled(ONE, &Key::Int(1)));
-        early.cancelled(OTHER, Key::Int(1));
-        assert!(early.was_cancelled(OTHER, &Key::Int(1)), "it is another's");
+        let early = EarlyCancels::default();
+        early.ended(ONE, &(1).into());
+        early.add(ONE, &(1).into());
+        assert!(!early.take(ONE, &(1).into()));
+        early.add(OTHER, &(1).into());
+        assert!(early.take(OTHER, &(1).into()), "it is another's");
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_fills_it_up() {
-        let early = Early::default();
-        early.cancelled(OTHER, Key::Int(1));
+        let early = EarlyCancels::default();
+        early.add(OTHER, &(1).into());
         for id in 0..1000 {
-            early.cancelled(ONE, Key::Int(id));
-            early.ended(ONE, Key::Int(-id - 1));
+            early.add(ONE, &(id).into());
+            early.ended(ONE, &(-id - 1).into());
         }
-        let last = i64::try_from(1000 - OF_ONE).unwrap();
-        assert!(!early.was_cancelled(ONE, &Key::Int(last - 1)));
-        assert!(early.was_cancelled(ONE, &Key::Int(last)));
-        assert!(early.was_cancelled(OTHER, &Key::Int(1)), "the other's place is its own");
+        let last = i64::try_from(1000 - EARLY_CANCELS_OF_SESSION).unwrap();
+        assert!(!early.take(ONE, &(last - 1).into()));
+        assert!(early.take(ONE, &(last).into()));
+        assert!(early.take(OTHER, &(1).into()), "the other's place is its own");
         for session in 0..=u8::MAX {
             for id in 0..16 {
-                early.cancelled(SessionId([session; 16]), Key::Int(id));
-                early.ended(SessionId([session; 16]), Key::Int(-id - 1));
+                early.add(SessionId([session; 16]), &(id).into());
+                early.ended(SessionId([session; 16]), &(-id - 1).into());
             }
         }
-        early.with(|state, _| {
-            assert_eq!((state.waiting.len(), state.ended.len()), (IN_ALL, ENDED));
+        early.with(|state| {
+            assert_eq!((state.cancels.len(), state.ended.len()), (EARLY_CANCELS, EARLY_CANCELS));
         });
     }
 }

@@ -1,5 +1,4 @@
-//! Owns the ids of events, and how an event of a session is written.
-//! Does not own which events there are.
+//! The ids of events of a session, and the text of such events.
 
 use std::{fmt, time::Duration};
 
@@ -7,10 +6,10 @@ use super::super::super::sse;
 use crate::seal::random;
 
 /// A comment that is no block of its own: some readers take an empty line after an id for an event.
-pub(super) const KEEP_ALIVE: &[u8] = b":\n";
+pub(crate) const KEEP_ALIVE: &[u8] = b":\n";
 
 /// The upper bits of all streams that belong to no request, and of no other.
-const ASIDE: u64 = 0x6765 << 48;
+const OF_GET: u64 = 0x6765 << 48;
 const KIND: u64 = 0xffff << 48;
 
 /// No stream gets this far; what a client sends must not bring one to the end of all numbers.
@@ -18,41 +17,41 @@ const MOST: u64 = 1 << 53;
 
 /// The name of a stream in its session: random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct StreamNumber(u64);
+pub(crate) struct StreamNumber(u64);
 
 impl StreamNumber {
     /// For a stream that answers requests.
-    pub(super) fn of_requests() -> StreamNumber {
+    pub(crate) fn of_requests() -> StreamNumber {
         let number = u64::from_be_bytes(random());
-        let is_other = number & KIND == ASIDE;
+        let is_other = number & KIND == OF_GET;
         StreamNumber(if is_other { number ^ (1 << 63) } else { number })
     }
 
     /// For a stream that belongs to no request.
-    pub(super) fn aside() -> StreamNumber {
-        StreamNumber(u64::from_be_bytes(random()) & !KIND | ASIDE)
+    pub(crate) fn of_get() -> StreamNumber {
+        StreamNumber(u64::from_be_bytes(random()) & !KIND | OF_GET)
     }
 
     /// Whether it belongs to no request: then it can be taken up again by its name alone.
-    pub(super) fn is_aside(self) -> bool {
-        self.0 & KIND == ASIDE
+    pub(crate) fn is_of_get(self) -> bool {
+        self.0 & KIND == OF_GET
     }
 
-    pub(super) fn value(self) -> u64 {
+    pub(crate) fn value(self) -> u64 {
         self.0
     }
 }
 
 /// A place in a stream: after its first so many events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cursor {
-    pub(super) stream: StreamNumber,
-    pub(super) number: u64,
+pub(crate) struct Cursor {
+    pub(crate) stream: StreamNumber,
+    pub(crate) number: u64,
 }
 
 impl Cursor {
     /// Reads what a client sends back. Nothing that is not exactly what was sent is taken.
-    pub(super) fn read(text: &[u8]) -> Option<Cursor> {
+    pub(crate) fn read(text: &[u8]) -> Option<Cursor> {
         let text = std::str::from_utf8(text).ok()?;
         let (stream, number) = text.split_at_checked(16)?;
         let stream = StreamNumber(u64::from_str_radix(stream, 16).ok()?);
@@ -69,26 +68,26 @@ impl fmt::Display for Cursor {
 }
 
 /// Appends an event.
-pub(super) fn write(out: &mut Vec<u8>, cursor: Cursor, data: &[u8]) {
+pub(crate) fn write(out: &mut Vec<u8>, cursor: Cursor, data: &[u8]) {
     out.extend_from_slice(format!("id: {cursor}\n").as_bytes());
     write_once(out, data);
 }
 
 /// Appends an event that can't be asked for again.
-pub(super) fn write_once(out: &mut Vec<u8>, data: &[u8]) {
+pub(crate) fn write_once(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(sse::DATA);
     out.extend_from_slice(data);
     out.extend_from_slice(sse::END);
 }
 
 /// Appends an event that says no more than where the client stands.
-pub(super) fn write_place(out: &mut Vec<u8>, cursor: Cursor) {
+pub(crate) fn write_place(out: &mut Vec<u8>, cursor: Cursor) {
     out.extend_from_slice(format!("id: {cursor}\ndata:\n\n").as_bytes());
 }
 
 /// Appends how long to wait before coming back: it goes with the event that follows, or, for clients
 /// that know none without data, with none.
-pub(super) fn write_retry(out: &mut Vec<u8>, retry: Duration) {
+pub(crate) fn write_retry(out: &mut Vec<u8>, retry: Duration) {
     out.extend_from_slice(format!("retry: {}\n", retry.as_millis()).as_bytes());
 }
 
@@ -98,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_cursor_is_read_back_and_nothing_else_is() {
-        for stream in [StreamNumber::of_requests(), StreamNumber::aside(), StreamNumber(0)] {
+        for stream in [StreamNumber::of_requests(), StreamNumber::of_get(), StreamNumber(0)] {
             for number in [0, 1, MOST] {
                 let cursor = Cursor { stream, number };
                 assert_eq!(Cursor::read(cursor.to_string().as_bytes()), Some(cursor));
@@ -130,10 +129,10 @@ mod tests {
     #[test]
     fn kinds_of_streams_are_told_apart_by_their_names() {
         for _ in 0..1000 {
-            assert!(StreamNumber::aside().is_aside());
-            assert!(!StreamNumber::of_requests().is_aside());
+            assert!(StreamNumber::of_get().is_of_get());
+            assert!(!StreamNumber::of_requests().is_of_get());
         }
-        assert_ne!(StreamNumber::aside(), StreamNumber::aside());
+        assert_ne!(StreamNumber::of_get(), StreamNumber::of_get());
     }
 
     #[test]

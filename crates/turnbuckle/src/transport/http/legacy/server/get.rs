@@ -1,27 +1,30 @@
-//! Owns the GET stream of a session, and taking up a stream that broke off.
-//! Does not own what is said on either.
+//! Serves GET: opens the stream for messages that belong to no request, or resumes a stream.
 
 use std::sync::Arc;
 
 use http::{Response, StatusCode, header};
+use turnbuckle_types::{Raw, RequestId, RpcError};
 
 use super::{
     super::{
         super::{
             media,
-            server::{HttpBody, answer, future::Asked},
+            server::{
+                HttpBody, answer, future::Asked, response_stream::ResponseStream, running::Running,
+            },
         },
         events::StreamKey,
     },
     LAST_EVENT, Refused, Visit,
-    body::{Following, Reader},
     event::{self, Cursor, StreamNumber},
-    request,
-    stream::Stream,
-    unknown_session, visit,
+    pump,
+    reader::StreamReader,
+    request, unknown_session, visit,
 };
-use crate::envelope::mirror::{Found, Headers as _};
-use turnbuckle_types::RpcError;
+use crate::{
+    dispatch::Replying as _,
+    envelope::mirror::{Found, Headers as _},
+};
 
 /// Serves a GET. Dropping the future leaves a stream without a reader.
 pub(super) async fn serve(asked: &Asked) -> Result<Response<HttpBody>, Refused> {
@@ -54,74 +57,81 @@ fn not_ours() -> Refused {
     Refused::bad("the Last-Event-ID header is not the id of an event of this server")
 }
 
-/// Opens the stream for what belongs to no request; one that is open already ends.
+/// Opens the stream for messages that belong to no request; one that is open already ends.
 fn open(asked: &Asked, visit: &Visit) -> Result<Response<HttpBody>, Refused> {
-    let stream = aside(asked, visit, StreamNumber::aside(), 0);
-    let reader = request::reader(&stream)?;
+    let (stream, reader) = get_stream(asked, visit, StreamNumber::of_get(), 0)?;
     stream.prime();
     connect(asked, visit, &stream)?;
-    Ok(follow(asked, Vec::new(), Some(reader)))
+    Ok(reader.respond(Vec::new(), asked.endpoint.keep_alive))
 }
 
-fn aside(asked: &Asked, visit: &Visit, number: StreamNumber, last: u64) -> Arc<Stream> {
-    let limit = asked.endpoint.limits.queued_notifications;
-    Arc::new(Stream::new(number, visit.events(&asked.endpoint), limit).after(last))
+fn get_stream(
+    asked: &Asked,
+    visit: &Visit,
+    number: StreamNumber,
+    last: u64,
+) -> Result<(Arc<ResponseStream>, StreamReader), Refused> {
+    let endpoint = &asked.endpoint;
+    let stream = visit.new_stream(endpoint, visit.resumable(endpoint));
+    let stream = Arc::new(stream.continuing(number, last));
+    // The stream ends when the server begins to shut down.
+    stream.at_shutdown(Raw::empty_object());
+    let reader = request::reader(&stream)?;
+    Ok((stream, reader))
 }
 
-fn connect(asked: &Asked, visit: &Visit, stream: &Arc<Stream>) -> Result<(), Refused> {
-    let Visit { entry, opened } = visit;
-    let pump = visit.pump_of(&asked.endpoint, stream);
-    entry.aside.replace(stream);
-    entry.start(stream, pump.run_aside());
-    if entry.desk.is_closed() {
+fn connect(asked: &Asked, visit: &Visit, stream: &Arc<ResponseStream>) -> Result<(), Refused> {
+    let in_flight = &visit.session.in_flight;
+    in_flight.set_get_stream(Some(stream.clone()));
+    let handler = pump::get_handler(stream.clone());
+    let none = RequestId::from(0);
+    let handler = Running::new(none, handler, stream.clone(), asked.endpoint.clone());
+    visit.pump(&asked.endpoint, stream, Some(handler));
+    if in_flight.is_closed() {
         // The session ended before it knew of this stream.
-        entry.desk.kill(stream);
+        in_flight.kill(stream);
         return Err(unknown_session());
     }
-    opened.session.connected(entry.aside.peer());
+    visit.opened.service.connected(in_flight.peer());
     Ok(())
 }
 
-/// Tells what was missed on a stream, and goes on with it where it goes on.
-// 2025-11-25 basic/transports §Resumability: nothing of another stream is told.
+/// Sends the events that a client has missed, and continues with their stream if it is open.
+// 2025-11-25 basic/transports §Resumability: no event of another stream is replayed.
 async fn resume(
     asked: &Asked,
     visit: &Visit,
     cursor: Cursor,
 ) -> Result<Response<HttpBody>, Refused> {
-    let attached = visit.entry.stream(cursor.stream).and_then(|stream| Reader::attach(stream).ok());
-    if let Some((reader, last)) = attached {
+    let keep_alive = asked.endpoint.keep_alive;
+    let open = visit.session.stream(cursor.stream);
+    if let Some((reader, last)) = open.and_then(|stream| StreamReader::attach(stream).ok()) {
         let (missed, _) = missed(asked, visit, cursor, last).await?;
-        return Ok(follow(asked, missed, Some(reader)));
+        return Ok(reader.respond(missed, keep_alive));
     }
     let (missed, last) = missed(asked, visit, cursor, u64::MAX).await?;
-    if !cursor.stream.is_aside() {
-        return Ok(follow(asked, missed, None));
+    // A GET stream that was replaced has ended, too.
+    if !cursor.stream.is_of_get() || visit.session.in_flight.get_stream().is_some() {
+        return Ok(answer::ended_events_with(missed));
     }
-    if visit.entry.aside.is_open() {
-        // It was replaced, and whoever replaced it goes on.
-        return Ok(follow(asked, missed, None));
-    }
-    // Nobody has it open any more, here or anywhere. It is the same stream to its client, which
-    // would otherwise have none.
-    let stream = aside(asked, visit, cursor.stream, last);
-    let reader = request::reader(&stream)?;
+    // No replica has it open. To its client it is the same stream.
+    let (stream, reader) = get_stream(asked, visit, cursor.stream, last)?;
     connect(asked, visit, &stream)?;
-    Ok(follow(asked, missed, Some(reader)))
+    Ok(reader.respond(missed, keep_alive))
 }
 
-/// The events after a place and not after `last`, as text, and the number of the last one.
+/// Returns the text of the events after a cursor up to `last`, and the number of the last one.
 async fn missed(
     asked: &Asked,
     visit: &Visit,
     cursor: Cursor,
     last: u64,
 ) -> Result<(Vec<u8>, u64), Refused> {
-    let key = StreamKey { session: visit.entry.id, stream: cursor.stream.value() };
+    let key = StreamKey { session: visit.session.id, stream: cursor.stream.value() };
     let events = asked.endpoint.legacy.settings.events.after(&key, cursor.number).await;
     let events = events.map_err(|error| {
         tracing::error!(%error, "the event store failed");
-        Refused::unavailable("the stream can't be looked up at the moment")
+        Refused::unavailable(RpcError::internal("the stream can't be looked up at the moment"))
     })?;
     let (mut text, mut number) = (Vec::new(), cursor.number);
     for stored in events.into_iter().filter(|stored| stored.number <= last) {
@@ -129,9 +139,4 @@ async fn missed(
         event::write(&mut text, Cursor { stream: cursor.stream, number }, &stored.data);
     }
     Ok((text, number))
-}
-
-fn follow(asked: &Asked, missed: Vec<u8>, reader: Option<Reader>) -> Response<HttpBody> {
-    let keep_alive = asked.endpoint.keep_alive;
-    answer::events(HttpBody::other(Following::new(missed, reader, keep_alive)))
 }

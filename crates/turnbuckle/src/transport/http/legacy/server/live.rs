@@ -1,61 +1,49 @@
-//! Owns the sessions that something uses at the moment: a place for each, made on first use and
-//! gone with the last user. Does not own sessions that nobody uses: their ids carry those.
+//! The sessions in use: a request or a stream of theirs is open. Other sessions cost nothing; their
+//! ids carry them.
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::SystemTime,
 };
 
-use http::StatusCode;
 use tokio::{
-    sync::{Notify, OnceCell},
+    sync::{OnceCell, watch},
     task::JoinHandle,
 };
 use turnbuckle_types::{Revision, RpcError};
 
 use super::{
     super::{
+        super::server::response_stream::ResponseStream,
         Host, Session,
         sessions::{SessionId, SessionRecord, SessionStore, StoreError},
         token::Ticket,
     },
     Refused,
-    aside::Aside,
-    desk::Desk,
-    early::Early,
+    early::EarlyCancels,
     event::StreamNumber,
-    stream::Stream,
+    in_flight::InFlight,
 };
 
 /// The sessions in use. When it goes, everything that runs in them is stopped.
 #[derive(Default)]
 pub(crate) struct Live {
     /// Invariant: an entry removes itself when it is dropped, unless another took its place.
-    entries: Mutex<HashMap<SessionId, Weak<Entry>>>,
-    running: Arc<Running>,
-    early: Arc<Early>,
+    entries: Mutex<HashMap<SessionId, Weak<ActiveSession>>>,
+    /// How many pumps run.
+    pumps: watch::Sender<usize>,
+    early: Arc<EarlyCancels>,
 }
 
-/// How many streams run.
-#[derive(Default)]
-struct Running {
-    count: AtomicUsize,
-    none: Notify,
-}
+/// Counts a pump for as long as it lives.
+pub(super) struct PumpPermit(watch::Sender<usize>);
 
-/// One stream that runs, for as long as this lives.
-pub(super) struct Busy(Arc<Running>);
-
-/// A session in use. Whoever uses it holds it.
-pub(super) struct Entry {
+/// A session in use. Its requests and pumps hold it.
+pub(super) struct ActiveSession {
     pub(super) id: SessionId,
-    pub(super) desk: Arc<Desk>,
-    pub(super) aside: Arc<Aside>,
-    /// What serves it, once it was loaded; nothing if it had ended.
+    pub(super) in_flight: Arc<InFlight>,
+    /// Set once the record was loaded; `None` if the session has ended.
     opened: OnceCell<Option<Arc<Opened>>>,
     /// The streams that run.
     streams: Mutex<HashMap<StreamNumber, Open>>,
@@ -63,42 +51,39 @@ pub(super) struct Entry {
 }
 
 struct Open {
-    stream: Arc<Stream>,
+    stream: Arc<ResponseStream>,
     /// Its pump.
     task: Option<JoinHandle<()>>,
 }
 
-/// What serves a session in use.
+/// The service of a session in use.
 pub(super) struct Opened {
-    pub(super) session: Arc<dyn Session>,
+    pub(super) service: Arc<dyn Session>,
     pub(super) revision: Revision,
     pub(super) expires: SystemTime,
-    /// What the store has. Held while it is changed there, so that the latest is written last.
+    /// The record in the store. Locked while that is written, so that the latest is written last.
     saved: tokio::sync::Mutex<SessionRecord>,
 }
 
 impl Live {
-    /// The entry of a session; a new one if it has none and there is room.
-    pub(super) fn entry(
+    /// Returns a session, which is in use from now on.
+    pub(super) fn session(
         self: &Arc<Self>,
         id: SessionId,
         most: usize,
         in_flight: usize,
-    ) -> Result<Arc<Entry>, Refused> {
+    ) -> Result<Arc<ActiveSession>, Refused> {
         let mut entries = self.lock();
         if let Some(entry) = entries.get(&id).and_then(Weak::upgrade) {
             return Ok(entry);
         }
         if entries.len() >= most {
             let message = format!("too many sessions are in use: the limit is {most} (sessions)");
-            let error = RpcError::internal(message);
-            return Err(Refused { status: StatusCode::SERVICE_UNAVAILABLE, error });
+            return Err(Refused::unavailable(RpcError::internal(message)));
         }
-        let desk = Arc::new(Desk::new(in_flight, id, self.early.clone()));
-        let entry = Arc::new(Entry {
+        let entry = Arc::new(ActiveSession {
             id,
-            aside: Arc::new(Aside::new(desk.clone())),
-            desk,
+            in_flight: Arc::new(InFlight::new(in_flight, id, self.early.clone())),
             opened: OnceCell::new(),
             streams: Mutex::default(),
             live: Arc::downgrade(self),
@@ -107,22 +92,16 @@ impl Live {
         Ok(entry)
     }
 
-    /// Counts a stream that runs.
-    pub(super) fn busy(&self) -> Busy {
-        self.running.count.fetch_add(1, Ordering::AcqRel);
-        Busy(self.running.clone())
+    /// Counts a pump.
+    pub(super) fn pump_permit(&self) -> PumpPermit {
+        self.pumps.send_modify(|pumps| *pumps += 1);
+        PumpPermit(self.pumps.clone())
     }
 
-    /// Resolves when no stream runs.
+    /// Waits until no pump runs.
     pub(crate) async fn quiet(&self) {
-        loop {
-            let mut none = std::pin::pin!(self.running.none.notified());
-            none.as_mut().enable();
-            if self.running.count.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            none.await;
-        }
+        // It fails only without a sender, which `self` has.
+        let _ = self.pumps.subscribe().wait_for(|pumps| *pumps == 0).await;
     }
 
     /// How many sessions are in use.
@@ -130,12 +109,12 @@ impl Live {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Weak<Entry>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Weak<ActiveSession>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The service is gone: nobody could come back for what still runs.
+/// The service is gone: no client can come back.
 impl Drop for Live {
     fn drop(&mut self) {
         let entries: Vec<_> =
@@ -148,19 +127,17 @@ impl Drop for Live {
     }
 }
 
-impl Drop for Busy {
+impl Drop for PumpPermit {
     fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.none.notify_waiters();
-        }
+        self.0.send_modify(|pumps| *pumps -= 1);
     }
 }
 
-impl Entry {
-    /// What serves the session: made from its record the first time.
+impl ActiveSession {
+    /// Returns the service of the session, which the first use creates from the record.
     pub(super) async fn open(
         &self,
-        ticket: Ticket,
+        ticket: &Ticket,
         host: &dyn Host,
         store: &dyn SessionStore,
     ) -> Result<Arc<Opened>, Refused> {
@@ -170,25 +147,25 @@ impl Entry {
                 return Ok(None);
             }
             let revision = ticket.handshake.revision;
-            let session = host.session(Some(self.id), ticket.handshake, record.clone());
+            let service = host.session(Some(self.id), ticket.handshake.clone(), record.clone());
             let saved = tokio::sync::Mutex::new(record);
-            Ok(Some(Arc::new(Opened { session, revision, expires: ticket.expires, saved })))
+            Ok(Some(Arc::new(Opened { service, revision, expires: ticket.expires, saved })))
         };
         self.opened.get_or_try_init(load).await?.clone().ok_or_else(super::unknown_session)
     }
 
-    /// Starts a stream, whose pump this is.
+    /// Starts the pump of a stream.
     pub(super) fn start(
         &self,
-        stream: &Arc<Stream>,
+        stream: &Arc<ResponseStream>,
         pump: impl Future<Output = ()> + Send + 'static,
     ) {
         // First, so that a pump that ends at once finds what it has to remove.
         let open = Open { stream: stream.clone(), task: None };
-        self.streams().insert(stream.number, open);
+        self.streams().insert(stream.number(), open);
         // Under no lock: where the runtime is shutting down, this drops the pump.
         let task = tokio::spawn(pump);
-        if let Some(open) = self.streams().get_mut(&stream.number)
+        if let Some(open) = self.streams().get_mut(&stream.number())
             && Arc::ptr_eq(&open.stream, stream)
         {
             open.task = Some(task);
@@ -196,32 +173,32 @@ impl Entry {
     }
 
     /// A stream that runs.
-    pub(super) fn stream(&self, number: StreamNumber) -> Option<Arc<Stream>> {
+    pub(super) fn stream(&self, number: StreamNumber) -> Option<Arc<ResponseStream>> {
         self.streams().get(&number).map(|open| open.stream.clone())
     }
 
     /// The pump of a stream.
-    pub(super) fn task(&self, stream: &Stream) -> Option<JoinHandle<()>> {
-        self.streams().get_mut(&stream.number)?.task.take()
+    pub(super) fn task(&self, stream: &ResponseStream) -> Option<JoinHandle<()>> {
+        self.streams().get_mut(&stream.number())?.task.take()
     }
 
     /// A stream has ended.
-    pub(super) fn remove(&self, stream: &Arc<Stream>) {
+    pub(super) fn remove(&self, stream: &Arc<ResponseStream>) {
         let mut streams = self.streams();
-        if streams.get(&stream.number).is_some_and(|open| Arc::ptr_eq(&open.stream, stream)) {
-            streams.remove(&stream.number);
+        if streams.get(&stream.number()).is_some_and(|open| Arc::ptr_eq(&open.stream, stream)) {
+            streams.remove(&stream.number());
         }
         drop(streams);
-        self.aside.remove(stream);
+        self.in_flight.forget_get_stream(stream);
     }
 
-    /// Stops everything, for good. What is given back are the pumps, which end by themselves.
+    /// Stops everything. Returns the tasks of the pumps, which end on their own.
     pub(super) fn stop(&self) -> Vec<JoinHandle<()>> {
-        self.desk.close();
+        self.in_flight.close();
         let open: Vec<_> = self.streams().drain().map(|(_, open)| open).collect();
         open.into_iter()
             .filter_map(|open| {
-                self.desk.kill(&open.stream);
+                self.in_flight.kill(&open.stream);
                 open.task
             })
             .collect()
@@ -232,7 +209,7 @@ impl Entry {
     }
 }
 
-impl Drop for Entry {
+impl Drop for ActiveSession {
     fn drop(&mut self) {
         let Some(live) = self.live.upgrade() else { return };
         let mut entries = live.lock();
@@ -250,13 +227,13 @@ impl Opened {
         id: SessionId,
         store: &dyn SessionStore,
     ) -> Result<(), Refused> {
-        // Most requests change nothing, and wait for nobody.
-        let record = self.session.record();
+        // Most requests change nothing, and do not wait.
+        let record = self.service.record();
         if self.saved.try_lock().is_ok_and(|saved| saved.ended || *saved == record) {
             return Ok(());
         }
         let mut saved = self.saved.lock().await;
-        let record = self.session.record();
+        let record = self.service.record();
         if saved.ended || *saved == record {
             return Ok(());
         }
@@ -291,6 +268,5 @@ pub(super) enum AlreadyEnded {
 
 fn unavailable(error: StoreError) -> Refused {
     tracing::error!(%error, "the session store failed");
-    let error = RpcError::internal("the session can't be looked up at the moment");
-    Refused { status: StatusCode::SERVICE_UNAVAILABLE, error }
+    Refused::unavailable(RpcError::internal("the session can't be looked up at the moment"))
 }

@@ -1,28 +1,22 @@
-//! The server's side of legacy Streamable HTTP.
-//!
-//! Owns: which session a request belongs to, and what becomes of each message in it. Does not own:
-//! who may speak to the endpoint, nor what a message means.
+//! The server's side of legacy Streamable HTTP: finds the session of a request, and dispatches its
+//! messages.
 
-mod aside;
-mod ask;
 mod batch;
-pub(crate) mod body;
 mod delete;
-mod desk;
 mod early;
-mod event;
+pub(crate) mod event;
 mod get;
+mod get_stream;
+pub(crate) mod in_flight;
 mod live;
 mod pump;
+pub(crate) mod question;
+mod reader;
 mod request;
 mod settings;
 mod stateless;
-mod stream;
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use tokio::task::JoinHandle;
@@ -40,8 +34,9 @@ use super::{
             HttpBody, answer,
             future::{Asked, Begun},
         },
+        timing::STOPPING,
     },
-    token::{self, Owner},
+    token::Owner,
 };
 use crate::{
     dispatch::Note,
@@ -51,16 +46,13 @@ use crate::{
     },
     principal::Principal,
 };
-use live::{Entry, Live, Opened};
+use live::{ActiveSession, Live, Opened};
 use request::Batched;
 
 /// The session.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// The last event that a client has seen.
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-
-/// How long a cancellation waits for its handler to be gone before it is acknowledged.
-const STOPPING: Duration = Duration::from_secs(1);
 
 /// What an endpoint has for the legacy era.
 #[derive(Clone)]
@@ -79,7 +71,7 @@ struct Refused {
 
 /// A session, while a request uses it.
 struct Visit {
-    entry: Arc<Entry>,
+    session: Arc<ActiveSession>,
     opened: Arc<Opened>,
 }
 
@@ -174,13 +166,13 @@ async fn take(
             Ok(answer::empty(StatusCode::ACCEPTED))
         }
         Ok(Message::Single(Frame::Response(response))) => {
-            visit(asked).await?.entry.desk.answer(response);
+            visit(asked).await?.session.in_flight.answer(response);
             Ok(answer::empty(StatusCode::ACCEPTED))
         }
         Ok(Message::Batch(items)) => batch::serve(asked, visit(asked).await?, items).await,
         Err(fault) => {
             if let (Role::Response, Some(id)) = (fault.role, &fault.id) {
-                visit(asked).await?.entry.desk.unreadable(id, &fault.error);
+                visit(asked).await?.session.in_flight.unreadable(id, &fault.error);
             }
             Err(Refused { status: StatusCode::BAD_REQUEST, error: fault.error })
         }
@@ -204,13 +196,14 @@ async fn initialize(asked: &Asked, request: &Request) -> Result<Response<HttpBod
         Ok(opened) => opened,
         Err(error) => return Ok(answer::outcome_as(StatusCode::OK, &request.id, Err(error))),
     };
-    let expires = SystemTime::now()
-        .checked_add(settings.lifetime)
-        .ok_or_else(|| Refused::unavailable("the lifetime of sessions is no time"))?;
-    let (_, id) = token::mint(&settings.keys, &handshake, owner(asked), expires);
+    let expires = SystemTime::now().checked_add(settings.lifetime).ok_or_else(|| {
+        Refused::unavailable(RpcError::internal("the session_lifetime is out of range"))
+    })?;
+    let (_, id) = settings.ids.create(&handshake, owner(asked), expires);
     let mut response = answer::outcome_as(StatusCode::OK, &request.id, Ok(result));
-    let id = HeaderValue::try_from(id)
-        .map_err(|_| Refused::unavailable("the id of the session is no header"))?;
+    let id = HeaderValue::try_from(id).map_err(|_| {
+        Refused::unavailable(RpcError::internal("the id of the session is no header"))
+    })?;
     response.headers_mut().insert(SESSION, id);
     Ok(response)
 }
@@ -238,16 +231,19 @@ async fn visit(asked: &Asked) -> Result<Visit, Refused> {
         }
     };
     version(&asked.head.headers, served)?;
-    let ticket = token::open(&settings.keys, id, owner(asked), SystemTime::now())
+    let ticket = settings
+        .ids
+        .open(id, owner(asked), SystemTime::now())
         .filter(|ticket| served.contains(&ticket.handshake.revision))
         .ok_or_else(unknown_session)?;
     let limits = &endpoint.limits;
-    let entry = endpoint.legacy.live.entry(ticket.session, limits.sessions, limits.in_flight)?;
-    let opened = entry.open(ticket, &*endpoint.host, &*settings.sessions).await?;
-    if entry.desk.is_closed() {
+    let live = &endpoint.legacy.live;
+    let session = live.session(ticket.session, limits.sessions, limits.in_flight)?;
+    let opened = session.open(&ticket, &*endpoint.host, &*settings.sessions).await?;
+    if session.in_flight.is_closed() {
         return Err(unknown_session());
     }
-    Ok(Visit { entry, opened })
+    Ok(Visit { session, opened })
 }
 
 /// The revision that the headers declare, if they do.
@@ -278,44 +274,33 @@ fn unknown_session() -> Refused {
 }
 
 impl Visit {
-    /// Applies a notification, and waits until what it stops is gone. Dropping the future, once it
-    /// was polled, takes nothing back.
+    /// Applies a notification, and waits until handlers that it stops are gone. Once polled, dropping
+    /// the future has no effect.
     async fn note(&self, notification: Notification) {
         if let Some(task) = self.apply(notification) {
-            // So that whoever has the acknowledgement finds nothing left of it.
+            // After the acknowledgement nothing is left of the request.
             let _ = tokio::time::timeout(STOPPING, task).await;
         }
     }
 
-    /// Applies a notification. What is given back is a task that it stops.
+    /// Applies a notification. Returns the task that it stops.
     fn apply(&self, notification: Notification) -> Option<JoinHandle<()>> {
         let Notification { method, params } = notification;
         let note = Note { method, params };
+        let in_flight = &self.session.in_flight;
         let stopped = match (Rpc::from_name(&note.method), note.subject()) {
-            (Some(Rpc::Cancelled), _) => self.cancel(&note),
+            (Some(Rpc::Cancelled), Some(id)) => in_flight.cancel(&id).and_then(|request| {
+                tracing::debug!(%id, "the client cancelled a request");
+                (request.batched == Batched::No).then(|| self.session.task(&request.stream))?
+            }),
             (Some(Rpc::Progress), Some(id)) => {
-                self.entry.desk.note(&id, note.clone());
+                in_flight.progress(&id, note.clone());
                 None
             }
             _ => None,
         };
-        self.opened.session.note(note);
+        self.opened.service.note(note);
         stopped
-    }
-
-    /// Ends a request that the client gave up: it is dropped, and nothing more is said of it.
-    fn cancel(&self, note: &Note) -> Option<JoinHandle<()>> {
-        let id = note.subject()?;
-        let (serial, flight) = self.entry.desk.cancel(&id)?;
-        tracing::debug!(%id, "the client cancelled a request");
-        if flight.batched == Batched::Yes {
-            // Others are answered on the same stream.
-            flight.stop();
-            flight.stream.leave(serial);
-            return None;
-        }
-        self.entry.desk.kill(&flight.stream);
-        self.entry.task(&flight.stream)
     }
 }
 
@@ -324,8 +309,8 @@ impl Refused {
         Refused { status: StatusCode::BAD_REQUEST, error: RpcError::invalid_request(message) }
     }
 
-    fn unavailable(message: impl Into<std::borrow::Cow<'static, str>>) -> Refused {
-        Refused { status: StatusCode::SERVICE_UNAVAILABLE, error: RpcError::internal(message) }
+    fn unavailable(error: RpcError) -> Refused {
+        Refused { status: StatusCode::SERVICE_UNAVAILABLE, error }
     }
 
     fn answer(&self, id: Option<&RequestId>) -> Response<HttpBody> {

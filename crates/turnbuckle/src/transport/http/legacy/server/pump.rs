@@ -1,118 +1,81 @@
-//! Owns the task of a stream: it polls the handler, keeps what is said in the store, and hands it
-//! to whoever reads. Does not own the reader: that one may come and go.
+//! The task of a stream of a session: it polls the handler, keeps messages in the event store, and
+//! then writes them for the reader. The handler goes on while the client is away.
 
 use std::{
     future::poll_fn,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use tokio::{
-    task::coop::consume_budget,
+    task::{JoinSet, coop::consume_budget},
     time::{Sleep, sleep},
 };
-use turnbuckle_types::{RequestId, RpcError, jsonrpc};
+use turnbuckle_types::{Raw, RequestId, jsonrpc};
 
 use super::{
     super::{
-        super::server::drain::{Drain, Ended, Phase},
+        super::{
+            server::{
+                drain::{Drain, Ended},
+                response_stream::{Format, ResponseStream, Unstored},
+                running::{Done, Polled, Running},
+            },
+            timing::{GET_STREAM_GRACE, UNREAD_QUESTION},
+        },
         events::{EventStore, StoredEvent, StreamKey},
     },
-    live::{Busy, Entry},
-    stream::{Said, Shape, Stream, Turn},
+    in_flight::InFlight,
+    live::{ActiveSession, PumpPermit},
 };
-use crate::dispatch::{BoxFuture, Outcome, duplex::panicked, table::Serial};
+use crate::dispatch::{BoxFuture, Outcome, table::Serial};
 
-/// For how long the stream of no request is kept for a client that went away.
-const GRACE: Duration = Duration::from_secs(60);
-
-/// For how long questions wait for a client that went away.
-const UNHEARD: Duration = Duration::from_secs(5 * 60);
-
-/// What runs one stream. It holds the session's entry for as long as it runs.
+/// The task of one stream. It keeps the session in use.
 pub(super) struct Pump {
-    pub(super) entry: Arc<Entry>,
-    pub(super) stream: Arc<Stream>,
+    pub(super) session: Arc<ActiveSession>,
+    pub(super) stream: Arc<ResponseStream>,
     pub(super) events: Arc<dyn EventStore>,
     pub(super) drain: Arc<Drain>,
-    /// When the session's id is worth nothing any more.
+    /// When the session expires.
     pub(super) expires: SystemTime,
-    pub(super) _busy: Busy,
+    pub(super) _permit: PumpPermit,
 }
 
-/// The handler of a request.
-pub(super) struct Handler {
-    pub(super) id: RequestId,
-    pub(super) serial: Serial,
-    pub(super) future: BoxFuture<'static, Outcome>,
-}
-
-/// Why a pump has come to its end.
+/// Why a pump has ended.
 enum End {
-    /// There is nothing left to do.
-    Over,
-    /// The stream was stopped: nobody is to hear of it again.
+    /// All requests have their response.
+    Finished,
+    /// The stream was stopped: by a cancel, a DELETE, or another GET.
     Stopped,
-    /// The session has expired: nobody can come back.
+    /// The session has expired: the client can't come back.
     Expired,
-    /// The endpoint ends.
-    Shutdown,
-}
-
-impl Handler {
-    /// Polls the handler; a panic is an error of its own.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Outcome> {
-        match catch_unwind(AssertUnwindSafe(|| self.future.as_mut().poll(context))) {
-            Ok(polled) => polled,
-            Err(payload) => Poll::Ready(Err(panicked(&self.id, payload.as_ref()))),
-        }
-    }
 }
 
 impl Pump {
-    /// Runs the stream of requests until all have ended. Dropping the future drops the handler.
-    pub(super) async fn run(self, handler: Option<Handler>) {
+    /// Runs the stream until its handler has ended. Dropping the future drops the handler.
+    pub(super) async fn run(self, handler: Option<Running>) {
         let end = tokio::select! {
             biased;
-            () = self.stream.stopped() => End::Stopped,
-            () = self.drain.reached(Phase::Over) => End::Shutdown,
+            () = poll_fn(|context| self.stream.poll_stopped(context)) => End::Stopped,
             () = self.expired() => End::Expired,
-            () = self.drive(handler) => End::Over,
+            () = self.drive(handler) => End::Finished,
         };
-        // The handler is gone: it was dropped with the future that polled it.
+        // The handler was dropped with the future that polled it.
         match end {
-            End::Over => {}
+            End::Finished => {}
+            // The GET that took its place may have resumed it.
+            End::Stopped if self.stream.number().is_of_get() => {}
             End::Stopped => self.forget().await,
             End::Expired => {
-                self.dismiss();
+                for (id, serial) in self.stream.requests() {
+                    self.session.in_flight.finish(&id, serial);
+                    self.stream.leave(serial);
+                }
                 self.flush().await;
                 self.forget().await;
             }
-            End::Shutdown => {
-                self.farewell();
-                self.flush().await;
-            }
-        }
-    }
-
-    /// Runs the stream of no request until it is replaced, or nobody has read it for a while.
-    pub(super) async fn run_aside(self) {
-        let end = tokio::select! {
-            biased;
-            () = self.stream.stopped() => End::Stopped,
-            () = self.drain.reached(Phase::Draining) => End::Shutdown,
-            () = self.expired() => End::Expired,
-            () = self.listen() => End::Over,
-        };
-        match end {
-            End::Over => {}
-            // Another took its place, which may be the same stream taken up again.
-            End::Stopped => {}
-            End::Expired => self.forget().await,
-            End::Shutdown => self.drain.count(Ended::Farewell),
         }
     }
 
@@ -120,113 +83,76 @@ impl Pump {
         sleep(self.expires.duration_since(SystemTime::now()).unwrap_or_default()).await;
     }
 
-    async fn drive(&self, mut handler: Option<Handler>) {
-        let mut unheard: Option<Pin<Box<Sleep>>> = None;
+    async fn drive(&self, handler: Option<Running>) {
+        if let Some(handler) = handler {
+            let done = self.poll_to_end(handler).await;
+            self.finish(&done);
+        }
+        self.flush().await;
+    }
+
+    async fn poll_to_end(&self, mut handler: Running) -> Done {
+        let mut unread: Option<Pin<Box<Sleep>>> = None;
         loop {
-            // A handler that speaks without end to nobody never waits. It can be stopped here.
+            // A handler that always has messages, and no reader, would never yield.
             consume_budget().await;
-            let turn = poll_fn(|context| {
-                if let Some(running) = &mut handler
-                    && let Poll::Ready(outcome) = running.poll(context)
-                {
-                    self.finish(running, outcome);
-                    handler = None;
+            let polled = poll_fn(|context| {
+                let polled = handler.poll(context);
+                if polled.is_pending() {
+                    self.poll_unread_question(&mut unread, context);
                 }
-                let turn = self.stream.poll_turn(context);
-                if !self.stream.asks_nobody() {
-                    unheard = None;
-                } else if turn.is_pending()
-                    && unheard
-                        .get_or_insert_with(|| Box::pin(sleep(UNHEARD)))
-                        .as_mut()
-                        .poll(context)
-                        .is_ready()
-                {
-                    // This wakes who asked.
-                    unheard = None;
-                    self.entry.desk.give_up(&self.stream);
-                }
-                turn
-            })
-            .await;
-            if turn == Turn::Over {
-                return;
+                polled
+            });
+            match polled.await {
+                Polled::Done(done) => return done,
+                Polled::Messages | Polled::Quiet => self.flush().await,
             }
-            self.flush().await;
         }
     }
 
-    async fn listen(&self) {
-        let mut grace: Option<Pin<Box<Sleep>>> = None;
-        loop {
-            let turn = poll_fn(|context| match self.stream.poll_turn(context) {
-                Poll::Ready(Turn::Alone) => {
-                    let grace = grace.get_or_insert_with(|| Box::pin(sleep(GRACE)));
-                    grace.as_mut().poll(context).map(|()| Turn::Over)
-                }
-                Poll::Ready(turn) => Poll::Ready(turn),
-                Poll::Pending => {
-                    grace = None;
-                    Poll::Pending
-                }
-            })
-            .await;
-            if turn == Turn::Over {
-                return;
-            }
-            self.flush().await;
+    /// Gives a question up once no client has read its stream for a while.
+    fn poll_unread_question(&self, timer: &mut Option<Pin<Box<Sleep>>>, context: &mut Context<'_>) {
+        let in_flight = &self.session.in_flight;
+        if !in_flight.has_unread_question(&self.stream) {
+            *timer = None;
+            return;
+        }
+        let sleep = timer.get_or_insert_with(|| Box::pin(sleep(UNREAD_QUESTION)));
+        if sleep.as_mut().poll(context).is_ready() {
+            *timer = None;
+            // This wakes the handler.
+            in_flight.give_up(&self.stream);
         }
     }
 
-    fn finish(&self, handler: &Handler, outcome: Outcome) {
-        // A cancel that came first has stopped the stream as well.
-        if self.entry.desk.finish(&handler.id, handler.serial) {
-            self.drain.count(Ended::Finished);
-            self.entry.desk.reply(&self.stream, handler.serial, frame(&handler.id, outcome));
+    /// Responds to the requests that are left: the only one, or at shutdown those of a batch.
+    fn finish(&self, done: &Done) {
+        if done.ended == Ended::Farewell {
+            self.drain.count(done.ended);
+        }
+        for (id, serial) in self.stream.requests() {
+            respond(&self.session.in_flight, &self.stream, &self.drain, (id, serial), done);
         }
     }
 
-    /// Keeps everything that was said, and hands it on.
+    /// Stores all messages, and then writes them for the reader.
     async fn flush(&self) {
-        while let Some((number, said)) = self.stream.take() {
+        while let Some((number, message)) = self.stream.take_unstored() {
             consume_budget().await;
-            let Said::Frame { text, .. } = said else {
-                self.stream.let_go();
+            let Unstored::Message { text, .. } = message else {
+                self.stream.let_reader_go();
                 continue;
             };
-            if self.stream.shape() != Shape::Json {
-                let event = StoredEvent { number, data: text.clone() };
-                if let Err(error) = self.events.append(&self.key(), event).await {
-                    tracing::warn!(%error, "an event could not be kept; it can't be resumed");
-                }
+            let event = StoredEvent { number, data: text.clone() };
+            if let Err(error) = self.events.append(&self.key(), event).await {
+                tracing::warn!(%error, "an event can't be resumed: the event store failed");
             }
             self.stream.deliver(number, &text);
         }
     }
 
-    /// Answers whatever still runs that this is the end.
-    fn farewell(&self) {
-        for (id, serial) in self.stream.members() {
-            let Some(flight) = self.entry.desk.take(&id, serial) else { continue };
-            flight.stop();
-            self.drain.count(Ended::Cancelled);
-            let error = RpcError::internal("server is shutting down");
-            self.entry.desk.reply(&self.stream, serial, frame(&id, Err(error)));
-        }
-    }
-
-    /// Stops whatever still runs, without an answer.
-    fn dismiss(&self) {
-        for (id, serial) in self.stream.members() {
-            if let Some(flight) = self.entry.desk.take(&id, serial) {
-                flight.stop();
-            }
-            self.stream.leave(serial);
-        }
-    }
-
     async fn forget(&self) {
-        if self.stream.shape() != Shape::Json
+        if self.stream.format() != Format::Json
             && let Err(error) = self.events.forget(&self.key()).await
         {
             tracing::warn!(%error, "the events of a cancelled request could not be forgotten");
@@ -234,41 +160,77 @@ impl Pump {
     }
 
     fn key(&self) -> StreamKey {
-        StreamKey { session: self.entry.id, stream: self.stream.number.value() }
+        StreamKey { session: self.session.id, stream: self.stream.number().value() }
     }
 }
 
-/// However it ends, by a panic of the store too: nobody waits for it any more.
+/// Runs after a panic of the event store, too.
 impl Drop for Pump {
     fn drop(&mut self) {
-        for (id, serial) in self.stream.members() {
-            self.entry.desk.finish(&id, serial);
+        let in_flight = &self.session.in_flight;
+        for (id, serial) in self.stream.requests() {
+            in_flight.finish(&id, serial);
         }
-        self.entry.desk.end(&self.stream);
-        self.entry.remove(&self.stream);
+        in_flight.end(&self.stream);
+        self.session.remove(&self.stream);
     }
 }
 
-/// One request of a batch: it has a task of its own, and a pump that it shares.
-pub(super) async fn run_member(
-    mut handler: Handler,
-    entry: Arc<Entry>,
-    stream: Arc<Stream>,
+/// The end of a handler of a batch.
+pub(super) type BatchEnd = (RequestId, Serial, Outcome);
+
+/// Creates the handler of a batch. It sends the response of each of its requests.
+pub(super) fn batch_handler(
+    mut handlers: JoinSet<BatchEnd>,
+    in_flight: Arc<InFlight>,
+    stream: Arc<ResponseStream>,
     drain: Arc<Drain>,
+) -> BoxFuture<'static, Outcome> {
+    Box::pin(async move {
+        while let Some(end) = handlers.join_next().await {
+            // The task of a cancelled request was aborted.
+            let Ok((id, serial, outcome)) = end else { continue };
+            let done = Done::finished(outcome);
+            respond(&in_flight, &stream, &drain, (id, serial), &done);
+        }
+        Ok(Raw::empty_object())
+    })
+}
+
+/// Sends the response of a request, unless it was cancelled.
+fn respond(
+    in_flight: &InFlight,
+    stream: &Arc<ResponseStream>,
+    drain: &Drain,
+    (id, serial): (RequestId, Serial),
+    done: &Done,
 ) {
-    let outcome = poll_fn(|context| handler.poll(context)).await;
-    if entry.desk.finish(&handler.id, handler.serial) {
-        drain.count(Ended::Finished);
-        entry.desk.reply(&stream, handler.serial, frame(&handler.id, outcome));
+    if in_flight.finish(&id, serial) {
+        drain.count(done.ended);
+        in_flight.reply(stream, serial, frame(&id, &done.outcome));
     }
 }
 
-/// The text of an answer.
-pub(super) fn frame(id: &RequestId, outcome: Outcome) -> Vec<u8> {
+/// Creates the handler of a GET stream: it ends once no client has read the stream for a while, or
+/// with the shutdown of the server.
+pub(super) fn get_handler(stream: Arc<ResponseStream>) -> BoxFuture<'static, Outcome> {
+    let mut grace: Option<Pin<Box<Sleep>>> = None;
+    Box::pin(poll_fn(move |context| {
+        if stream.has_reader() {
+            grace = None;
+            return Poll::Pending;
+        }
+        let grace = grace.get_or_insert_with(|| Box::pin(sleep(GET_STREAM_GRACE)));
+        grace.as_mut().poll(context).map(|()| Ok(Raw::empty_object()))
+    }))
+}
+
+/// Writes a response.
+pub(super) fn frame(id: &RequestId, outcome: &Outcome) -> Vec<u8> {
     let mut text = Vec::new();
     match outcome {
         Ok(result) => jsonrpc::write_result(&mut text, id, result.as_str().as_bytes()),
-        Err(error) => jsonrpc::write_error(&mut text, Some(id), &error),
+        Err(error) => jsonrpc::write_error(&mut text, Some(id), error),
     }
     text
 }

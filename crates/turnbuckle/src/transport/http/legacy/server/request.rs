@@ -1,46 +1,37 @@
-//! Owns how a request of a session begins: it is entered, served, polled once, and answered at
-//! once or by a stream. Does not own what runs it from then on.
+//! Starts a request of a session. A handler that is ready at its first poll is answered without a
+//! task; otherwise the pump of its stream takes it.
 
-use std::{
-    future::poll_fn,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    task::Poll,
-};
+use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use http::{Response, StatusCode};
-use turnbuckle_types::{Method, RpcError, code, jsonrpc::Request};
+use turnbuckle_types::{Method, code, jsonrpc::Request};
 
 use super::{
     super::super::server::{
         Endpoint, HttpBody, answer,
-        drain::{Ended, Phase},
-        future::Asked,
+        answer::Statuses,
+        drain::Phase,
+        future::{Asked, call, incoming},
+        response_stream::{Format, Priming, ResponseStream},
+        running::{Done, Polled, Running},
     },
     Refused, Visit,
-    ask::Line,
-    body::{Following, Reader},
-    desk,
-    event::StreamNumber,
-    pump::{Handler, Pump, frame},
-    stream::{Owner, Priming, Shape, Stream},
+    in_flight::NotStarted,
+    pump::{Pump, frame},
+    reader::StreamReader,
     unknown_session,
 };
-use crate::dispatch::{
-    BoxFuture, Came, Incoming, Outcome, Reply,
-    duplex::{Permit, Replies, panicked},
-    table::Serial,
-};
+use crate::dispatch::{BoxFuture, Came, Outcome, duplex::Replies, table::Serial};
 
-/// What a request has become.
+/// The first step of a request.
 pub(super) enum Started {
-    Answered(Serial, Outcome),
-    Running(Handler),
-    /// The client gave it up, meanwhile or before it came.
+    Done(Serial, Done),
+    Running(Serial, Running),
+    /// The client has cancelled it.
     Cancelled,
 }
 
-/// Serves one request. Dropping the future stops nothing once the handler has begun to wait.
+/// Serves one request. Dropping the future does not stop the handler once that has waited.
 pub(super) async fn serve(
     asked: &Asked,
     visit: Visit,
@@ -51,72 +42,64 @@ pub(super) async fn serve(
     let id = request.id.clone();
     let changes = changes_record(&request);
     let reader = reader(&stream)?;
-    let started = start(asked, &visit, request, &stream, Batched::No).await?;
-    let answered = match started {
+    let in_flight = &visit.session.in_flight;
+    let done = match start(asked, &visit, request, &stream, Batched::No).await? {
         Started::Cancelled => return Ok(answer::ended_events()),
-        Started::Answered(serial, outcome) if !stream.has_said() => {
-            stream.leave(serial);
-            Some(outcome)
-        }
-        Started::Answered(serial, outcome) => {
+        Started::Done(_, done) if !stream.has_unstored() => Some(done),
+        Started::Done(serial, done) => {
             stream.prime();
-            visit.entry.desk.reply(&stream, serial, frame(&id, outcome));
+            in_flight.reply(&stream, serial, frame(&id, &done.outcome));
             visit.pump(endpoint, &stream, None);
             None
         }
-        Started::Running(handler) => {
+        Started::Running(serial, handler) => {
             stream.prime();
-            if !visit.entry.desk.is_running(&id, handler.serial) {
+            if !in_flight.is_running(&id, serial) {
                 return Ok(answer::ended_events());
             }
-            // One that is cancelled from here on finds its stream stopped.
+            // A cancel from here on finds the stream of the pump stopped.
             visit.pump(endpoint, &stream, Some(handler));
             None
         }
     };
-    let saved = visit.opened.save(visit.entry.id, &*endpoint.legacy.settings.sessions).await;
+    let saved = visit.opened.save(visit.session.id, &*endpoint.legacy.settings.sessions).await;
     match saved {
-        // It asked for just that.
         Err(refused) if changes => return Err(refused),
-        // It may have done what can't be done twice: the failure is in the log.
+        // The handler may have done what must not be repeated: the failure is only logged.
         _ => {}
     }
-    // The pump holds the entry if something runs.
+    // The pump holds the session if something runs.
     drop(visit);
-    match answered {
-        Some(outcome) => Ok(answer::outcome_as(StatusCode::OK, &id, outcome)),
+    match done {
+        Some(done) => Ok(answer::done(&id, Statuses::AlwaysOk, done)),
         None => Ok(respond(endpoint, &stream, reader, Batched::No).await),
     }
 }
 
-/// Whether a request is there to change what is remembered of its session.
+/// Whether a request is there to change the record of its session.
 fn changes_record(request: &Request) -> bool {
     let method = Method::from_name(&request.method);
     matches!(method, Some(Method::SetLevel | Method::Subscribe | Method::Unsubscribe))
 }
 
-/// Whether answers are those of a batch.
+/// Whether responses are those of a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Batched {
     Yes,
     No,
 }
 
-/// The answer that a stream becomes: its events as they come, or all of it as JSON.
+/// Creates the response for a stream: events as they come, or all of it as JSON.
 pub(super) async fn respond(
     endpoint: &Arc<Endpoint>,
-    stream: &Stream,
-    reader: Reader,
+    stream: &ResponseStream,
+    reader: StreamReader,
     batched: Batched,
 ) -> Response<HttpBody> {
-    if stream.shape() != Shape::Json {
-        return answer::events(HttpBody::other(Following::new(
-            Vec::new(),
-            Some(reader),
-            endpoint.keep_alive,
-        )));
+    if stream.format() != Format::Json {
+        return reader.respond(Vec::new(), endpoint.keep_alive);
     }
-    let mut text = reader.whole().await;
+    let mut text = reader.read().await;
     if text.is_empty() {
         return answer::ended_events();
     }
@@ -130,9 +113,9 @@ pub(super) async fn respond(
     answer::text(status, text)
 }
 
-/// Whoever reads a stream first. It is there before the handler is, which waits for nobody else.
-pub(super) fn reader(stream: &Arc<Stream>) -> Result<Reader, Refused> {
-    let (reader, _) = Reader::attach(stream.clone()).map_err(|_| unknown_session())?;
+/// Attaches the first reader of a stream, before its handler can send anything.
+pub(super) fn reader(stream: &Arc<ResponseStream>) -> Result<StreamReader, Refused> {
+    let (reader, _) = StreamReader::attach(stream.clone()).map_err(|_| unknown_session())?;
     Ok(reader)
 }
 
@@ -141,86 +124,78 @@ pub(super) async fn start(
     asked: &Asked,
     visit: &Visit,
     request: Request,
-    stream: &Arc<Stream>,
+    stream: &Arc<ResponseStream>,
     batched: Batched,
 ) -> Result<Started, Refused> {
     let endpoint = &asked.endpoint;
     let changes = changes_record(&request);
-    let Request { id, method, params } = request;
-    let desk = &visit.entry.desk;
-    let permit = take_permit(endpoint)?;
-    let serial = match desk.accept(&id, stream, batched) {
-        Err(desk::Refused::Cancelled) => return Ok(Started::Cancelled),
+    let id = request.id.clone();
+    let in_flight = &visit.session.in_flight;
+    let permit = endpoint.permit().map_err(Refused::unavailable)?;
+    let serial = match in_flight.accept(&id, stream, batched) {
+        Err(NotStarted::Cancelled) => return Ok(Started::Cancelled),
         accepted => accepted.map_err(refused)?,
     };
-    let mut incoming = Incoming::new(id.clone(), method, params, permit);
-    incoming.came = Came::InSession(asked.head.clone());
-    let replies = Replies::own(Arc::new(Line {
-        owner: Owner::Request(serial),
-        stream: stream.clone(),
-        desk: desk.clone(),
-    }));
-    let session = &visit.opened.session;
-    let reply = catch_unwind(AssertUnwindSafe(|| session.serve(incoming, replies)))
-        .unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref()))));
-    let outcome = match reply {
-        Reply::Now(outcome) => outcome,
-        Reply::Never => Err(RpcError::internal("this request is not answered")),
-        Reply::Later(future) => {
-            let future = if changes { visit.saving(endpoint, future) } else { future };
-            let mut handler = Handler { id: id.clone(), serial, future };
-            match poll_fn(|context| Poll::Ready(handler.poll(context))).await {
-                Poll::Pending => return Ok(Started::Running(handler)),
-                Poll::Ready(outcome) => {
-                    endpoint.drain.count(Ended::Finished);
-                    outcome
-                }
-            }
+    let incoming = incoming(request, permit, Came::InSession(asked.head.clone()));
+    let replies = Replies::http(stream.clone(), Some(serial));
+    let done = match call(&*visit.opened.service, &id, incoming, replies) {
+        Err(outcome) => Done::finished(outcome),
+        Ok(handler) => {
+            let handler = if changes { visit.saving(endpoint, handler) } else { handler };
+            let mut handler = Running::new(id.clone(), handler, stream.clone(), endpoint.clone());
+            let polled = poll_fn(|context| Poll::Ready(handler.poll(context))).await;
+            let Poll::Ready(Polled::Done(done)) = polled else {
+                return Ok(Started::Running(serial, handler));
+            };
+            endpoint.drain.count(done.ended);
+            done
         }
     };
-    if !desk.finish(&id, serial) {
+    if !in_flight.finish(&id, serial) {
         return Ok(Started::Cancelled);
     }
-    Ok(Started::Answered(serial, outcome))
+    Ok(Started::Done(serial, done))
 }
 
-pub(super) fn take_permit(endpoint: &Endpoint) -> Result<Permit, Refused> {
-    let limit = endpoint.limits.http_in_flight;
-    Permit::take(&endpoint.in_flight, limit).map_err(|_| {
-        Refused::unavailable(format!(
-            "too many requests in flight: the limit is {limit} (http_in_flight)"
-        ))
-    })
-}
-
-fn refused(refused: desk::Refused) -> Refused {
-    match refused {
-        desk::Refused::Closed | desk::Refused::Cancelled => unknown_session(),
-        desk::Refused::Error(error) if error.code == code::INVALID_REQUEST => {
+fn refused(reason: NotStarted) -> Refused {
+    match reason {
+        NotStarted::Closed | NotStarted::Cancelled => unknown_session(),
+        NotStarted::Error(error) if error.code == code::INVALID_REQUEST => {
             Refused { status: StatusCode::BAD_REQUEST, error }
         }
-        desk::Refused::Error(error) => Refused { status: StatusCode::SERVICE_UNAVAILABLE, error },
+        NotStarted::Error(error) => Refused::unavailable(error),
     }
 }
 
 impl Visit {
-    /// A stream for requests of this session.
-    pub(super) fn stream(&self, endpoint: &Endpoint) -> Arc<Stream> {
-        let settings = &endpoint.legacy.settings;
-        let shape = if settings.answers_json() { Shape::Json } else { self.events(endpoint) };
-        let limit = endpoint.limits.queued_notifications;
-        Arc::new(Stream::new(StreamNumber::of_requests(), shape, limit))
+    /// Creates a stream for requests of this session.
+    pub(super) fn stream(&self, endpoint: &Endpoint) -> Arc<ResponseStream> {
+        let is_json = endpoint.legacy.settings.answers_json();
+        let format = if is_json { Format::Json } else { self.resumable(endpoint) };
+        Arc::new(self.new_stream(endpoint, format))
     }
 
-    /// Keeps what a handler has changed of the session before it is answered: the client relies on
-    /// it from then on.
+    pub(super) fn new_stream(&self, endpoint: &Endpoint, format: Format) -> ResponseStream {
+        let limit = endpoint.limits.queued_notifications;
+        ResponseStream::in_session(format, limit, Arc::downgrade(&self.session.in_flight))
+    }
+
+    /// Returns the format of events in this session.
+    pub(super) fn resumable(&self, endpoint: &Endpoint) -> Format {
+        let knows = self.opened.revision.has_priming();
+        let priming = if knows { Priming::Known } else { Priming::Unknown };
+        Format::Resumable { retry: endpoint.legacy.settings.retry, priming }
+    }
+
+    /// Saves the changes of a handler to the record before its response is sent: the client relies
+    /// on them from then on.
     fn saving(
         &self,
         endpoint: &Endpoint,
         handler: BoxFuture<'static, Outcome>,
     ) -> BoxFuture<'static, Outcome> {
         let sessions = endpoint.legacy.settings.sessions.clone();
-        let (opened, id) = (self.opened.clone(), self.entry.id);
+        let (opened, id) = (self.opened.clone(), self.session.id);
         Box::pin(async move {
             let outcome = handler.await;
             let saved = opened.save(id, &*sessions).await;
@@ -228,27 +203,21 @@ impl Visit {
         })
     }
 
-    /// How events look in this session.
-    pub(super) fn events(&self, endpoint: &Endpoint) -> Shape {
-        let knows = self.opened.revision.has_priming();
-        let priming = if knows { Priming::Known } else { Priming::Unknown };
-        Shape::Events { retry: endpoint.legacy.settings.retry, priming }
-    }
-
-    /// Starts the pump of a stream of requests.
-    pub(super) fn pump(&self, endpoint: &Endpoint, stream: &Arc<Stream>, handler: Option<Handler>) {
-        let pump = self.pump_of(endpoint, stream);
-        self.entry.start(stream, pump.run(handler));
-    }
-
-    pub(super) fn pump_of(&self, endpoint: &Endpoint, stream: &Arc<Stream>) -> Pump {
-        Pump {
-            entry: self.entry.clone(),
+    /// Starts the pump of a stream.
+    pub(super) fn pump(
+        &self,
+        endpoint: &Endpoint,
+        stream: &Arc<ResponseStream>,
+        handler: Option<Running>,
+    ) {
+        let pump = Pump {
+            session: self.session.clone(),
             stream: stream.clone(),
             events: endpoint.legacy.settings.events.clone(),
             drain: endpoint.drain.clone(),
             expires: self.opened.expires,
-            _busy: endpoint.legacy.live.busy(),
-        }
+            _permit: endpoint.legacy.live.pump_permit(),
+        };
+        self.session.start(stream, pump.run(handler));
     }
 }

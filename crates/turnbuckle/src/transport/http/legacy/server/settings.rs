@@ -1,27 +1,22 @@
-//! Owns what a program can say about the legacy era over HTTP. Does not own what follows from it.
+//! The settings of an HTTP service for sessions.
 
 use std::{sync::Arc, time::Duration};
 
 use super::super::{
-    super::server::HttpService,
+    super::{
+        server::HttpService,
+        timing::{RETRY, SESSION_LIFETIME},
+    },
     events::{EventStore, MemoryEvents},
     sessions::{MemorySessions, SessionStore},
+    token::SessionIds,
 };
 use crate::seal::KeyRing;
 
-/// How long a session is good for.
-const LIFETIME: Duration = Duration::from_secs(24 * 3600);
-/// How long clients wait before they come back for a stream.
-const RETRY: Duration = Duration::from_millis(500);
-/// How many records of sessions are kept in memory.
-const RECORDS: usize = 10_000;
-/// How many bytes of events are kept in memory.
-const EVENT_BYTES: usize = 16 << 20;
-
-/// What was said.
+/// The settings of sessions.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    pub(super) keys: KeyRing,
+    pub(super) ids: Arc<SessionIds>,
     pub(super) sessions: Arc<dyn SessionStore>,
     pub(super) events: Arc<dyn EventStore>,
     pub(super) lifetime: Duration,
@@ -47,10 +42,10 @@ enum Keeping {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            keys: KeyRing::random(),
-            sessions: Arc::new(MemorySessions::new(RECORDS)),
-            events: Arc::new(MemoryEvents::new(EVENT_BYTES)),
-            lifetime: LIFETIME,
+            ids: Arc::new(SessionIds::new(KeyRing::random())),
+            sessions: Arc::new(MemorySessions::default()),
+            events: Arc::new(MemoryEvents::default()),
+            lifetime: SESSION_LIFETIME,
             retry: RETRY,
             answers: Answers::Events,
             keeping: Keeping::Sessions,
@@ -83,7 +78,7 @@ impl HttpService {
     /// ```
     #[must_use]
     pub fn session_keys(self, keys: KeyRing) -> HttpService {
-        self.legacy(|settings| settings.keys = keys)
+        self.legacy(|settings| settings.ids = Arc::new(SessionIds::new(keys)))
     }
 
     /// Where the records of sessions are kept: in memory, 10,000 of them, unless it is set.

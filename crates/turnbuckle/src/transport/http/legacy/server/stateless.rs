@@ -1,42 +1,31 @@
-//! Owns the legacy era without sessions: each request stands for itself, and its handler runs in
-//! its answer. Does not own any state, because there is none.
+//! Serves the legacy era without sessions: each request by itself, like one of the modern era.
 
-use std::{
-    future::poll_fn,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{future::poll_fn, sync::Arc};
 
 use http::{Response, StatusCode};
 use tokio::task::coop::consume_budget;
 use turnbuckle_types::{
-    ClientCapabilities, Implementation, Raw, RequestId, Revision, RpcError,
+    ClientCapabilities, Implementation, Revision,
     jsonrpc::{Fault, Frame, Message, Request, write_error},
 };
 
 use super::{
     super::{
         super::server::{
-            Endpoint, HttpBody, answer,
-            drain::{Ended, Phase},
-            future::{Asked, Begun},
-            queue::Queue,
-            running::Running,
+            HttpBody, answer,
+            future::{Asked, Begun, call, incoming},
+            response_stream::{Format, ResponseStream},
+            running::{Polled, Running},
         },
         Session,
         sessions::SessionRecord,
         token::Handshake,
     },
-    Refused, ask, batch, is_initialize,
+    Refused, batch, is_initialize,
     pump::frame,
-    request::take_permit,
     version,
 };
-use crate::dispatch::{
-    BoxFuture, Came, Exchange, Incoming, Outcome, Outgoing, Reply, Replying,
-    duplex::{Replies, panicked},
-};
+use crate::dispatch::{Came, Outcome, duplex::Replies};
 
 /// Begins what a message asks for.
 pub(super) fn begin(asked: Asked, message: Result<Message, Fault>) -> Begun {
@@ -97,65 +86,39 @@ fn session(asked: &Asked, revision: Revision) -> Arc<dyn Session> {
 }
 
 fn one(asked: Asked, session: &dyn Session, request: Request) -> Result<Begun, Refused> {
-    let endpoint = asked.endpoint.clone();
     let id = request.id.clone();
-    let is_json = endpoint.legacy.settings.answers_json();
-    let queue = Arc::new(Queue::new(endpoint.limits.queued_notifications));
-    let way: Arc<dyn Replying> =
-        if is_json { Arc::new(Silent) } else { Arc::new(Mute(queue.clone())) };
-    let begun = match serve(&asked, session, request, way)? {
-        Reply::Now(outcome) => Begun::Answered(answer::outcome_as(StatusCode::OK, &id, outcome)),
-        Reply::Later(handler) if is_json => Begun::Later(Box::pin(async move {
-            let (status, outcome) = finish(&endpoint, &id, handler).await;
-            answer::outcome_as(status, &id, outcome)
-        })),
-        Reply::Later(handler) => {
-            Begun::Running(Running::new(id, handler, queue, endpoint).always_ok())
-        }
-        Reply::Never => {
-            let error = RpcError::internal("this request is not answered");
-            Begun::Answered(answer::outcome_as(StatusCode::OK, &id, Err(error)))
-        }
-    };
-    Ok(begun)
+    let is_json = asked.endpoint.legacy.settings.answers_json();
+    let format = if is_json { Format::Json } else { Format::Events };
+    Ok(match start(&asked, session, request, format)? {
+        Ok(handler) => Begun::Running(handler),
+        Err(outcome) => Begun::Answered(answer::outcome_as(StatusCode::OK, &id, outcome)),
+    })
 }
 
-fn serve(
+/// Starts a request. Returns its handler, or as an `Err` the outcome if it needs none.
+fn start(
     asked: &Asked,
     session: &dyn Session,
     request: Request,
-    way: Arc<dyn Replying>,
-) -> Result<Reply, Refused> {
-    let Request { id, method, params } = request;
-    let permit = take_permit(&asked.endpoint)?;
-    let mut incoming = Incoming::new(id.clone(), method, params, permit);
-    incoming.came = Came::InSession(asked.head.clone());
-    let reply = catch_unwind(AssertUnwindSafe(|| session.serve(incoming, Replies::own(way))));
-    Ok(reply.unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref())))))
+    format: Format,
+) -> Result<Result<Running, Outcome>, Refused> {
+    let endpoint = &asked.endpoint;
+    let id = request.id.clone();
+    let permit = endpoint.permit().map_err(Refused::unavailable)?;
+    let incoming = incoming(request, permit, Came::InSession(asked.head.clone()));
+    let limit = endpoint.limits.queued_notifications;
+    let stream = Arc::new(ResponseStream::new(format, limit, NO_SESSIONS));
+    let replies = Replies::http(stream.clone(), None);
+    let handler = call(session, &id, incoming, replies);
+    Ok(handler.map(|handler| Running::new(id, handler, stream, endpoint.clone()).always_ok()))
 }
 
-/// Runs a handler to its end, or to that of the endpoint. Dropping the future drops it.
-async fn finish(
-    endpoint: &Endpoint,
-    id: &RequestId,
-    mut handler: BoxFuture<'static, Outcome>,
-) -> (StatusCode, Outcome) {
-    let run = poll_fn(|context| {
-        match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
-            Ok(polled) => polled,
-            Err(payload) => Poll::Ready(Err(panicked(id, payload.as_ref()))),
-        }
-    });
-    tokio::select! {
-        biased;
-        outcome = run => {
-            endpoint.drain.count(Ended::Finished);
-            (StatusCode::OK, outcome)
-        }
-        () = endpoint.drain.reached(Phase::Over) => {
-            endpoint.drain.count(Ended::Cancelled);
-            let error = RpcError::internal("server is shutting down");
-            (StatusCode::SERVICE_UNAVAILABLE, Err(error))
+/// Polls a handler without events to its end. Dropping the future drops the handler.
+async fn finish(mut handler: Running) -> Outcome {
+    loop {
+        if let Polled::Done(done) = poll_fn(|context| handler.poll(context)).await {
+            handler.count(&done);
+            return done.outcome;
         }
     }
 }
@@ -177,17 +140,16 @@ async fn many(
         match item {
             Ok(Frame::Request(request)) => {
                 let id = request.id.clone();
-                let served = match share.take(bytes) {
-                    Ok(()) => serve(&asked, &*session, request, Arc::new(Silent)),
-                    Err(error) => Ok(Reply::Now(Err(error))),
+                let started = match share.take(bytes) {
+                    Ok(()) => start(&asked, &*session, request, Format::Json),
+                    Err(error) => Ok(Err(Err(error))),
                 };
-                let outcome = match served {
-                    Ok(Reply::Now(outcome)) => outcome,
-                    Ok(Reply::Later(handler)) => finish(endpoint, &id, handler).await.1,
-                    Ok(Reply::Never) => Err(RpcError::internal("this request is not answered")),
+                let outcome = match started {
+                    Ok(Ok(handler)) => finish(handler).await,
+                    Ok(Err(outcome)) => outcome,
                     Err(refused) => Err(refused.error),
                 };
-                let text = frame(&id, outcome);
+                let text = frame(&id, &outcome);
                 bytes += text.len();
                 answers.push(text);
             }
@@ -205,49 +167,5 @@ async fn many(
     }
 }
 
-const NO_WAY_BACK: &str = "this server keeps no sessions";
-
-/// A stream to a client that can't be asked anything.
-struct Mute(Arc<Queue>);
-
-impl Replying for Mute {
-    fn poll_note(
-        &self,
-        context: &mut Context<'_>,
-        method: &str,
-        render: &mut dyn FnMut(&mut Vec<u8>),
-    ) -> Poll<()> {
-        self.0.poll_note(context, method, render)
-    }
-
-    fn poll_clear(&self, context: &mut Context<'_>) -> Poll<()> {
-        self.0.poll_clear(context)
-    }
-
-    fn at_shutdown(&self, farewell: Raw) {
-        self.0.at_shutdown(farewell);
-    }
-
-    fn ask(&self, request: Outgoing) -> Exchange {
-        ask::refused(&request.method, NO_WAY_BACK)
-    }
-}
-
-/// No stream at all.
-struct Silent;
-
-impl Replying for Silent {
-    fn poll_note(&self, _: &mut Context<'_>, _: &str, _: &mut dyn FnMut(&mut Vec<u8>)) -> Poll<()> {
-        Poll::Ready(())
-    }
-
-    fn poll_clear(&self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Ready(())
-    }
-
-    fn at_shutdown(&self, _: Raw) {}
-
-    fn ask(&self, request: Outgoing) -> Exchange {
-        ask::refused(&request.method, NO_WAY_BACK)
-    }
-}
+const NO_SESSIONS: &str =
+    "this server keeps no sessions, so that there is no way to ask the client";

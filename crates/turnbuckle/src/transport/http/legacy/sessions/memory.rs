@@ -1,5 +1,4 @@
-//! Owns the records of one process: how many, for how long, and which go first.
-//! Does not own what is in them.
+//! Keeps the records of sessions in the memory of one process.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -8,22 +7,19 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{SessionId, SessionRecord, SessionStore, StoreFuture};
+use lru::LruCache;
 
-/// How many records there are unless someone says otherwise.
-const RECORDS: usize = 10_000;
-/// How many bytes all of them may have.
-const BYTES: usize = 64 << 20;
-/// How long a record is kept that nobody asks for.
-const IDLE: Duration = Duration::from_secs(4 * 60 * 60);
+use super::{SessionId, SessionRecord, SessionStore, StoreFuture};
+use crate::transport::http::timing::{SESSION_RECORD_BYTES, SESSION_RECORD_IDLE, SESSION_RECORDS};
+
 /// What a record costs besides its subscriptions, and each of those besides its text.
 const OVERHEAD: usize = 128;
 
 /// Keeps records in memory: 10,000 of them, 64 MiB in all, each for 4 hours after it was last
 /// looked at. The mark that a session has ended is kept until the session would have expired.
 ///
-/// Where there is no room, the record goes that was not looked at for longest. There may be as many
-/// marks besides, which take no room from records; of them the one goes that expires first.
+/// Beyond the limits the record goes that was not used for longest. There may be as many marks of
+/// ended sessions, which do not count as records; of them the one goes that expires first.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,7 +34,8 @@ pub struct MemorySessions {
 impl MemorySessions {
     /// Keeps at most so many records.
     pub fn new(most: usize) -> MemorySessions {
-        let limits = Limits { records: most, bytes: BYTES, idle: IDLE };
+        let limits =
+            Limits { records: most, bytes: SESSION_RECORD_BYTES, idle: SESSION_RECORD_IDLE };
         MemorySessions { book: Mutex::new(Book::new(limits)) }
     }
 
@@ -66,7 +63,7 @@ impl MemorySessions {
 
 impl Default for MemorySessions {
     fn default() -> MemorySessions {
-        MemorySessions::new(RECORDS)
+        MemorySessions::new(SESSION_RECORDS)
     }
 }
 
@@ -100,127 +97,96 @@ struct Limits {
     idle: Duration,
 }
 
-/// The records, and the order in which they go.
 struct Book {
     limits: Limits,
-    /// Invariant: each has its place in the order, under the time at which it goes.
-    records: HashMap<SessionId, Kept>,
-    /// The first of each kind goes first, in the order of their times.
-    order: BTreeSet<Place>,
-    /// The bytes of all but the marks.
+    records: LruCache<SessionId, Kept>,
+    /// The bytes of all records.
     bytes: usize,
-    marks: usize,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    kind: Kind,
-    goes: SystemTime,
-    session: SessionId,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Record,
-    Ended,
+    /// The sessions that have ended, and when they would have expired.
+    ended: HashMap<SessionId, SystemTime>,
+    /// The same, ordered by time.
+    ended_order: BTreeSet<(SystemTime, SessionId)>,
 }
 
 struct Kept {
     record: SessionRecord,
+    /// When the session expires.
     until: SystemTime,
+    /// When the record is forgotten.
     goes: SystemTime,
 }
 
 impl Book {
     fn new(limits: Limits) -> Book {
-        Book { limits, records: HashMap::new(), order: BTreeSet::new(), bytes: 0, marks: 0 }
+        Book {
+            limits,
+            records: LruCache::unbounded(),
+            bytes: 0,
+            ended: HashMap::new(),
+            ended_order: BTreeSet::new(),
+        }
     }
 
     fn load(&mut self, session: SessionId, now: SystemTime) -> Option<SessionRecord> {
         self.expire(now);
-        let Kept { record, until, .. } = self.remove(session)?;
-        self.enter(session, record.clone(), until, now);
-        Some(record)
+        if self.ended.contains_key(&session) {
+            return Some(SessionRecord { ended: true, ..SessionRecord::default() });
+        }
+        let idle = now.checked_add(self.limits.idle);
+        let kept = self.records.get_mut(&session).filter(|kept| kept.until > now)?;
+        kept.goes = idle.map_or(kept.until, |idle| idle.min(kept.until));
+        Some(kept.record.clone())
     }
 
     fn save(
-        &mut self,
-        session: SessionId,
-        mut record: SessionRecord,
-        until: SystemTime,
-        now: SystemTime,
-    ) {
-        self.expire(now);
-        self.remove(session);
-        if record.ended {
-            // Nobody asks what it listened to, and marks are many.
-            record = SessionRecord { ended: true, ..SessionRecord::default() };
-        }
-        if weight(&record) > self.limits.bytes {
-            return;
-        }
-        self.enter(session, record, until, now);
-        while self.records.len() - self.marks > self.limits.records
-            || self.bytes > self.limits.bytes
-        {
-            let Some(first) = self.first(Kind::Record) else { break };
-            self.remove(first.session);
-        }
-        while self.marks > self.limits.records {
-            let Some(first) = self.first(Kind::Ended) else { break };
-            self.remove(first.session);
-        }
-    }
-
-    /// The next of a kind to go.
-    fn first(&self, kind: Kind) -> Option<Place> {
-        let begin = Place { kind, goes: SystemTime::UNIX_EPOCH, session: SessionId([0; 16]) };
-        self.order.range(begin..).next().copied().filter(|place| place.kind == kind)
-    }
-
-    fn enter(
         &mut self,
         session: SessionId,
         record: SessionRecord,
         until: SystemTime,
         now: SystemTime,
     ) {
-        let goes = match kind(&record) {
-            Kind::Ended => until,
-            Kind::Record => now.checked_add(self.limits.idle).map_or(until, |idle| idle.min(until)),
-        };
-        match kind(&record) {
-            Kind::Ended => self.marks += 1,
-            Kind::Record => self.bytes += weight(&record),
+        self.expire(now);
+        self.remove(session);
+        if record.ended {
+            self.ended.insert(session, until);
+            self.ended_order.insert((until, session));
+        } else if weight(&record) <= self.limits.bytes {
+            let idle = now.checked_add(self.limits.idle);
+            let goes = idle.map_or(until, |idle| idle.min(until));
+            self.bytes += weight(&record);
+            self.records.put(session, Kept { record, until, goes });
         }
-        self.order.insert(Place { kind: kind(&record), goes, session });
-        self.records.insert(session, Kept { record, until, goes });
+        while self.records.len() > self.limits.records || self.bytes > self.limits.bytes {
+            self.remove_oldest();
+        }
+        while self.ended.len() > self.limits.records
+            && let Some((_, first)) = self.ended_order.first().copied()
+        {
+            self.remove(first);
+        }
     }
 
-    fn remove(&mut self, session: SessionId) -> Option<Kept> {
-        let kept = self.records.remove(&session)?;
-        match kind(&kept.record) {
-            Kind::Ended => self.marks -= 1,
-            Kind::Record => self.bytes -= weight(&kept.record),
+    fn remove(&mut self, session: SessionId) {
+        self.bytes -= self.records.pop(&session).map_or(0, |kept| weight(&kept.record));
+        if let Some(until) = self.ended.remove(&session) {
+            self.ended_order.remove(&(until, session));
         }
-        self.order.remove(&Place { kind: kind(&kept.record), goes: kept.goes, session });
-        Some(kept)
     }
 
-    /// Lets go of those whose time is over: the first of each kind, until one's is not.
+    fn remove_oldest(&mut self) {
+        self.bytes -= self.records.pop_lru().map_or(0, |(_, kept)| weight(&kept.record));
+    }
+
     fn expire(&mut self, now: SystemTime) {
-        for kind in [Kind::Record, Kind::Ended] {
-            while let Some(first) = self.first(kind)
-                && first.goes <= now
-            {
-                self.remove(first.session);
-            }
+        while self.records.peek_lru().is_some_and(|(_, kept)| kept.goes <= now) {
+            self.remove_oldest();
+        }
+        while let Some((until, first)) = self.ended_order.first().copied()
+            && until <= now
+        {
+            self.remove(first);
         }
     }
-}
-
-fn kind(record: &SessionRecord) -> Kind {
-    if record.ended { Kind::Ended } else { Kind::Record }
 }
 
 fn weight(record: &SessionRecord) -> usize {
@@ -256,11 +222,13 @@ mod tests {
 
     impl Book {
         fn known(&self) -> Vec<u8> {
-            let mut known: Vec<u8> = self.records.keys().map(|session| session.0[0]).collect();
+            let records = self.records.iter().map(|(session, _)| session);
+            let mut known: Vec<u8> =
+                records.chain(self.ended.keys()).map(|session| session.0[0]).collect();
             known.sort_unstable();
-            let records = self.records.values().filter(|kept| !kept.record.ended);
-            let bytes = records.map(|kept| weight(&kept.record)).sum::<usize>();
-            assert_eq!((self.order.len(), self.bytes), (known.len(), bytes));
+            let records = self.records.iter().map(|(_, kept)| weight(&kept.record));
+            assert_eq!(self.bytes, records.sum::<usize>());
+            assert_eq!(self.ended.len(), self.ended_order.len());
             known
         }
     }

@@ -1,26 +1,21 @@
-//! Owns the events of one process: how many bytes, for how long, and which go first.
-//! Does not own what is in them.
+//! Keeps events in the memory of one process.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::VecDeque,
     fmt,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
+use lru::LruCache;
 use tokio::time::Instant;
 
 use super::{EventStore, StoredEvent, StreamKey};
-use crate::transport::http::legacy::sessions::{SessionId, StoreFuture};
+use crate::transport::http::{
+    legacy::sessions::{SessionId, StoreFuture},
+    timing::{EVENT_BYTES, EVENT_BYTES_OF_STREAM, EVENT_RETENTION, EVENT_STREAMS},
+};
 
-/// How many bytes there are in all unless someone says otherwise.
-const BYTES: usize = 16 << 20;
-/// How many of them one stream may have.
-const STREAM_BYTES: usize = 1 << 20;
-/// How many streams there may be.
-const STREAMS: usize = 10_000;
-/// How long a stream is kept after its last event.
-const RETENTION: Duration = Duration::from_secs(5 * 60);
 /// What an event costs besides its message.
 const OVERHEAD: usize = 64;
 
@@ -43,8 +38,12 @@ pub struct MemoryEvents {
 impl MemoryEvents {
     /// Keeps at most so many bytes of events.
     pub fn new(bytes: usize) -> MemoryEvents {
-        let limits =
-            Limits { bytes, stream_bytes: STREAM_BYTES, streams: STREAMS, retention: RETENTION };
+        let limits = Limits {
+            bytes,
+            stream_bytes: EVENT_BYTES_OF_STREAM,
+            streams: EVENT_STREAMS,
+            retention: EVENT_RETENTION,
+        };
         MemoryEvents { book: Mutex::new(Book::new(limits)) }
     }
 
@@ -86,7 +85,7 @@ impl MemoryEvents {
 
 impl Default for MemoryEvents {
     fn default() -> MemoryEvents {
-        MemoryEvents::new(BYTES)
+        MemoryEvents::new(EVENT_BYTES)
     }
 }
 
@@ -125,116 +124,78 @@ struct Limits {
     retention: Duration,
 }
 
-/// The streams, and the order in which they go.
-///
-/// Invariant: `streams`, `order` and `sessions` hold the same streams, and none without an event.
+/// The streams, ordered by their last event.
 struct Book {
     limits: Limits,
-    streams: HashMap<StreamKey, Stream>,
-    /// By the turn of their last event: the first goes first.
-    order: BTreeMap<u64, StreamKey>,
-    sessions: HashMap<SessionId, BTreeSet<u64>>,
-    /// What all events weigh.
+    /// Invariant: none is without an event.
+    streams: LruCache<StreamKey, StoredStream>,
+    /// The weight of all events.
     bytes: usize,
-    /// Counts appended events, so that each has a turn of its own.
-    turns: u64,
 }
 
-struct Stream {
+struct StoredStream {
     /// Invariant: their numbers rise.
     events: VecDeque<StoredEvent>,
     bytes: usize,
-    turn: u64,
     last: Instant,
 }
 
 impl Book {
     fn new(limits: Limits) -> Book {
-        Book {
-            limits,
-            streams: HashMap::new(),
-            order: BTreeMap::new(),
-            sessions: HashMap::new(),
-            bytes: 0,
-            turns: 0,
-        }
+        Book { limits, streams: LruCache::unbounded(), bytes: 0 }
     }
 
     fn append(&mut self, key: &StreamKey, event: StoredEvent, now: Instant) {
         self.expire(now);
         if weight(&event) > self.limits.bytes {
-            // What came before it would not be the end of the stream.
+            // Without its end the stream could not be resumed.
             return self.forget(key);
         }
-        let mut stream = self.take(key).unwrap_or_else(|| Stream {
-            events: VecDeque::new(),
-            bytes: 0,
-            turn: 0,
-            last: now,
-        });
-        // One out of order would be replayed out of order.
+        let empty = || StoredStream { events: VecDeque::new(), bytes: 0, last: now };
+        let stream = self.streams.get_or_insert_mut(key.clone(), empty);
+        stream.last = now;
+        self.bytes -= stream.bytes;
+        // An event out of order would be replayed out of order.
         if stream.events.back().is_none_or(|last| last.number < event.number) {
             stream.push(event, self.limits.stream_bytes);
         }
-        self.turns += 1;
-        (stream.turn, stream.last) = (self.turns, now);
-        self.put(key.clone(), stream);
+        self.bytes += stream.bytes;
         while self.bytes > self.limits.bytes || self.streams.len() > self.limits.streams {
-            let Some(first) = self.order.values().next().cloned() else { break };
-            self.forget(&first);
+            self.forget_oldest();
         }
     }
 
     fn after(&mut self, key: &StreamKey, number: u64, now: Instant) -> Vec<StoredEvent> {
         self.expire(now);
-        let Some(Stream { events, .. }) = self.streams.get(key) else { return Vec::new() };
+        let Some(StoredStream { events, .. }) = self.streams.peek(key) else { return Vec::new() };
         let begin = events.partition_point(|event| event.number <= number);
         events.range(begin..).cloned().collect()
     }
 
     fn forget(&mut self, key: &StreamKey) {
-        self.take(key);
+        self.bytes -= self.streams.pop(key).map_or(0, |stream| stream.bytes);
+    }
+
+    fn forget_oldest(&mut self) {
+        self.bytes -= self.streams.pop_lru().map_or(0, |(_, stream)| stream.bytes);
     }
 
     fn forget_session(&mut self, session: SessionId) {
-        for stream in self.sessions.remove(&session).unwrap_or_default() {
-            self.take(&StreamKey { session, stream });
-        }
+        let keys = self.streams.iter().map(|(key, _)| key);
+        let own: Vec<_> = keys.filter(|key| key.session == session).cloned().collect();
+        own.iter().for_each(|key| self.forget(key));
     }
 
-    /// Lets go of the streams whose time is over: they are the first.
     fn expire(&mut self, now: Instant) {
-        while let Some(first) = self.order.values().next()
-            && let Some(stream) = self.streams.get(first)
+        while let Some((_, stream)) = self.streams.peek_lru()
             && now.saturating_duration_since(stream.last) >= self.limits.retention
         {
-            let first = first.clone();
-            self.forget(&first);
+            self.forget_oldest();
         }
-    }
-
-    fn put(&mut self, key: StreamKey, stream: Stream) {
-        self.bytes += stream.bytes;
-        self.order.insert(stream.turn, key.clone());
-        self.sessions.entry(key.session).or_default().insert(key.stream);
-        self.streams.insert(key, stream);
-    }
-
-    fn take(&mut self, key: &StreamKey) -> Option<Stream> {
-        let stream = self.streams.remove(key)?;
-        self.bytes -= stream.bytes;
-        self.order.remove(&stream.turn);
-        if let Some(theirs) = self.sessions.get_mut(&key.session) {
-            theirs.remove(&key.stream);
-            if theirs.is_empty() {
-                self.sessions.remove(&key.session);
-            }
-        }
-        Some(stream)
     }
 }
 
-impl Stream {
+impl StoredStream {
     fn push(&mut self, event: StoredEvent, most: usize) {
         self.bytes += weight(&event);
         self.events.push_back(event);
