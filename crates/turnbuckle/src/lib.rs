@@ -45,11 +45,10 @@
 //!   What handlers take: [`Args`], [`State`], [`Ctx`]. What they return: [`IntoReply`], [`ToolError`].
 //! - Asking the client: [`Ctx::ask`]. Around handlers: [`layer`]. Over HTTP: [`Server::serve_http`],
 //!   [`Server::into_http`]. Tests: `testing::TestClient`.
-//! - [`Client`] and [`ClientBuilder`]: connecting, callbacks, [`Call`]. Many servers: [`ClientGroup`].
+//! - [`Client`] and [`ClientBuilder`]: connecting, callbacks, [`Call`]. Many servers at once, and `mcp.json`: the crate
+//!   `turnbuckle-host`. A server behind another transport: the crate `turnbuckle-gateway`.
 //! - The protocol's own types: [`types`].
 
-#[cfg(all(feature = "client", feature = "server"))]
-mod bridge;
 #[cfg(feature = "client")]
 mod client;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -96,8 +95,6 @@ mod trace;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod transport;
 
-#[cfg(all(feature = "client", feature = "server"))]
-pub use bridge::Bridge;
 #[cfg(all(feature = "client", feature = "http"))]
 pub use client::Prior;
 #[cfg(all(feature = "client", feature = "validate"))]
@@ -105,13 +102,10 @@ pub use client::Validate;
 #[cfg(feature = "client")]
 pub use client::{
     CacheEntry, CacheKey, CacheMode, CacheStore, Call, CallEvent, CallEvents, Client,
-    ClientBuilder, ClientGroup, ConfigReader, ConnectionState, ConnectionStates, CustomMethod,
-    GroupCall, GroupOptions, GroupPrompt, GroupPrompts, GroupReport, GroupResources, GroupTool,
-    GroupTools, Happened, Health, HealthStream, HttpConfig, InputAnswer, IntoSpawn, Listed,
-    ListenCall, Listening, LiveList, McpConfig, MemoryCache, Pages, ProcessConfig, Questions,
-    Reconnect, ResponseCache, Retry, RootSet, Round, Routed, ServerConfig, ServerQuestion,
-    ServerRequest, ShutdownReport, Status, Tools, Watch, WireDirection, WireKind, WireLine,
-    WireLog, layer as client_layer,
+    ClientBuilder, ConnectionState, ConnectionStates, CustomMethod, Happened, InputAnswer,
+    IntoSpawn, Listed, ListenCall, Listening, LiveList, MemoryCache, Pages, Questions, Reconnect,
+    ResponseCache, Retry, RootSet, Round, ServerQuestion, ServerRequest, ShutdownReport, Tools,
+    Watch, WireDirection, WireKind, WireLine, WireLog, layer as client_layer,
 };
 #[cfg(any(feature = "client", feature = "server"))]
 pub use dispatch::Counters;
@@ -294,6 +288,9 @@ pub use turnbuckle_macros::resource;
 /// ```
 #[cfg(feature = "macros")]
 pub use turnbuckle_macros::tools;
+
+#[doc(hidden)]
+pub mod __seam;
 
 /// What generated code refers to. Not for use by hand.
 #[cfg(feature = "server")]
