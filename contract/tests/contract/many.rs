@@ -7,10 +7,8 @@ use std::{
 };
 
 use serde_json::json;
-use turnbuckle::{
-    Client, ClientGroup, Header, HttpHeader, McpConfig, Server, Status, tool,
-    transport::child::Ending,
-};
+use turnbuckle::{Client, Header, HttpHeader, Server, tool, transport::child::Ending};
+use turnbuckle_host::{ClientGroup, McpConfig, Status};
 
 use crate::rig::{eventually, within};
 

@@ -5,10 +5,10 @@ use std::{future::IntoFuture, net::SocketAddr, time::Duration};
 use serde_json::json;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 use turnbuckle::{
-    Client, ClientBuilder, ClientGroup, ConnectionState, ErrorKind, Limits, Reconnect, Retry,
-    Status, types::Era,
+    Client, ClientBuilder, ConnectionState, ErrorKind, Limits, Reconnect, Retry, types::Era,
 };
 use turnbuckle_contract::{Fixture, server};
+use turnbuckle_host::{ClientGroup, Status};
 
 use crate::{
     raw::said,

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use turnbuckle::{McpConfig, ServerConfig};
+use turnbuckle_host::{McpConfig, ServerConfig};
 
 use crate::{args::Connection, exit::Failure, progress::Line, target::Target};
 

@@ -9,10 +9,8 @@ use std::{
     time::Duration,
 };
 
-use turnbuckle::{
-    Client, ClientBuilder, ErrorKind, HttpConfig, ProcessConfig, ServerConfig, WireLog,
-    transport::child::Spawn,
-};
+use turnbuckle::{Client, ClientBuilder, ErrorKind, WireLog, transport::child::Spawn};
+use turnbuckle_host::{HttpConfig, ProcessConfig, ServerConfig};
 
 use crate::{
     args::{Connection, Variable},

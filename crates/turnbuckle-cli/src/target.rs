@@ -7,7 +7,7 @@ use std::{
     str::FromStr,
 };
 
-use turnbuckle::{HttpConfig, ProcessConfig, ServerConfig};
+use turnbuckle_host::{HttpConfig, ProcessConfig, ServerConfig};
 
 use crate::exit::Failure;
 

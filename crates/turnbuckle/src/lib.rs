@@ -43,13 +43,12 @@
 //! - [`Server`] and what it offers: `#[tool]`, `#[prompt]`, `#[resource]`, `#[tools]`, or
 //!   [`tool()`](fn@tool), [`prompt()`](fn@prompt), [`resource()`](fn@resource), [`template()`](fn@template).
 //!   What handlers take: [`Args`], [`State`], [`Ctx`]. What they return: [`IntoReply`], [`ToolError`].
-//! - Asking the client: [`Ctx::ask`]. Middleware of servers and clients: [`middleware`]. Over HTTP: [`Server::serve_http`],
+//! - Asking the client: [`Ctx::ask`]. Middleware: [`middleware`]. Over HTTP: [`Server::serve_http`],
 //!   [`Server::http_service`]. Tests: `testing::TestClient`.
-//! - [`Client`] and [`ClientBuilder`]: connecting, callbacks, [`Call`]. Many servers: [`ClientGroup`].
+//! - [`Client`] and [`ClientBuilder`]: connecting, callbacks, [`Call`]. Many servers at once, and `mcp.json`: the crate
+//!   `turnbuckle-host`. A server behind another transport: the crate `turnbuckle-gateway`.
 //! - The protocol's own types: [`types`].
 
-#[cfg(all(feature = "client", feature = "server"))]
-mod bridge;
 #[cfg(feature = "client")]
 mod client;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -94,8 +93,6 @@ mod trace;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod transport;
 
-#[cfg(all(feature = "client", feature = "server"))]
-pub use bridge::Bridge;
 #[cfg(all(feature = "client", feature = "http"))]
 pub use client::Discovery;
 #[cfg(all(feature = "client", feature = "validate"))]
@@ -103,13 +100,10 @@ pub use client::Validate;
 #[cfg(feature = "client")]
 pub use client::{
     CacheEntry, CacheKey, CacheMode, CacheStore, Call, CallEvent, CallEvents, Client,
-    ClientBuilder, ClientGroup, ConfigReader, ConnectionState, ConnectionStates, CustomMethod,
-    GroupCall, GroupOptions, GroupPrompt, GroupPrompts, GroupReport, GroupResources, GroupTool,
-    GroupTools, Event, Health, HealthStream, HttpConfig, InputAnswer, IntoSpawn, Pager,
-    ListenCall, Listening, LiveList, McpConfig, MemoryCache, Pages, ProcessConfig, Questions,
-    Reconnect, ResponseCache, Retry, RootSet, Round, Routed, ServerConfig, ServerQuestion,
-    ServerRequest, ShutdownReport, Status, Tools, Filter, WireDirection, WireKind, WireLine,
-    WireLog,
+    ClientBuilder, ConnectionState, ConnectionStates, CustomMethod, Event, InputAnswer,
+    IntoSpawn, Pager, ListenCall, Listening, LiveList, MemoryCache, Pages, Questions, Reconnect,
+    ResponseCache, Retry, RootSet, Round, ServerQuestion, ServerRequest, ShutdownReport, Tools,
+    Filter, WireDirection, WireKind, WireLine, WireLog,
 };
 #[cfg(any(feature = "client", feature = "server"))]
 pub use dispatch::Counters;
@@ -289,6 +283,9 @@ pub use turnbuckle_macros::resource;
 /// ```
 #[cfg(feature = "macros")]
 pub use turnbuckle_macros::tools;
+
+#[doc(hidden)]
+pub mod __seam;
 
 /// What generated code refers to. Not for use by hand.
 #[cfg(feature = "server")]

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use turnbuckle::{Client, ClientGroup, McpConfig, Status};
+use turnbuckle::Client;
+use turnbuckle_host::{ClientGroup, McpConfig, Status};
 
 #[tokio::main]
 async fn main() -> turnbuckle::Result<()> {

@@ -1,7 +1,6 @@
-//! Owns `turnbuckle bridge`: which server stands behind it, and on which wire it is served.
-//! Does not own what crosses it.
+//! The command `turnbuckle bridge`: selects the server and the transport of a gateway.
 
-use turnbuckle::Bridge;
+use turnbuckle_gateway::Gateway;
 
 use super::serve::{no_json_on_the_wire, over_http, public};
 use crate::{
@@ -29,11 +28,11 @@ pub(crate) async fn run(arguments: args::Bridge) -> Result<(), Failure> {
         no_json_on_the_wire(arguments.output)?;
     }
     let heard = Heard::default();
-    let bridge = bridge(way.clone(), &connection, line, heard.clone());
+    let gateway = gateway(way.clone(), &connection, line, heard.clone());
     let outcome = if over_stdio {
-        on_stdio(&bridge, kind).await
+        on_stdio(&gateway, kind).await
     } else {
-        on_http(&bridge, &way, &arguments).await
+        on_http(&gateway, &way, &arguments).await
     };
     let shown = connection.verbose;
     outcome
@@ -50,9 +49,9 @@ fn way(arguments: &args::Bridge, connection: &Connection, line: &Line) -> Result
     Way::to(server, connection)
 }
 
-fn bridge(way: Way, connection: &Connection, line: Line, heard: Heard) -> Bridge {
+fn gateway(way: Way, connection: &Connection, line: Line, heard: Heard) -> Gateway {
     let Connection { revision, wire, .. } = *connection;
-    Bridge::new(move |mut builder| {
+    Gateway::new(move |mut builder| {
         if let Some(revision) = revision {
             builder = builder.revision(revision);
         }
@@ -64,21 +63,21 @@ fn bridge(way: Way, connection: &Connection, line: Line, heard: Heard) -> Bridge
     })
 }
 
-async fn on_stdio(bridge: &Bridge, kind: WayKind) -> Result<(), Failure> {
+async fn on_stdio(gateway: &Gateway, kind: WayKind) -> Result<(), Failure> {
     let mut stop = Stop::listen()?;
     tokio::select! {
-        ended = bridge.serve_stdio() => ended.map_err(|error| kind.failure(error)),
+        ended = gateway.serve_stdio() => ended.map_err(|error| kind.failure(error)),
         // Whoever started this may end it so: the server is then seen off.
         () = stop.asked() => Ok(()),
     }
 }
 
-async fn on_http(bridge: &Bridge, way: &Way, arguments: &args::Bridge) -> Result<(), Failure> {
+async fn on_http(gateway: &Gateway, way: &Way, arguments: &args::Bridge) -> Result<(), Failure> {
     let address = arguments.http.as_deref().unwrap_or(ANYWHERE);
     let kind = way.kind();
     let mut stop = Stop::listen()?;
     let service = tokio::select! {
-        service = bridge.http_service() => service.map_err(|error| kind.failure(error))?,
+        service = gateway.http_service() => service.map_err(|error| kind.failure(error))?,
         () = stop.asked() => return Ok(()),
     };
     drop(stop);

@@ -33,7 +33,7 @@ pub(crate) const KNOWN_CLIENT: &str = "known-client";
 pub(crate) struct World {
     pub(crate) provider: Arc<InsecureAuthorizationServer>,
     pub(crate) url: String,
-    pub(crate) clock: Watch,
+    pub(crate) clock: Filter,
     door: Arc<Door>,
     /// Where the command keeps what it is granted.
     data: PathBuf,
@@ -55,7 +55,7 @@ impl World {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             (InsecureListener::bind().await.unwrap(), listener)
         });
-        let clock = Watch::default();
+        let clock = Filter::default();
         let known = InsecureClient::public(KNOWN_CLIENT, ["http://127.0.0.1:33418/callback"]);
         let provider = InsecureAuthorizationServer::new(at.origin()).client(known);
         let provider = Arc::new(provider.clock(Arc::new(clock.clone())));
@@ -99,21 +99,21 @@ impl World {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Watch(Arc<AtomicU64>);
+pub(crate) struct Filter(Arc<AtomicU64>);
 
-impl Default for Watch {
-    fn default() -> Watch {
-        Watch(Arc::new(AtomicU64::new(1_800_000_000)))
+impl Default for Filter {
+    fn default() -> Filter {
+        Filter(Arc::new(AtomicU64::new(1_800_000_000)))
     }
 }
 
-impl Watch {
+impl Filter {
     pub(crate) fn forward(&self, seconds: u64) {
         self.0.fetch_add(seconds, Ordering::SeqCst);
     }
 }
 
-impl Clock for Watch {
+impl Clock for Filter {
     fn now(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }

@@ -21,13 +21,13 @@ use super::{
     callbacks::Callbacks,
     known::KnownTools,
     listen::{Hearers, Subscriptions},
-    raw::Hear,
+    seam::ServerEvents,
     supervise::Restored,
     wire::{LoggedReply, WireDirection, WireLog},
 };
 use crate::{
     dispatch::{BoxFuture, Incoming, Note, Outcome, Reply, Serve, Transport, duplex::Replies},
-    error::Closed,
+    error::{Closed, Executed},
 };
 
 /// A question that a legacy server asks its client.
@@ -39,7 +39,6 @@ pub struct ServerRequest {
     /// Its params.
     pub params: Option<Raw>,
     /// The request on whose stream it came, where the wire tells.
-    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "a bridge asks for it"))]
     pub(crate) within: Option<RequestId>,
 }
 
@@ -53,7 +52,7 @@ pub(super) struct Answers {
     pub(super) on_request: Option<OnRequest>,
     pub(super) on_notification: Option<OnNotification>,
     pub(super) on_stray_error: Option<OnStrayError>,
-    pub(super) hears: Option<Arc<dyn Hear>>,
+    pub(super) events: Option<Arc<dyn ServerEvents>>,
     /// Set by the negotiation. Before that nothing but `ping` is answered.
     pub(super) revision: OnceLock<Revision>,
     pub(super) answering: Arc<Answering>,
@@ -162,22 +161,22 @@ impl Serve for Answers {
 
     fn note(&self, note: Note) {
         self.observed(&note);
-        if let Some(hears) = &self.hears {
-            hears.note(note, None);
+        if let Some(events) = &self.events {
+            events.notification(note, None);
         }
     }
 
     #[cfg(feature = "http")]
     fn note_within(&self, note: Note, request: &RequestId) {
         self.observed(&note);
-        if let Some(hears) = &self.hears {
-            hears.note(note, Some(request));
+        if let Some(events) = &self.events {
+            events.notification(note, Some(request));
         }
     }
 
     fn gone(&self, why: &Closed) {
-        if let Some(hears) = &self.hears {
-            hears.gone(why);
+        if let Some(events) = &self.events {
+            events.closed(why.error(Executed::No));
         }
     }
 

@@ -25,8 +25,8 @@ use super::{
     link::{self, Link, ServerFacts},
     listen::Hearers,
     open::{CloseOnDrop, Known, Opened},
-    raw::Hear,
     roots,
+    seam::ServerEvents,
     supervise::{Dial, Process, Restored, Supervisor},
 };
 use crate::{
@@ -86,7 +86,7 @@ pub struct ClientBuilder {
     on_request: Option<OnRequest>,
     on_notification: Option<OnNotification>,
     on_stray_error: Option<OnStrayError>,
-    pub(super) hears: Option<Arc<dyn Hear>>,
+    pub(super) events: Option<Arc<dyn ServerEvents>>,
     #[cfg(feature = "http")]
     pub(super) http: super::http::HttpSettings,
 }
@@ -116,7 +116,7 @@ impl Default for ClientBuilder {
             on_request: None,
             on_notification: None,
             on_stray_error: None,
-            hears: None,
+            events: None,
             #[cfg(feature = "http")]
             http: Default::default(),
         }
@@ -450,7 +450,7 @@ impl ClientBuilder {
             on_request: self.on_request.clone(),
             on_notification: self.on_notification.clone(),
             on_stray_error: self.on_stray_error.clone(),
-            hears: self.hears.clone(),
+            events: self.events.clone(),
             revision: OnceLock::new(),
             answering: self.answering.clone(),
             cache: self.cache.clone(),

@@ -11,10 +11,8 @@ mod call;
 mod callbacks;
 mod capability;
 mod clock;
-mod config;
 mod connect;
 mod failure;
-mod group;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 mod input;
@@ -26,11 +24,11 @@ mod negotiate;
 mod open;
 #[cfg(feature = "http")]
 mod prior;
-mod raw;
 mod redact;
 #[cfg(feature = "http")]
 mod repeated;
 mod roots;
+pub(crate) mod seam;
 mod supervise;
 mod verbs;
 mod wire;
@@ -42,12 +40,7 @@ use turnbuckle_types::{Implementation, Revision, ServerCapabilities};
 pub use answer::ServerRequest;
 pub use cache::{CacheEntry, CacheKey, CacheMode, CacheStore, MemoryCache, ResponseCache};
 pub use call::{Call, CallEvent, CallEvents, InputAnswer, Questions, Round, ServerQuestion};
-pub use config::{ConfigReader, HttpConfig, McpConfig, ProcessConfig, ServerConfig};
 pub use connect::{ClientBuilder, IntoSpawn};
-pub use group::{
-    ClientGroup, GroupCall, GroupOptions, GroupPrompt, GroupPrompts, GroupReport, GroupResources,
-    GroupTool, GroupTools, Health, HealthStream, Routed, Status,
-};
 #[cfg(feature = "validate")]
 pub use known::Validate;
 pub use listed::{Pager, Pages, Tools};
@@ -58,11 +51,6 @@ pub use roots::RootSet;
 pub use supervise::{ConnectionState, ConnectionStates, Reconnect, Retry, ShutdownReport};
 pub use verbs::CustomMethod;
 pub use wire::{WireDirection, WireKind, WireLine, WireLog};
-
-#[cfg(feature = "server")]
-pub(crate) use raw::{
-    Asked, Forwarded, Hear, QUESTIONS, ROUNDS, Watched, WeakClient, again, asked, lies_in,
-};
 
 use crate::{
     dispatch::Counters,

@@ -14,11 +14,11 @@ use crate::error::Error;
 /// One request in flight: notifications that belong to it, then exactly one end.
 ///
 /// Lazy: nothing is sent before the first poll. Dropping it abandons the request.
-pub(crate) struct Exchange(Pin<Box<dyn Drive>>);
+pub struct Exchange(Pin<Box<dyn Drive>>);
 
 /// What an exchange yields.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub enum Event {
     /// A notification that belongs to this request.
     Note(Note),
     /// The end. Nothing follows.
@@ -60,7 +60,8 @@ impl Exchange {
         std::future::poll_fn(|context| self.poll_event(context)).await
     }
 
-    pub(crate) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Event> {
+    /// Polls for the next event.
+    pub fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Event> {
         self.0.as_mut().poll_event(context)
     }
 
@@ -70,8 +71,7 @@ impl Exchange {
     }
 
     /// Makes the drop say nothing, because the peer has ended this itself.
-    #[cfg(feature = "client")]
-    pub(crate) fn silence(&mut self) {
+    pub fn silence(&mut self) {
         self.0.as_mut().silence();
     }
 
@@ -94,7 +94,7 @@ impl Exchange {
     }
 
     /// Waits for the end and forgets the notifications.
-    pub(crate) async fn done(mut self) -> Result<Raw, Error> {
+    pub async fn done(mut self) -> Result<Raw, Error> {
         loop {
             if let Event::Done(result) = self.next().await {
                 return result;

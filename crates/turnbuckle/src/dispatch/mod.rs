@@ -24,7 +24,7 @@ use turnbuckle_types::{
     jsonrpc::{self, Fault, Params, Text},
 };
 
-pub(crate) use exchange::{Event, Exchange};
+pub use exchange::{Event, Exchange};
 
 #[cfg(all(feature = "http", feature = "server"))]
 use crate::dispatch::table::Serial;
@@ -330,18 +330,21 @@ impl Incoming {
 
 /// A notification, in either direction.
 #[derive(Clone, Debug)]
-pub(crate) struct Note {
-    pub(crate) method: Text,
-    pub(crate) params: Params,
+pub struct Note {
+    /// The method.
+    pub method: Text,
+    /// The params.
+    pub params: Params,
 }
 
 impl Note {
-    pub(crate) fn new(method: impl Into<Text>, params: Option<Raw>) -> Note {
+    /// Creates a notification.
+    pub fn new(method: impl Into<Text>, params: Option<Raw>) -> Note {
         Note { method: method.into(), params: Params { raw: params, ..Params::default() } }
     }
 
     /// The request that it speaks of.
-    pub(crate) fn subject(&self) -> Option<RequestId> {
+    pub fn subject(&self) -> Option<RequestId> {
         RequestId::from_token(self.params.subject.as_ref()?.as_str())
     }
 }

@@ -9,7 +9,7 @@ use turnbuckle_types::{RpcError, jsonrpc::Params};
 use super::place::{Failure, Step, failure_of, find, read};
 
 /// Decodes params; the error names the member that is wrong.
-pub(crate) fn decode<T: DeserializeOwned>(params: &Params) -> Result<T, RpcError> {
+pub fn decode<T: DeserializeOwned>(params: &Params) -> Result<T, RpcError> {
     read(params.text()).map_err(|failure| refusal(params.text(), &failure, failure_of::<T>))
 }
 

@@ -113,7 +113,7 @@ impl Question {
 }
 
 /// The first capability that this question needs and the client did not declare.
-pub(crate) fn lacking(
+pub fn lacking(
     method: Method,
     params: &str,
     client: &ClientCapabilities,
@@ -148,7 +148,7 @@ fn lacking_for(
 /// A question's params in the shape that the revision gives them. What can't be read as the
 /// method's params stays as it is.
 #[cfg(feature = "server")]
-pub(crate) fn written_at(method: Method, params: Raw, revision: Revision) -> Raw {
+pub fn written_at(method: Method, params: Raw, revision: Revision) -> Raw {
     fn again<R: Request>(params: &Raw, revision: Revision) -> Option<Raw> {
         params.decode::<R::Params>().ok().map(|known| Raw::at(&known, revision))
     }

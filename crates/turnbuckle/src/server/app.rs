@@ -14,7 +14,6 @@ use super::{
     changes::Changes,
     context::Ctx,
     extract::States,
-    forward::Forward,
     items::Rules,
     registry::{FoundResource, LiveRegistry, MethodSets, RegistrySnapshot},
     roots_hook::RootsHook,
@@ -45,7 +44,7 @@ pub(crate) struct App {
     pub(super) rules: Rules,
     pub(super) caching: Caching,
     /// Who answers everything instead.
-    pub(super) forward: Option<Arc<dyn Forward>>,
+    pub(super) forward: Option<Arc<dyn super::seam::Forward>>,
     /// What ends a modern result: `"_meta":{…}}` with the server's name.
     tail: Vec<u8>,
 }

@@ -8,10 +8,9 @@ use super::{
     Server,
     app::App,
     context::Connection,
-    forward::{Memory, Near},
     kernel::Kernel,
     legacy::{self, Opened},
-    revisions,
+    seam::{ClientScope, SessionMemory},
 };
 use crate::{
     dispatch::Serve,
@@ -79,7 +78,7 @@ impl Server {
     fn host(&self) -> Result<Arc<dyn Host>> {
         let (app, served) = (self.app()?, self.revisions.revisions());
         let protection = self.protection(&app)?;
-        let stateless = Kernel::near(app.clone(), served.clone(), Near::Many).shared();
+        let stateless = Kernel::near(app.clone(), served.clone(), ClientScope::Stateless).shared();
         Ok(Arc::new(Hosted { app, served, stateless, protection }))
     }
 }
@@ -132,19 +131,19 @@ impl Host for Hosted {
     ) -> Arc<dyn Session> {
         let Handshake { revision, client, capabilities } = handshake;
         let client = Initialize::new(revision.as_str(), capabilities, client);
-        let near = match id {
+        let scope = match id {
             Some(id) => {
                 let (level, subscriptions) = (record.log_level, record.subscriptions.clone());
-                let memory = Memory { level, subscriptions };
-                Near::Session { id, client: Box::new(client.clone()), memory }
+                let memory = SessionMemory { level, subscriptions };
+                ClientScope::Session { id, client: Box::new(client.clone()), memory }
             }
-            None => Near::Many,
+            None => ClientScope::Stateless,
         };
         let opened = Opened { revision, client };
         let handshake = legacy::Handshake::restored(opened, record.log_level);
         // What declares a revision of its own is no part of a session.
-        let (app, served) = (self.app.clone(), revisions::legacy(&self.served));
-        Kernel::restored(app, served, (handshake, near), record.subscriptions).shared()
+        let (app, served) = (self.app.clone(), super::revisions::legacy(&self.served));
+        Kernel::restored(app, served, (handshake, scope), record.subscriptions).shared()
     }
 }
 

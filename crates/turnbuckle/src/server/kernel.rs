@@ -13,13 +13,13 @@ use super::{
     app::App,
     calls::{self, Visit},
     context::{Connection, Ctx, Inner},
-    forward::{Line, Near, Visitor},
     items::ToolDef,
     legacy::{Handshake, Opened},
     listen, lists,
     registry::Definition,
     reply::not_found,
     roots_hook::{Course, RootsChanged},
+    seam::{Caller, ClientPeer, ClientScope, ForwardConnection, ForwardedRequest},
     subscriptions::Subscriptions,
 };
 use crate::{
@@ -49,8 +49,8 @@ pub(crate) struct Kernel {
     /// How it is with telling of its client's roots. Few speak of them, so that it is made when it is
     /// needed.
     roots: OnceLock<Arc<Course>>,
-    /// Who answers instead of everything below.
-    line: Option<Arc<dyn Line>>,
+    /// Answers all requests, where the server forwards them.
+    forward: Option<Arc<dyn ForwardConnection>>,
 }
 
 /// What a request brought along, whatever its era.
@@ -94,13 +94,13 @@ impl Arrived {
 
 impl Kernel {
     pub(super) fn new(app: Arc<App>, served: Vec<Revision>) -> Kernel {
-        Kernel::near(app, served, Near::Own)
+        Kernel::near(app, served, ClientScope::Connection)
     }
 
     /// Serves someone in particular.
-    pub(super) fn near(app: Arc<App>, served: Vec<Revision>, near: Near) -> Kernel {
+    pub(super) fn near(app: Arc<App>, served: Vec<Revision>, client: ClientScope) -> Kernel {
         Kernel {
-            line: app.forward.as_ref().map(|forward| forward.line(near)),
+            forward: app.forward.as_ref().map(|forward| forward.connect(client)),
             me: Weak::new(),
             app,
             served,
@@ -127,11 +127,11 @@ impl Kernel {
     pub(super) fn restored(
         app: Arc<App>,
         served: Vec<Revision>,
-        (handshake, near): (Handshake, Near),
+        (handshake, client): (Handshake, ClientScope),
         subscriptions: std::collections::BTreeSet<String>,
     ) -> Kernel {
         let subscriptions = Arc::new(Subscriptions::restored(subscriptions));
-        Kernel { handshake, subscriptions, ..Kernel::near(app, served, near) }
+        Kernel { handshake, subscriptions, ..Kernel::near(app, served, client) }
     }
 
     fn route(&self, request: Incoming, replies: Replies) -> Result<Reply, RpcError> {
@@ -162,12 +162,12 @@ impl Kernel {
         match Method::from_name(&request.method) {
             Some(Method::Initialize) => {
                 let client: Initialize = decode(&request.params)?;
-                let Some(line) = &self.line else {
+                let Some(forward) = &self.forward else {
                     let revision = self.handshake.open(client, &self.served)?;
                     return Ok(Reply::Now(Ok(self.app.initialize(revision))));
                 };
                 let revision = self.handshake.open(client.clone(), &self.served)?;
-                return Ok(Reply::Later(line.initialize(revision, client)));
+                return Ok(Reply::Later(forward.initialize(revision, client)));
             }
             // 2025-11-25 basic/utilities/ping: either side may ping at any time.
             Some(Method::Ping) => return Ok(Reply::Now(Ok(Raw::empty_object()))),
@@ -210,8 +210,8 @@ impl Kernel {
 
     /// Answers a request, or has it answered. Nothing reaches this but what passed all layers.
     pub(super) fn answer(&self, arrived: Arrived) -> Result<Reply, RpcError> {
-        if let Some(line) = &self.line {
-            return self.forward(line, arrived);
+        if let Some(connection) = &self.forward {
+            return self.forward(connection, arrived);
         }
         let (revision, params) = (arrived.revision(), arrived.params());
         let method = Method::from_name(arrived.method())
@@ -235,7 +235,11 @@ impl Kernel {
     }
 
     /// Has someone else answer a request.
-    fn forward(&self, line: &Arc<dyn Line>, arrived: Arrived) -> Result<Reply, RpcError> {
+    fn forward(
+        &self,
+        connection: &Arc<dyn ForwardConnection>,
+        arrived: Arrived,
+    ) -> Result<Reply, RpcError> {
         let known = Method::from_name(arrived.method());
         if known == Some(Method::SetLevel)
             && known.is_some_and(|method| method.sent_by_client(arrived.revision()))
@@ -248,7 +252,9 @@ impl Kernel {
             Arrived::Passed(method, _) => method.clone(),
         };
         let Visit { ctx, params, permit, .. } = self.visit(arrived)?;
-        Ok(Reply::Later(line.request(Visitor { method, params, ctx, permit })))
+        let caller = Caller(ctx);
+        let request = ForwardedRequest { method, params, caller, _permit: permit };
+        Ok(Reply::Later(connection.request(request)))
     }
 
     pub(super) fn list<T: Definition>(&self, arrived: Arrived) -> Result<Reply, RpcError> {
@@ -346,16 +352,16 @@ impl crate::transport::http::legacy::Session for Kernel {
         crate::SessionRecord {
             ended: false,
             log_level: self.handshake.log_level(),
-            subscriptions: match &self.line {
-                Some(line) => line.subscriptions(),
+            subscriptions: match &self.forward {
+                Some(connection) => connection.subscriptions(),
                 None => self.subscriptions.uris(),
             },
         }
     }
 
     fn ended(&self) {
-        if let Some(line) = &self.line {
-            line.ended();
+        if let Some(connection) = &self.forward {
+            connection.ended();
         }
     }
 }
@@ -372,14 +378,14 @@ impl Serve for Kernel {
             Some(Method::RootsListChanged) => self.tell_of_roots(),
             _ => {}
         }
-        if let Some(line) = &self.line {
-            line.note(note);
+        if let Some(connection) = &self.forward {
+            connection.notification(note);
         }
     }
 
     fn connected(&self, peer: Peer) {
-        if let Some(line) = &self.line {
-            line.connected(peer.clone());
+        if let Some(connection) = &self.forward {
+            connection.connected(ClientPeer(peer.clone()));
         }
         let _ = self.peer.set(peer);
         // A session that was opened before has no handshake to wait for.

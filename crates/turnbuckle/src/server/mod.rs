@@ -11,14 +11,6 @@ mod calls;
 mod changes;
 mod context;
 mod extract;
-#[cfg_attr(
-    not(feature = "client"),
-    expect(
-        dead_code,
-        reason = "a bridge has requests answered elsewhere, and needs a client for it"
-    )
-)]
-pub(crate) mod forward;
 mod handler;
 mod hear;
 #[cfg(feature = "http")]
@@ -40,6 +32,7 @@ mod roots_hook;
 mod run;
 mod say;
 pub mod schema;
+pub(crate) mod seam;
 mod serving;
 mod structured;
 mod subscriptions;
@@ -53,7 +46,6 @@ use std::{
 use turnbuckle_types::Implementation;
 
 #[cfg(feature = "client")]
-pub(crate) use ask::write_canonical;
 pub use ask::{
     Action, Ask, AskError, Asked, Asking, ElicitFields, ElicitPage, Elicitation, Elicited,
     InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,
@@ -154,7 +146,7 @@ pub struct Server {
     #[cfg(all(feature = "auth", feature = "http"))]
     doorkeeper: protect::Doorkeeper,
     /// Who answers everything in its stead.
-    forward: Option<Arc<dyn forward::Forward>>,
+    forward: Option<Arc<dyn seam::Forward>>,
     /// Made when the first connection needs it, for all clones.
     app: Arc<OnceLock<Arc<App>>>,
 }
@@ -398,12 +390,6 @@ impl Server {
             return caching.protected();
         }
         caching
-    }
-
-    /// A server that has someone else answer everything.
-    #[cfg(feature = "client")]
-    pub(crate) fn forwarding(forward: Arc<dyn forward::Forward>) -> Server {
-        Server { forward: Some(forward), ..Server::new("bridge", env!("CARGO_PKG_VERSION")) }
     }
 
     /// What serves one connection.

@@ -9,7 +9,7 @@ use std::{path::Path, time::Duration};
 
 use serde_json::json;
 use turnbuckle::{
-    Client, ErrorKind, HttpConfig, Revision, Revisions, ServerConfig,
+    Client, ErrorKind, Revision, Revisions,
     auth::{
         Auth, AuthError, Grant, GrantStore as _, LoggedOut, MemoryStore, Scopes, Secret, Settings,
         StoreKey,
@@ -53,8 +53,7 @@ async fn one_login_is_enough_for_every_request_of_both_eras() {
 
         // The next one finds what was kept, by the words of a configuration file.
         let auth = Auth::with(Settings::default()).store(store);
-        let config = ServerConfig::from(HttpConfig::new(&world.url));
-        let next = Client::builder().no_proxy().auth(auth).connect_to(&config).await.unwrap();
+        let next = Client::builder().no_proxy().auth(auth).connect(&world.url).await.unwrap();
         assert_eq!(said(&next, "echo").await.unwrap(), "hello");
         assert_eq!(world.person.logins(), 1);
     }

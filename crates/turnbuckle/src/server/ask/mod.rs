@@ -33,6 +33,5 @@ pub use settings::Asking;
 pub use store::{MemoryStates, StateStore};
 
 #[cfg(feature = "client")]
-pub(crate) use canonical::write as write_canonical;
 pub(super) use course::{Course, run};
 pub(super) use round::Round;

@@ -1,0 +1,295 @@
+//! Owns the file in which editors and desktop hosts say which servers there are: its spellings, its
+//! variables, and that one broken entry costs only itself. Does not own connecting to any of them.
+
+mod dotenv;
+mod entry;
+mod expand;
+mod server;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::Value;
+
+pub use server::{HttpConfig, ProcessConfig, ServerConfig};
+
+use jsonc_parser::ParseOptions;
+use turnbuckle::{
+    __seam::{error as new_error, with_source},
+    Error, ErrorKind, Result,
+};
+
+use expand::Variables;
+
+/// The longest file that is read.
+const BYTES: u64 = 1 << 20;
+
+/// JSON with comments and trailing commas, as editors allow it.
+const JSONC: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+/// Which servers there are, as an `mcp.json` says.
+///
+/// Both forms are read: `{"mcpServers": {…}}` of desktop hosts and most editors, and
+/// `{"servers": {…}}` of VS Code; comments and trailing commas are allowed. Variables are replaced
+/// in `command`, `args`, `env`, `envFile`, `cwd`, `url` and `headers`: `${NAME}`, `${NAME:-default}`,
+/// `${env:NAME}`, `${input:id}`, `${userHome}`, `${workspaceFolder}`. The variables of an `envFile` are
+/// read with the rest; those of `env` go before them. An entry that is broken costs only itself.
+///
+/// ```
+/// use turnbuckle_host::McpConfig;
+///
+/// let text = r#"{
+///     // as editors write it
+///     "mcpServers": {
+///         "notes": {"command": "notes-server", "args": ["--in", "${NOTES:-notes}"]},
+///         "search": {"url": "https://mcp.example.com/mcp", "headers": {"x-key": "${NO_SUCH_KEY}"}},
+///     }
+/// }"#;
+/// let config = McpConfig::parse_with(text, |_| None)?;
+/// assert_eq!(config.server("notes").unwrap().unwrap().to_string(), "notes-server --in ${NOTES:-notes}");
+/// let broken = config.server("search").unwrap().unwrap_err();
+/// assert!(broken.to_string().contains("`headers.x-key`: the environment variable `NO_SUCH_KEY` is not set"));
+/// # Ok::<(), turnbuckle::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct McpConfig {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: String,
+    server: Result<ServerConfig>,
+    use_of: Use,
+}
+
+/// Whether a server is to be started with the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Enabled,
+    Disabled,
+}
+
+impl McpConfig {
+    /// Reads a file of at most 1 MiB. It blocks for as long as that takes.
+    pub fn read(path: impl AsRef<Path>) -> Result<McpConfig> {
+        McpConfig::reader().read(path)
+    }
+
+    /// Reads a text, with this program's environment.
+    pub fn parse(text: &str) -> Result<McpConfig> {
+        McpConfig::reader().parse(text)
+    }
+
+    /// Reads a text, with an environment of one's own.
+    pub fn parse_with(
+        text: &str,
+        env: impl Fn(&str) -> Option<String> + Send + Sync,
+    ) -> Result<McpConfig> {
+        McpConfig::reader().env(env).parse(text)
+    }
+
+    /// Settings for reading: where variables have their values from.
+    pub fn reader<'a>() -> ConfigReader<'a> {
+        ConfigReader {
+            env: Box::new(|name| std::env::var(name).ok()),
+            inputs: None,
+            workspace: None,
+        }
+    }
+
+    /// All servers in the order of the file, the disabled ones too; or what is wrong with each.
+    pub fn servers(&self) -> impl Iterator<Item = (&str, Result<&ServerConfig, &Error>)> {
+        self.entries.iter().map(|entry| (entry.name.as_str(), entry.server.as_ref()))
+    }
+
+    /// The server of this name.
+    pub fn server(&self, name: &str) -> Option<Result<&ServerConfig, &Error>> {
+        self.entry(name).map(|entry| entry.server.as_ref())
+    }
+
+    /// Whether the file says that this server is not to be started (`"disabled": true`).
+    pub fn is_disabled(&self, name: &str) -> bool {
+        self.entry(name).is_some_and(|entry| entry.use_of == Use::Disabled)
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.name == name)
+    }
+}
+
+/// Reads an [`McpConfig`], with values for its variables from where one likes.
+///
+/// ```
+/// use turnbuckle_host::McpConfig;
+/// let text = r#"{"servers": {"a": {"command": "a", "env": {"KEY": "${input:key}"}}}}"#;
+/// let config = McpConfig::reader()
+///     .inputs(|id| (id == "key").then(|| "from a prompt".to_owned()))
+///     .parse(text)?;
+/// assert!(config.server("a").unwrap().is_ok());
+/// # Ok::<(), turnbuckle::Error>(())
+/// ```
+#[must_use = "nothing is read until `read` or `parse` is called"]
+pub struct ConfigReader<'a> {
+    env: Lookup<'a>,
+    inputs: Option<Lookup<'a>>,
+    workspace: Option<PathBuf>,
+}
+
+type Lookup<'a> = Box<dyn Fn(&str) -> Option<String> + Send + Sync + 'a>;
+
+impl<'a> ConfigReader<'a> {
+    /// What `${NAME}` and `${env:NAME}` are; variables of this program's environment unless set.
+    pub fn env(mut self, env: impl Fn(&str) -> Option<String> + Send + Sync + 'a) -> Self {
+        self.env = Box::new(env);
+        self
+    }
+
+    /// What `${input:id}` is, asked of a user for instance. Unless set, a server that needs one is
+    /// broken, and its error says so.
+    pub fn inputs(mut self, inputs: impl Fn(&str) -> Option<String> + Send + Sync + 'a) -> Self {
+        self.inputs = Some(Box::new(inputs));
+        self
+    }
+
+    /// What `${workspaceFolder}` is. Unless set it is the folder of the file, or the one above where
+    /// that is an editor's own (`.vscode`, `.cursor`).
+    pub fn workspace_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.workspace = Some(folder.into());
+        self
+    }
+
+    /// Reads a file of at most 1 MiB. It blocks for as long as that takes. A relative `cwd` or
+    /// `envFile` is relative to the file's folder.
+    pub fn read(self, path: impl AsRef<Path>) -> Result<McpConfig> {
+        let path = path.as_ref();
+        let text = text_of(path)?;
+        // What is relative must not depend on where this program goes later.
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        self.parse_in(&text, &path.display().to_string(), whole.parent())
+    }
+
+    /// Reads a text, and the files that an `envFile` in it names. A relative `cwd` or `envFile` is
+    /// relative to the workspace folder if there is one.
+    pub fn parse(self, text: &str) -> Result<McpConfig> {
+        self.parse_in(text, "the configuration", None)
+    }
+
+    fn parse_in(self, text: &str, source: &str, folder: Option<&Path>) -> Result<McpConfig> {
+        let broken = |why: String| new_error(ErrorKind::Codec, format!("{source}: {why}"));
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let file: File = jsonc_parser::parse_to_serde_value(text, &JSONC)
+            .map_err(|error| broken(error.to_string()))?;
+        if file.desktop.is_none() && file.editor.is_none() {
+            return Err(broken("neither `mcpServers` nor `servers` is there".to_owned()));
+        }
+        let workspace = self.workspace.as_deref().or_else(|| folder.map(workspace_of));
+        let inputs = self.inputs.as_deref().map(|inputs| inputs as &dyn Fn(&str) -> _);
+        let variables = Variables { env: &*self.env, inputs, workspace };
+        let mut entries: Vec<Entry> = Vec::new();
+        for (name, value) in [file.desktop, file.editor].into_iter().flatten().flat_map(|all| all.0)
+        {
+            let server = entry::read(&value, &variables, folder.or(workspace))
+                .map_err(|why| broken(format!("server `{name}`: {why}")));
+            let use_of = if entry::is_disabled(&value) { Use::Disabled } else { Use::Enabled };
+            let entry = Entry { name, server, use_of };
+            // As everyone who reads JSON has it, the last of one name counts.
+            match entries.iter_mut().find(|before| before.name == entry.name) {
+                Some(before) => {
+                    tracing::warn!(server = entry.name, "is there twice; the last one counts");
+                    *before = entry;
+                }
+                None => entries.push(entry),
+            }
+        }
+        Ok(McpConfig { entries })
+    }
+}
+
+impl fmt::Debug for ConfigReader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConfigReader").field("workspace", &self.workspace).finish_non_exhaustive()
+    }
+}
+
+fn text_of(path: &Path) -> Result<String> {
+    read_text(path).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            new_error(ErrorKind::Limit, format!("{} {error}", path.display()))
+        }
+        _ => {
+            let message = format!("{} can't be read: {error}", path.display());
+            with_source(new_error(ErrorKind::Io, message), error)
+        }
+    })
+}
+
+/// The text of a file that is not too long.
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > BYTES {
+        let message = format!("is longer than {BYTES} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
+}
+
+/// The project that a file in this folder is about.
+fn workspace_of(folder: &Path) -> &Path {
+    let own = folder.file_name().is_some_and(|name| name == ".vscode" || name == ".cursor");
+    if own { folder.parent().unwrap_or(folder) } else { folder }
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default, rename = "mcpServers")]
+    desktop: Option<Ordered>,
+    #[serde(default, rename = "servers")]
+    editor: Option<Ordered>,
+}
+
+/// The members of an object, in the order of the text.
+struct Ordered(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Ordered {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ordered, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Ordered;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of servers by their names")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ordered, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Ordered(members))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
