@@ -42,7 +42,7 @@ pub(super) struct HttpSettings {
     pub(super) layer: Option<turnbuckle_auth::AuthLayer>,
     /// What was wrong with a setting; told when a connection is made.
     problem: Option<Error>,
-    pub(super) prior: Option<Discovery>,
+    pub(super) discovery: Option<Discovery>,
     pub(super) memory: Memory,
     /// Whether something in or around the connections may add who asks.
     asker: Asker,
@@ -85,7 +85,7 @@ impl Default for HttpSettings {
             #[cfg(feature = "auth")]
             layer: None,
             problem: None,
-            prior: None,
+            discovery: None,
             memory: Memory::Used,
             asker: Asker::Headers,
         }
@@ -213,8 +213,8 @@ impl ClientBuilder {
 
     /// Uses what an earlier connection to this server found out ([`Client::discovery`]), so that
     /// making this one costs no round trip.
-    pub fn discovery(mut self, prior: Discovery) -> ClientBuilder {
-        self.http.prior = Some(prior);
+    pub fn discovery(mut self, discovery: Discovery) -> ClientBuilder {
+        self.http.discovery = Some(discovery);
         self
     }
 
@@ -254,7 +254,7 @@ impl ClientBuilder {
         // What was found out before the connection was lost may be why it was.
         let prior = self
             .http
-            .prior
+            .discovery
             .clone()
             .or_else(|| memory.as_ref().and_then(prior::recall))
             .filter(|_| generation == FIRST);
@@ -292,27 +292,28 @@ impl ClientBuilder {
     ///
     /// What one caller was told is for that caller: the headers are part of the name. Ports of
     /// this machine change hands too often to be remembered.
-    fn remembered_as(&self, address: &Uri) -> Option<prior::Key> {
+    fn remembered_as(&self, address: &Uri) -> Option<prior::DiscoveryKey> {
         let settings = &self.http;
         let off = settings.memory == Memory::Ignored
             || self.pinned.is_some()
             || settings.asker == Asker::Unknown
             || settings.unix_socket.is_some();
-        if off { None } else { prior::Key::new(address, &settings.headers) }
+        if off { None } else { prior::DiscoveryKey::new(address, &settings.headers) }
     }
 
     /// Says who answers at an address and who asks, as far as that can be seen.
     fn identify_at(&self, address: &Uri) {
         let settings = &self.http;
-        let server = match (prior::Key::new(address, &settings.headers), &settings.unix_socket) {
-            // A port of this machine changes hands, a socket's file does less so.
-            (_, Some(path)) => {
-                let path = path.as_os_str().as_encoded_bytes().to_vec();
-                Some(vec![b"socket".to_vec(), path, address.to_string().into()])
-            }
-            (Some(_), None) => Some(vec![b"address".to_vec(), address.to_string().into()]),
-            (None, None) => None,
-        };
+        let server =
+            match (prior::DiscoveryKey::new(address, &settings.headers), &settings.unix_socket) {
+                // A port of this machine changes hands, a socket's file does less so.
+                (_, Some(path)) => {
+                    let path = path.as_os_str().as_encoded_bytes().to_vec();
+                    Some(vec![b"socket".to_vec(), path, address.to_string().into()])
+                }
+                (Some(_), None) => Some(vec![b"address".to_vec(), address.to_string().into()]),
+                (None, None) => None,
+            };
         let mut headers: Vec<_> = settings.headers.iter().collect();
         // In the order of their names; those of one name stay as they were given.
         headers.sort_by_key(|(name, _)| name.as_str());

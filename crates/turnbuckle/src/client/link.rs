@@ -40,7 +40,7 @@ pub(crate) struct Link {
     pub(super) repeated: Option<repeated::Repeated>,
     /// Where what this connection believes is remembered.
     #[cfg(feature = "http")]
-    pub(super) remembered: Option<prior::Key>,
+    pub(super) remembered: Option<prior::DiscoveryKey>,
 }
 
 /// What carries a connection.

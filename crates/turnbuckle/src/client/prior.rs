@@ -1,5 +1,4 @@
-//! Owns what an earlier connection found out about a server, and its memory.
-//! Does not own finding out: the negotiation does that.
+//! The discovery result of a connection, and the results of earlier connections in this process.
 
 use std::{
     collections::HashMap,
@@ -17,20 +16,19 @@ use turnbuckle_types::{DiscoverResult, Raw, Revision};
 use super::{Client, link::Link};
 use crate::transport::http::client::origin;
 
-/// How long a finding is remembered.
+/// How long a result is used.
 const FRESH: Duration = Duration::from_secs(3600);
-/// How many are.
+/// How many results are kept.
 const MOST: usize = 256;
 
-/// What a connection found out about its server: the revision that it speaks, and what it said
-/// about itself. It can be kept, also in a file, and given to a later connection
-/// ([`ClientBuilder::discovery`](crate::ClientBuilder::discovery)).
+/// The revision of a server and its answer to `server/discover`, if it gave one. It can be saved and
+/// given to a later connection, see [`ClientBuilder::discovery`](crate::ClientBuilder::discovery).
 ///
 /// ```
 /// use turnbuckle::Discovery;
-/// let kept = r#"{"revision":"2026-07-28"}"#;
-/// let prior: Discovery = serde_json::from_str(kept).unwrap();
-/// assert_eq!(serde_json::to_string(&prior).unwrap(), kept);
+/// let saved = r#"{"revision":"2026-07-28"}"#;
+/// let discovery: Discovery = serde_json::from_str(saved).unwrap();
+/// assert_eq!(serde_json::to_string(&discovery).unwrap(), saved);
 /// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Discovery {
@@ -46,7 +44,9 @@ fn name<S: serde::Serializer>(revision: &Revision, serializer: S) -> Result<S::O
 
 fn parsed<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Revision, D::Error> {
     let name = String::deserialize(deserializer)?;
-    name.parse().map_err(|_| serde::de::Error::custom(format!("`{name}` is no revision")))
+    name.parse().map_err(|_| {
+        serde::de::Error::custom(format!("`{name}` is not a revision of the protocol"))
+    })
 }
 
 impl Discovery {
@@ -56,7 +56,7 @@ impl Discovery {
 }
 
 impl Client {
-    /// What this connection found out about its server.
+    /// Returns what this connection has learned about its server, for a later connection.
     pub fn discovery(&self) -> Discovery {
         self.0.link().discovery()
     }
@@ -68,19 +68,19 @@ impl Link {
     }
 }
 
-/// Under which a finding is kept.
+/// Identifies a server and the caller.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct DiscoveryKey {
     origin: (String, String, u16),
     /// One origin may have many servers.
     path: String,
-    /// Of the headers, which say who asks.
-    asker: u64,
+    /// The hash of the headers, which identify the caller.
+    headers: u64,
 }
 
-impl Key {
-    /// `None` for this machine.
-    pub(super) fn new(address: &Uri, headers: &HeaderMap) -> Option<Key> {
+impl DiscoveryKey {
+    /// Returns `None` for this machine, whose ports change hands.
+    pub(super) fn new(address: &Uri, headers: &HeaderMap) -> Option<DiscoveryKey> {
         let origin = origin(address);
         let host = origin.1.trim_matches(['[', ']']);
         let local = host == "localhost"
@@ -90,35 +90,35 @@ impl Key {
             (name, value.as_bytes()).hash(&mut hasher);
         }
         let path = address.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        (!local).then(|| Key { origin, path, asker: hasher.finish() })
+        (!local).then(|| DiscoveryKey { origin, path, headers: hasher.finish() })
     }
 }
 
-type Memory = HashMap<Key, (Discovery, Instant)>;
+type Memory = HashMap<DiscoveryKey, (Discovery, Instant)>;
 
 fn memory() -> MutexGuard<'static, Memory> {
     static MEMORY: LazyLock<Mutex<Memory>> = LazyLock::new(Mutex::default);
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(super) fn recall(key: &Key) -> Option<Discovery> {
+pub(super) fn recall(key: &DiscoveryKey) -> Option<Discovery> {
     let memory = memory();
-    let (prior, since) = memory.get(key)?;
-    (since.elapsed() < FRESH).then(|| prior.clone())
+    let (discovery, since) = memory.get(key)?;
+    (since.elapsed() < FRESH).then(|| discovery.clone())
 }
 
-/// Forgets a finding that has turned out to be wrong.
-pub(super) fn forget(key: &Key) {
+/// Removes a result that the server contradicts.
+pub(super) fn forget(key: &DiscoveryKey) {
     memory().remove(key);
 }
 
-pub(super) fn remember(key: Key, prior: Discovery) {
+pub(super) fn remember(key: DiscoveryKey, discovery: Discovery) {
     let mut memory = memory();
     if memory.len() >= MOST {
         memory.retain(|_, (_, since)| since.elapsed() < FRESH);
     }
     if memory.len() < MOST {
-        memory.insert(key, (prior, Instant::now()));
+        memory.insert(key, (discovery, Instant::now()));
     }
 }
 
@@ -132,12 +132,12 @@ impl fmt::Debug for Discovery {
 mod tests {
     use super::*;
 
-    fn key(address: &'static str, authorization: Option<&'static str>) -> Option<Key> {
+    fn key(address: &'static str, authorization: Option<&'static str>) -> Option<DiscoveryKey> {
         let mut headers = HeaderMap::new();
         if let Some(value) = authorization {
             headers.insert("authorization", value.parse().unwrap());
         }
-        Key::new(&Uri::from_static(address), &headers)
+        DiscoveryKey::new(&Uri::from_static(address), &headers)
     }
 
     #[test]
@@ -157,9 +157,9 @@ mod tests {
     fn what_was_remembered_is_recalled() {
         let key = key("https://recalled.test/", None).unwrap();
         assert_eq!(recall(&key), None);
-        let prior = Discovery { revision: Revision::LATEST, discovered: None };
-        remember(key.clone(), prior.clone());
-        assert_eq!(recall(&key), Some(prior));
+        let discovery = Discovery { revision: Revision::LATEST, discovered: None };
+        remember(key.clone(), discovery.clone());
+        assert_eq!(recall(&key), Some(discovery));
         forget(&key);
         assert_eq!(recall(&key), None);
     }

@@ -1,5 +1,4 @@
-//! Owns which arguments of the server's tools are repeated in headers, as far as this client
-//! has been told. Does not own the annotations' rules, nor the headers.
+//! The arguments that a call of a tool repeats in HTTP headers, as listings have declared them.
 
 use std::{
     collections::HashMap,
@@ -10,10 +9,10 @@ use turnbuckle_types::{Raw, Tool, jsonrpc::Params};
 
 use crate::envelope::annotations::Annotations;
 
-/// The most tools that are kept. Others are called without, and asked about when refused.
+/// How many tools are kept. Others are called without headers, and listed again when refused.
 const MOST: usize = 10_000;
 
-/// What the listings said so far. Only tools with annotations are in it.
+/// The annotations of all listed tools that have any.
 #[derive(Default)]
 pub(super) struct Repeated(Mutex<HashMap<String, Annotations>>);
 
@@ -22,7 +21,7 @@ impl Repeated {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns from a listing, and takes out of it the tools that must not be used.
+    /// Learns from a listing, and removes the tools whose annotations are invalid from it.
     pub(super) fn learn(&self, tools: &mut Vec<Tool>) {
         let mut known = self.lock();
         tools.retain(|tool| match Annotations::of(tool.input_schema.as_str()) {
@@ -46,7 +45,7 @@ impl Repeated {
         });
     }
 
-    /// The headers for a call with these params.
+    /// Returns the headers for a call with these params.
     pub(super) fn headers(&self, tool: &str, params: &str) -> Vec<(String, String)> {
         let Some(annotations) = self.lock().get(tool).cloned() else { return Vec::new() };
         let arguments = Raw::from_json(params.to_owned())

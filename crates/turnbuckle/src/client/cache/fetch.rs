@@ -21,7 +21,7 @@ use crate::{
     client::{
         Timeouts,
         answer::Clocks,
-        call::{Call, CallResponse, Told},
+        call::{Call, CallResponse, DecodeContext},
         clock::Deadlines,
         link::Link,
     },
@@ -260,7 +260,7 @@ impl<T: 'static> Call<T> {
     ) -> Result<Fetched> {
         if reads_store && let Some((raw, remaining)) = cache.read_store(fetch).await {
             // An entry that can't be decoded is ignored.
-            let decoded = self.decode.decode(&Told { link, tool: None }, &raw);
+            let decoded = self.decode.decode(&DecodeContext { link, tool: None }, &raw);
             if let Ok((_, value)) = decoded.map(cached.share) {
                 let fetched = Fetched { value, raw, is_shareable: true };
                 cache.remember(fetch, fetched.clone(), remaining);

@@ -1,4 +1,4 @@
-//! Owns what a result is made into, and with what it is judged. Does not own when.
+//! Decoders of results.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use turnbuckle_types::Raw;
 use super::super::{known::KnownTool, link::Link};
 use crate::error::Result;
 
-/// Makes a result of its text.
+/// Decodes the text of a result.
 pub(crate) enum Decode<T> {
-    /// As most do.
+    /// A plain function, as most are.
     By(DecodeBy<T>),
-    /// With something of its own.
+    /// A closure.
     With(Arc<DecodeWith<T>>),
 }
 
@@ -24,28 +24,23 @@ impl<T> Clone for Decode<T> {
     }
 }
 
-/// The same, with something of its own.
-type DecodeWith<T> = dyn Fn(&Told<'_>, &Raw) -> Result<T> + Send + Sync;
+type DecodeWith<T> = dyn Fn(&DecodeContext<'_>, &Raw) -> Result<T> + Send + Sync;
 
-/// Makes a result of its text, and of what is known.
-pub(crate) type DecodeBy<T> = fn(&Told<'_>, &Raw) -> Result<T>;
+pub(crate) type DecodeBy<T> = fn(&DecodeContext<'_>, &Raw) -> Result<T>;
 
-/// What this side knows when a result arrives.
-pub(crate) struct Told<'a> {
+/// The context in which a result is decoded.
+pub(crate) struct DecodeContext<'a> {
     pub(crate) link: &'a Link,
-    /// What a listing said of the tool that gave it; `None` if that does not count.
-    #[cfg_attr(
-        not(feature = "validate"),
-        expect(dead_code, reason = "without a validator nothing is held against it")
-    )]
+    /// The listing of the tool, if the result is checked against it.
+    #[cfg_attr(not(feature = "validate"), expect(dead_code, reason = "only a validator uses it"))]
     pub(crate) tool: Option<&'a KnownTool>,
 }
 
 impl<T> Decode<T> {
-    pub(crate) fn decode(&self, told: &Told<'_>, result: &Raw) -> Result<T> {
+    pub(crate) fn decode(&self, context: &DecodeContext<'_>, result: &Raw) -> Result<T> {
         match self {
-            Decode::By(decode) => decode(told, result),
-            Decode::With(decode) => decode(told, result),
+            Decode::By(decode) => decode(context, result),
+            Decode::With(decode) => decode(context, result),
         }
     }
 }

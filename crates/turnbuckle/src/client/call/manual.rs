@@ -58,8 +58,8 @@ impl<T: 'static> Call<T> {
         request.rounds = request.rounds.map(|_| usize::MAX);
         Call {
             request,
-            decode: Decode::With(Arc::new(move |told, raw| {
-                decode.decode(told, raw).map(Round::Done)
+            decode: Decode::With(Arc::new(move |context, raw| {
+                decode.decode(context, raw).map(Round::Done)
             })),
             cached: None,
             local: local.map(|local| -> Local<Round<T>> {

@@ -31,7 +31,7 @@ use crate::{
 };
 
 use decode::Decode;
-pub(super) use decode::{DecodeBy, Told};
+pub(super) use decode::{DecodeBy, DecodeContext};
 pub use events::{CallEvent, CallEvents};
 use manual::HandOn;
 pub use manual::{InputAnswer, Questions, Round, ServerQuestion};

@@ -16,7 +16,7 @@ use super::{
         link::Link,
         supervise::{Retry, Twice, may_repeat},
     },
-    Call, CallRequest, Params, Running, Told,
+    Call, CallRequest, DecodeContext, Params, Running,
     running::Since,
 };
 use crate::{
@@ -44,7 +44,7 @@ impl<T> Call<T> {
         let tool = self.request.checked_tool().cloned();
         move |raw| {
             let link = client.link();
-            decode.decode(&Told { link: &link, tool: tool.as_deref() }, &raw)
+            decode.decode(&DecodeContext { link: &link, tool: tool.as_deref() }, &raw)
         }
     }
 
@@ -215,7 +215,7 @@ impl CallRequest {
 
     /// Returns the `_meta` with the log level, in revisions that send it with each request.
     fn meta_with_log_level(&self, link: &Link) -> Option<Meta> {
-        let level = self.log_level.or_else(|| self.client.log_level.of_now())?;
+        let level = self.log_level.or_else(|| self.client.log_level.get())?;
         // 2026-07-28 server/utilities/logging §Per-request log level: never on a listen stream.
         let lasts = |method: Method| method.row().long_lived;
         let once = Method::SetLevel.sent_by_client(link.revision());
@@ -285,8 +285,8 @@ impl CallRequest {
         Err(Error::refused(message).with_executed(Executed::Maybe))
     }
 
-    fn decode_context<'a>(&'a self, link: &'a Link) -> Told<'a> {
-        Told { link, tool: self.checked_tool().map(|tool| &**tool) }
+    fn decode_context<'a>(&'a self, link: &'a Link) -> DecodeContext<'a> {
+        DecodeContext { link, tool: self.checked_tool().map(|tool| &**tool) }
     }
 
     /// Returns the tool whose listed schema the result must match.

@@ -1,5 +1,5 @@
-//! Owns what listings said of a server's tools that matters when one is called: whether a call may be
-//! made twice, and what output was promised. Does not own listing: nothing is asked for it.
+//! The parts of a listing that matter when a tool is called: whether it may be retried, and the schema
+//! of its output. The client never lists tools for this.
 
 use std::{
     collections::HashMap,
@@ -13,13 +13,13 @@ use turnbuckle_types::{Revision, Tool};
 
 use super::supervise::Twice;
 
-/// The most tools that are kept. Of others nothing is known.
+/// How many tools are kept.
 const MOST: usize = 10_000;
-/// The most text of schemas that is kept, in bytes.
+/// How many bytes of schemas are kept.
 #[cfg(feature = "validate")]
 const MOST_TEXT: usize = 16 * 1024 * 1024;
 
-/// Whether structured output is held against the schema of its tool.
+/// Whether structured output is checked against the schema of its tool.
 ///
 /// ```
 /// use turnbuckle::{Client, Validate};
@@ -30,31 +30,31 @@ const MOST_TEXT: usize = 16 * 1024 * 1024;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Validate {
-    /// If a listing on this connection gave one that can be used. Output that does not fit, or is
-    /// missing, fails the call.
+    /// Checks it if the tool was listed on this connection with a usable schema. Output that does
+    /// not match, or is missing, fails the call.
     #[default]
     IfKnown,
-    /// Output is handed on as it came.
+    /// Never checks it.
     Never,
 }
 
-/// What the listings said so far. Only tools of which something matters are in it.
+/// The listed tools, as far as they have such parts.
 #[derive(Default)]
 pub(super) struct KnownTools {
-    /// Whether there is anything to look up.
+    /// Whether there are any.
     any: AtomicBool,
-    tools: Mutex<Kept>,
+    tools: Mutex<ToolTable>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct ToolTable {
     tools: HashMap<String, Arc<KnownTool>>,
     /// Invariant: the bytes of all schemas in `tools`.
     #[cfg(feature = "validate")]
     text: usize,
 }
 
-/// What a listing said of one tool.
+/// The listing of one tool.
 pub(super) struct KnownTool {
     pub(super) twice: Twice,
     #[cfg(feature = "validate")]
@@ -62,11 +62,11 @@ pub(super) struct KnownTool {
 }
 
 impl KnownTools {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, ToolTable> {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns from a page of a listing. Nothing is compiled yet.
+    /// Learns from a page of a listing. Schemas are compiled when they are first used.
     pub(super) fn learn(&self, tools: &[Tool], revision: Revision) {
         let mut kept = self.lock();
         for tool in tools {
@@ -75,14 +75,14 @@ impl KnownTools {
         self.any.store(!kept.tools.is_empty(), Ordering::Release);
     }
 
-    /// The server may be another one by now.
+    /// Forgets all tools: the server may be another one.
     #[cfg(feature = "http")]
     pub(super) fn forget(&self) {
-        *self.lock() = Kept::default();
+        *self.lock() = ToolTable::default();
         self.any.store(false, Ordering::Release);
     }
 
-    /// What is known of the tool with this name.
+    /// Returns the listing of a tool.
     pub(super) fn tool(&self, name: &str) -> Option<Arc<KnownTool>> {
         if !self.any.load(Ordering::Acquire) {
             return None;
@@ -91,7 +91,7 @@ impl KnownTools {
     }
 }
 
-impl Kept {
+impl ToolTable {
     fn learn(&mut self, tool: &Tool, revision: Revision) {
         let twice = twice(tool);
         #[cfg(feature = "validate")]
@@ -99,7 +99,7 @@ impl Kept {
             let promised = output::schema(tool, revision);
             let known = self.tools.get(&tool.name);
             if known.is_some_and(|known| known.twice == twice && known.promises(promised)) {
-                // What was compiled for it stays.
+                // Its compiled schema stays.
                 return;
             }
             self.forget(&tool.name);
@@ -129,7 +129,7 @@ impl Kept {
     }
 }
 
-/// What the tool says of itself. It is believed only where a call allows that.
+/// Returns the hint of the tool's annotations, which a call may choose to trust.
 fn twice(tool: &Tool) -> Twice {
     let harmless = tool.annotations.as_ref().is_some_and(|annotations| {
         annotations.read_only_hint == Some(true) || annotations.idempotent_hint == Some(true)
@@ -139,7 +139,7 @@ fn twice(tool: &Tool) -> Twice {
 
 #[cfg(feature = "validate")]
 mod output {
-    //! Owns a promise of output: kept as text, compiled when it is first needed.
+    //! The schema of a tool's output, compiled when it is first used.
 
     use std::sync::OnceLock;
 
@@ -174,7 +174,7 @@ mod output {
             &self.text
         }
 
-        /// A schema that can't be used costs its own tool the check, and nobody anything else.
+        /// A schema that is not usable disables the check of its tool.
         fn check(&self) -> Option<&OutputCheck> {
             let compiled = self.check.get_or_init(|| {
                 let schema = Raw::from_json(&*self.text).ok()?;
@@ -192,15 +192,16 @@ mod output {
             self.output.as_ref().map(Promised::text) == schema
         }
 
-        /// Hands a result on if it keeps the promise that the listing gave.
+        /// Returns the result if it matches the listed schema.
         pub(crate) fn checked(&self, result: CallToolResult) -> Result<CallToolResult> {
             let check = self.output.as_ref().and_then(|promised| promised.check());
             match check.map(|check| check.check(&result)) {
                 None | Some(Ok(())) => Ok(result),
                 Some(Err(why)) => {
                     let tool = self.output.as_ref().map_or("", |promised| &*promised.tool);
-                    let message =
-                        format!("the result of the tool `{tool}` is not what it promised: {why}");
+                    let message = format!(
+                        "the result of the tool `{tool}` does not match its listed schema: {why}"
+                    );
                     Err(Error::protocol(message).with_tool_result(result))
                 }
             }

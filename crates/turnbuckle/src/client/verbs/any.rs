@@ -1,5 +1,4 @@
-//! Owns the verbs for what no other verb is for: any request, any notification, methods of one's own.
-//! Does not own what they mean.
+//! Custom methods, and requests and notifications of any method.
 
 use serde::{Serialize, de::DeserializeOwned};
 use turnbuckle_types::{Meta, Method, Raw, jsonrpc};
@@ -13,7 +12,7 @@ use super::{
 };
 use crate::{dispatch::Note, error::Result};
 
-/// A method that the protocol does not know, with the types that it takes and gives.
+/// A method that is not part of the protocol, with its types.
 ///
 /// ```no_run
 /// use serde::{Deserialize, Serialize};
@@ -39,18 +38,17 @@ use crate::{dispatch::Note, error::Result};
 pub trait CustomMethod {
     /// Its name on the wire.
     const NAME: &'static str;
-    /// Which member of the params, a string, names what a request is about. Over Streamable HTTP it is
-    /// repeated in the header `Mcp-Name`, as a tool's name is, for whoever routes requests without
-    /// reading them. Nothing is repeated unless this says so.
+    /// The member of the params, a string, that Streamable HTTP repeats in the header `Mcp-Name`, so
+    /// that a proxy can route requests. None by default.
     const NAMED_BY: Option<&'static str> = None;
-    /// What it takes: anything that encodes to an object, or `()` for nothing.
+    /// The params: anything that encodes to an object, or `()` for none.
     type Params: Serialize;
-    /// What it gives.
+    /// The result.
     type Result: DeserializeOwned;
 }
 
 impl Client {
-    /// Calls a method of one's own, by its types. Dropping the future cancels it.
+    /// Calls a custom method. Dropping the future cancels it.
     pub fn method<M: CustomMethod>(&self, params: &M::Params) -> Call<M::Result> {
         let (params, meta) = parts(params);
         let call = Call::new(&self.0, M::NAME, Params::Text(params), |_, raw| {
@@ -61,7 +59,7 @@ impl Client {
         with_meta(call, meta)
     }
 
-    /// Sends any request and returns its result as it came. `params` is anything that
+    /// Sends any request and returns its result as received. `params` is anything that
     /// encodes to an object; `()` for none. Dropping the future cancels it.
     pub fn request(&self, method: impl Into<String>, params: impl Serialize) -> Call<Raw> {
         let method = method.into();
@@ -88,7 +86,7 @@ impl Client {
     }
 }
 
-/// The text of params, and the `_meta` that stood in them.
+/// Returns the text of params, and their `_meta`.
 fn parts(params: &impl Serialize) -> (Result<String>, Meta) {
     let mut meta = Meta::new();
     let params = object(params).and_then(|text| split_meta(text, &mut meta));
@@ -99,7 +97,7 @@ fn with_meta<T>(call: Call<T>, meta: Meta) -> Call<T> {
     meta.iter().fold(call, |call, (key, value)| call.meta(key.to_owned(), value.clone()))
 }
 
-/// The tool that a request written by hand calls: what is known of it counts there too.
+/// Returns the tool that a request calls, so that its listing is taken into account.
 fn called_tool(method: &str, params: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Named {
@@ -109,7 +107,7 @@ fn called_tool(method: &str, params: &str) -> Option<String> {
     calls.then(|| serde_json::from_str::<Named>(params).ok()).flatten().map(|named| named.name)
 }
 
-/// Moves a `_meta` that the caller wrote into raw params to where the stamp merges it.
+/// Moves the `_meta` of raw params to where the client merges it with its own.
 fn split_meta(text: String, meta: &mut Meta) -> Result<String> {
     if !text.contains("\"_meta\"") {
         return Ok(text);

@@ -1,5 +1,4 @@
-//! Owns the verbs that ask for one page of a list. Does not own going through all of them: `listed`
-//! does.
+//! Lists of tools, resources, templates and prompts: one page, or all of them with a [`Pager`].
 
 use turnbuckle_types::{
     ListPrompts, ListPromptsResult, ListResourceTemplates, ListResourceTemplatesResult,
@@ -8,25 +7,24 @@ use turnbuckle_types::{
 };
 
 use super::{
-    super::{Call, Client, Pager, Tools, call::Told},
+    super::{Call, Client, Pager, Tools, call::DecodeContext},
     complete, written,
 };
 use crate::error::Result;
 
 impl Client {
-    /// Asks for the first page of the server's tools. What it says of their output and of calling
-    /// them twice is remembered for as long as this connection lasts. Dropping the future cancels
-    /// it.
+    /// Requests the first page of the server's tools. Their output schemas and annotations apply to
+    /// calls on this connection. Dropping the future cancels it.
     pub fn list_tools(&self) -> Call<ListToolsResult> {
         self.verb(Method::ListTools, ListTools::new(), tools).cached()
     }
 
-    /// All tools of the server, page by page as they are asked for.
+    /// Returns a stream of all tools, which requests pages as needed.
     pub fn tools(&self) -> Tools {
         Pager::tools(self)
     }
 
-    /// Asks for the first page of the server's resources. Dropping the future cancels it.
+    /// Requests the first page of the server's resources. Dropping the future cancels it.
     pub fn list_resources(&self) -> Call<ListResourcesResult> {
         self.verb(Method::ListResources, ListResources::new(), |_, raw| {
             complete::<ListResourcesResult>(Method::ListResources, raw, |result| {
@@ -36,12 +34,12 @@ impl Client {
         .cached()
     }
 
-    /// All resources of the server, page by page as they are asked for.
+    /// Returns a stream of all resources, which requests pages as needed.
     pub fn resources(&self) -> Pager<Resource> {
         Pager::resources(self)
     }
 
-    /// Asks for the first page of the server's resource templates. Dropping the future cancels it.
+    /// Requests the first page of the server's resource templates. Dropping the future cancels it.
     pub fn list_resource_templates(&self) -> Call<ListResourceTemplatesResult> {
         self.verb(Method::ListResourceTemplates, ListResourceTemplates::new(), |_, raw| {
             complete::<ListResourceTemplatesResult>(Method::ListResourceTemplates, raw, |result| {
@@ -51,12 +49,12 @@ impl Client {
         .cached()
     }
 
-    /// All resource templates of the server, page by page as they are asked for.
+    /// Returns a stream of all resource templates, which requests pages as needed.
     pub fn resource_templates(&self) -> Pager<ResourceTemplate> {
         Pager::templates(self)
     }
 
-    /// Asks for the first page of the server's prompts. Dropping the future cancels it.
+    /// Requests the first page of the server's prompts. Dropping the future cancels it.
     pub fn list_prompts(&self) -> Call<ListPromptsResult> {
         self.verb(Method::ListPrompts, ListPrompts::new(), |_, raw| {
             complete::<ListPromptsResult>(Method::ListPrompts, raw, |result| {
@@ -66,32 +64,31 @@ impl Client {
         .cached()
     }
 
-    /// All prompts of the server, page by page as they are asked for.
+    /// Returns a stream of all prompts, which requests pages as needed.
     pub fn prompts(&self) -> Pager<Prompt> {
         Pager::prompts(self)
     }
 }
 
-fn tools(told: &Told<'_>, raw: &Raw) -> Result<ListToolsResult> {
+fn tools(context: &DecodeContext<'_>, raw: &Raw) -> Result<ListToolsResult> {
     let page =
         complete::<ListToolsResult>(Method::ListTools, raw, |result| result.result_type.as_ref());
     #[cfg(feature = "http")]
     let page = page.map(|mut page| {
-        if let Some(repeated) = &told.link.repeated {
+        if let Some(repeated) = &context.link.repeated {
             repeated.learn(&mut page.tools);
         }
         page
     });
-    page.inspect(|page| told.link.known.learn(&page.tools, told.link.revision()))
+    page.inspect(|page| context.link.known.learn(&page.tools, context.link.revision()))
 }
 
-/// Pages other than the first.
 macro_rules! pages {
     ($($result:ty, $method:ident, $params:ident;)+) => {
         $(
             impl Call<$result> {
-                /// Asks for the page that begins where another ended, by its `next_cursor`, which
-                /// is sent as it came.
+                /// Requests the page at a cursor: the `next_cursor` of the page before, which is sent
+                /// unchanged.
                 pub fn cursor(self, cursor: impl Into<String>) -> Call<$result> {
                     let mut params = $params::new();
                     params.cursor = Some(cursor.into());

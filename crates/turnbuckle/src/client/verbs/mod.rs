@@ -1,4 +1,4 @@
-//! Owns the verbs: which method, which params, which result. Does not own how they run.
+//! The methods of `Client` that send requests.
 
 mod any;
 mod lists;
@@ -22,7 +22,7 @@ use super::{
 use crate::error::{Error, ErrorKind, Result};
 
 impl Client {
-    /// A verb of the method table, refused here where the revision lacks it.
+    /// Creates the call of a method, which is refused in revisions without the method.
     pub(super) fn verb<T>(
         &self,
         method: Method,
@@ -34,7 +34,7 @@ impl Client {
     }
 }
 
-/// What a verb says, in the words of each revision.
+/// Encodes params for the revision of the connection.
 fn written(method: Method, params: impl Encode + Send + Sync + 'static) -> Params {
     Params::At(Arc::new(move |revision| {
         if !method.sent_by_client(revision) {
@@ -42,12 +42,12 @@ fn written(method: Method, params: impl Encode + Send + Sync + 'static) -> Param
         }
         let mut text = Vec::new();
         write_at(&params, revision, &mut text);
-        // An empty object says no more than none.
+        // An empty object is left out.
         Ok(if text == b"{}" { String::new() } else { encoded(text) })
     }))
 }
 
-/// A verb that a revision lacks, and what to use instead.
+/// Returns the error for a method that the revision lacks, with the alternative.
 fn lacking(method: Method, revision: Revision) -> Error {
     let instead = match method {
         Method::Ping => "; call `discover()` to see whether the server is there",
@@ -59,7 +59,7 @@ fn lacking(method: Method, revision: Revision) -> Error {
     Error::refused(format!("`{method}` does not exist in revision {revision}{instead}"))
 }
 
-/// The text of an object; empty for a value that encodes to null.
+/// Returns the text of an object; empty for a value that encodes to null.
 fn object(value: &impl Serialize) -> Result<String> {
     let mut text = Vec::with_capacity(128);
     match write_object(&mut text, value)? {
@@ -68,15 +68,15 @@ fn object(value: &impl Serialize) -> Result<String> {
     }
 }
 
-/// What a value was encoded to.
+/// The kind of an encoded value.
 #[derive(PartialEq, Eq)]
 enum Written {
     Object,
-    /// Null, which says nothing.
+    /// Null.
     Nothing,
 }
 
-/// Writes the text of an object behind what is there. What a null leaves has to be cut off.
+/// Appends the text of an object. After a null the caller has to truncate the text.
 fn write_object(text: &mut Vec<u8>, value: &impl Serialize) -> Result<Written> {
     let begin = text.len();
     serde_json::to_writer(&mut *text, value).map_err(encoding)?;
@@ -90,7 +90,7 @@ fn write_object(text: &mut Vec<u8>, value: &impl Serialize) -> Result<Written> {
     }
 }
 
-/// Only raw JSON inside the caller's own value can bring a line break, as white space.
+/// Replaces line breaks, which only raw JSON in the caller's value contains, as white space.
 fn one_line(text: &mut [u8]) {
     if memchr::memchr2(b'\n', b'\r', text).is_some() {
         let breaks = text.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r'));
@@ -98,7 +98,7 @@ fn one_line(text: &mut [u8]) {
     }
 }
 
-/// What an encoder wrote is text.
+/// Converts the output of an encoder, which is valid UTF-8.
 fn encoded(text: Vec<u8>) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
@@ -107,8 +107,8 @@ fn encoding(error: serde_json::Error) -> Error {
     Error::new(ErrorKind::Codec, format!("the value can't be encoded: {error}")).with_source(error)
 }
 
-/// Decodes a result that must be complete: the kind is looked at before the content is
-/// blamed.
+/// Decodes a result that must be complete. Checks the kind of the result before it reports an error
+/// in the content.
 fn complete<T: DeserializeOwned>(
     method: Method,
     raw: &Raw,
@@ -150,7 +150,7 @@ fn unexpected_kind(method: Method, kind: &ResultType) -> Error {
     Error::protocol(message)
 }
 
-/// The params of a request that names something and has arguments for it.
+/// Returns the params of a request with a name and arguments.
 fn call_params(name: &str, arguments: &impl Serialize) -> Result<String> {
     let mut text = Vec::with_capacity(name.len() + 128);
     text.extend_from_slice(br#"{"name":"#);

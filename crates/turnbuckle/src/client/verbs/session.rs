@@ -1,4 +1,4 @@
-//! Owns the verbs that are about the connection and the server as a whole. Does not own connecting.
+//! Requests about the connection and the server as a whole.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -10,14 +10,14 @@ use super::{
 };
 
 impl Client {
-    /// Asks whether the server is there. The modern era has no ping: there it fails at
+    /// Checks whether the server responds. The modern era has no ping: there it fails at
     /// once and names [`discover`](Client::discover). Dropping the future cancels it.
     pub fn ping(&self) -> Call<()> {
         self.verb(Method::Ping, Ping::new(), |_, _| Ok(()))
     }
 
-    /// Asks a modern server what it speaks and offers. Dropping the future forgets the
-    /// question; the server is not told.
+    /// Requests the revisions and capabilities of a modern server. Dropping the future sends no
+    /// cancellation.
     pub fn discover(&self) -> Call<DiscoverResult> {
         self.verb(Method::Discover, Discover::new(), |_, raw| {
             complete::<DiscoverResult>(Method::Discover, raw, |result| result.result_type.as_ref())
@@ -25,10 +25,9 @@ impl Client {
         .cached()
     }
 
-    /// Sets from which level on the server tells what it logs. A legacy server is told so. A modern
-    /// one is told with each request instead, so that this ends at once and counts for all calls
-    /// that are made afterwards, unless they have a [level](Call::log_level) of their own.
-    /// Dropping the future cancels it.
+    /// Sets the least level of the server's log messages. A legacy server receives a request. For a
+    /// modern one this completes at once, and each later call sends the level, unless it has a
+    /// [level](Call::log_level) of its own. Dropping the future cancels it.
     ///
     /// ```no_run
     /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
@@ -44,7 +43,7 @@ impl Client {
     }
 }
 
-/// The level that goes with each request, where none was set for the connection.
+/// The level that each request sends, in revisions without a level for the connection.
 #[derive(Debug, Default)]
 pub(crate) struct LogSetting(
     /// Counted from one; zero for none.
@@ -68,7 +67,7 @@ impl LogSetting {
         self.0.store(place.map_or(0, |(place, _)| place), Ordering::Relaxed);
     }
 
-    pub(crate) fn of_now(&self) -> Option<LogLevel> {
+    pub(crate) fn get(&self) -> Option<LogLevel> {
         let place = usize::from(self.0.load(Ordering::Relaxed));
         LEVELS.get(place.checked_sub(1)?).copied()
     }
@@ -81,10 +80,10 @@ mod tests {
     #[test]
     fn the_level_of_now_is_the_one_that_was_set_last() {
         let setting = LogSetting::default();
-        assert_eq!(setting.of_now(), None);
+        assert_eq!(setting.get(), None);
         for level in LEVELS {
             setting.set(level);
-            assert_eq!(setting.of_now(), Some(level));
+            assert_eq!(setting.get(), Some(level));
         }
     }
 }

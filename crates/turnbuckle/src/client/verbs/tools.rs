@@ -1,5 +1,4 @@
-//! Owns the verbs that call tools, and what their results must be. Does not own what is known of a
-//! tool.
+//! Calls of tools, and the decoding of their results.
 
 use serde::{Serialize, de::DeserializeOwned};
 use turnbuckle_types::{CallToolResult, Method, Named, Raw, StructuredOutput};
@@ -7,7 +6,7 @@ use turnbuckle_types::{CallToolResult, Method, Named, Raw, StructuredOutput};
 use super::{
     super::{
         Call, Client,
-        call::{Params, Told},
+        call::{DecodeContext, Params},
     },
     call_params, complete,
 };
@@ -58,7 +57,7 @@ impl Client {
         &self,
         name: &str,
         arguments: &impl Serialize,
-        decode: fn(&Told<'_>, &Raw) -> Result<T>,
+        decode: fn(&DecodeContext<'_>, &Raw) -> Result<T>,
     ) -> Call<T> {
         let params = Params::Text(call_params(name, arguments));
         let call = Call::new(&self.0, Method::CallTool.as_str(), params, decode);
@@ -74,19 +73,19 @@ impl Call<CallToolResult> {
     }
 }
 
-fn result(told: &Told<'_>, raw: &Raw) -> Result<CallToolResult> {
+fn result(context: &DecodeContext<'_>, raw: &Raw) -> Result<CallToolResult> {
     let result =
         complete::<CallToolResult>(Method::CallTool, raw, |result| result.result_type.as_ref())?;
     #[cfg(feature = "validate")]
-    if let Some(tool) = told.tool {
+    if let Some(tool) = context.tool {
         return tool.checked(result);
     }
-    let _ = told;
+    let _ = context;
     Ok(result)
 }
 
-fn output<T: DeserializeOwned>(told: &Told<'_>, raw: &Raw) -> Result<T> {
-    let result = result(told, raw)?;
+fn output<T: DeserializeOwned>(context: &DecodeContext<'_>, raw: &Raw) -> Result<T> {
+    let result = result(context, raw)?;
     if result.is_error == Some(true) {
         let message = format!("the tool failed: {}", result.to_text());
         let error = Error::new(ErrorKind::Tool, message).with_executed(Executed::Maybe);
@@ -96,7 +95,7 @@ fn output<T: DeserializeOwned>(told: &Told<'_>, raw: &Raw) -> Result<T> {
         let message = "the tool gave no structured content that could be decoded";
         return Err(Error::protocol(message).with_tool_result(result));
     };
-    let objects = told.link.revision().structured_output() == StructuredOutput::Objects;
+    let objects = context.link.revision().structured_output() == StructuredOutput::Objects;
     match content.decode() {
         Ok(output) => Ok(output),
         Err(error) => match wrapped(content).filter(|_| objects).map(|inner| inner.decode()) {
@@ -110,7 +109,7 @@ fn output<T: DeserializeOwned>(told: &Told<'_>, raw: &Raw) -> Result<T> {
     }
 }
 
-/// What a server that may send nothing but objects has put into one.
+/// Returns the value that a server has wrapped in an object, in revisions that allow only objects.
 fn wrapped(content: &Raw) -> Option<Raw> {
     let members = content.decode::<Named<Raw>>().ok()?;
     let mut members = members.into_iter();
