@@ -7,7 +7,7 @@ use std::{env, error::Error};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde::Deserialize;
 use turnbuckle::auth::{
-    Auth, AuthError, AuthErrorKind, HandledLogin, Identity, IdentityProvider, LoginRequest,
+    Auth, AuthError, AuthErrorKind, HandledLogin, IdentityProvider, IdentitySource, LoginRequest,
     Registered, Secret, Settings, SigningKey, Way,
 };
 
@@ -60,8 +60,8 @@ fn registered(client_id: String, secret: Option<String>) -> Registered {
     registered
 }
 
-fn identity(token: String) -> Identity {
-    Identity::new(move |_| {
+fn identity(token: String) -> IdentitySource {
+    IdentitySource::new(move |_| {
         let token = Secret::new(token.as_str());
         async { Ok(token) }
     })

@@ -43,8 +43,8 @@ pub use client::KeyringStore;
 #[cfg(feature = "client")]
 pub use client::{
     ApplicationType, Auth, AuthLayer, AuthService, BoxError, DpopUse, Endpoints, FileStore, Grant,
-    GrantStore, Guarded, HandledLogin, Identity, IdentityKind, IdentityProvider, IdentityRequest,
-    Lease, LoggedOut, Login, LoginRequest, LoopbackLogin, MemoryStore, Offline, Pinned, Random,
-    Registered, ResourceParameter, Settings, StoreFuture, StoreKey, Stored, Swap, SystemRandom,
-    Unattended, Version, Waiting, Way, flow, open_in_browser,
+    GrantStore, Guarded, HandledLogin, IdentityKind, IdentityProvider, IdentityRequest,
+    IdentitySource, Lease, LoggedOut, Login, LoginRequest, LoopbackLogin, MemoryStore, Offline,
+    Pinned, Random, Registered, ResourceParameter, Settings, StoreFuture, StoreKey, Stored, Swap,
+    SystemRandom, Unattended, Version, Waiting, Way, flow, open_in_browser,
 };

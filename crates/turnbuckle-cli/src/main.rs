@@ -5,27 +5,24 @@
 mod args;
 mod ask;
 mod commands;
-mod config;
-mod connect;
+mod connection;
 mod demo_server;
 mod exit;
 mod interrupt;
 mod limits;
-mod login;
 mod misspelt;
 mod output;
 mod progress;
 mod reference;
-mod roots;
 mod schema;
-mod session;
-mod target;
 mod values;
 
 use std::{process::ExitCode, time::Duration};
 
 use clap::Parser;
 use turnbuckle::transport::child::settle;
+
+use connection::{config, connect, login, roots, session, target};
 
 use crate::{
     args::{Cli, Command},

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
-    drive::Identity,
+    drive::IdentitySource,
     flights::Counter,
     flow::Tools,
     login::{Login, LoopbackLogin},
@@ -32,7 +32,7 @@ pub struct Auth {
     pub(super) settings: Settings,
     pub(super) store: Arc<dyn GrantStore>,
     pub(super) login: Option<Arc<dyn Login>>,
-    pub(super) identity: Option<Identity>,
+    pub(super) identity: Option<IdentitySource>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<dyn Random>,
     pub(super) rules: Rules,
@@ -92,7 +92,7 @@ impl Auth {
 
     /// Who says who the person or this program is, for [`Way::Enterprise`] and [`Way::Workload`].
     #[must_use]
-    pub fn identity(mut self, identity: Identity) -> Auth {
+    pub fn identity(mut self, identity: IdentitySource) -> Auth {
         self.identity = Some(identity);
         self
     }

@@ -26,29 +26,29 @@ type Ask = dyn Fn(IdentityRequest) -> BoxFuture<'static, Result<Secret, AuthErro
 /// Whoever says who a person or this program is, by a token from an organization or a platform.
 ///
 /// ```
-/// use turnbuckle_auth::{Identity, Secret};
-/// let identity = Identity::new(|request| async move {
+/// use turnbuckle_auth::{IdentitySource, Secret};
+/// let identity = IdentitySource::new(|request| async move {
 ///     // Ask the platform for a token for `request.audience`.
 ///     Ok(Secret::new("…"))
 /// });
 /// ```
 #[derive(Clone)]
-pub struct Identity(Arc<Ask>);
+pub struct IdentitySource(Arc<Ask>);
 
-impl Identity {
+impl IdentitySource {
     /// From a function. Dropping its future gives up.
-    pub fn new<A, F>(ask: A) -> Identity
+    pub fn new<A, F>(ask: A) -> IdentitySource
     where
         A: Fn(IdentityRequest) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Secret, AuthError>> + Send + 'static,
     {
-        Identity(Arc::new(move |request| Box::pin(ask(request)) as BoxFuture<'static, _>))
+        IdentitySource(Arc::new(move |request| Box::pin(ask(request)) as BoxFuture<'static, _>))
     }
 }
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for IdentitySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Identity")
+        f.write_str("IdentitySource")
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Driver<'a> {
     pub(super) fetch: &'a Guarded<Arc<dyn Fetch>>,
     pub(super) rules: &'a Rules,
     pub(super) store: &'a dyn GrantStore,
-    pub(super) identity: Option<&'a Identity>,
+    pub(super) identity: Option<&'a IdentitySource>,
     /// Of a client that does not know yet at which issuer it belongs.
     pub(super) unbound: Option<&'a StoreKey>,
     /// Ready for someone to come back.
@@ -122,7 +122,7 @@ impl Driver<'_> {
                 }
                 Step::LogIn(request) => self.log_in(request).await,
                 Step::Identity(request) => match self.identity {
-                    Some(Identity(ask)) => {
+                    Some(IdentitySource(ask)) => {
                         let _aside = self.flights.aside();
                         match ask(request).await {
                             Ok(identity) => Answer::Identity(identity),

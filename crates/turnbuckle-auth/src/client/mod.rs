@@ -1,11 +1,8 @@
-//! Owns a client's side of authorization. Does not own the requests that need it.
+//! The client's side of authorization.
 
-mod attempts;
 mod auth;
-mod bound;
 mod code;
 mod drive;
-mod flights;
 pub mod flow;
 mod grant;
 mod guarded;
@@ -18,10 +15,12 @@ mod session;
 mod settings;
 mod store;
 
+use session::{attempts, bound, flights};
+
 use crate::token::{authenticate, request as token, text};
 
 pub use auth::Auth;
-pub use drive::Identity;
+pub use drive::IdentitySource;
 pub use flow::{IdentityKind, IdentityRequest, LoginRequest};
 pub use grant::{Endpoints, Grant};
 pub use guarded::Guarded;

@@ -1,5 +1,4 @@
-//! Owns signed tokens: keys, JSON web tokens, proofs of possession; all of it is pure.
-//! Does not own where keys are fetched from, or what a token is good for.
+//! Signed tokens without I/O: keys, JSON web tokens and proofs of possession (JOSE).
 
 mod algorithm;
 pub(crate) mod dpop;
@@ -15,6 +14,8 @@ mod jwk;
 mod properties;
 #[cfg(all(test, feature = "server"))]
 mod vectors;
+#[cfg(all(test, feature = "server"))]
+mod wycheproof;
 
 pub use algorithm::Algorithm;
 pub use key::SigningKey;

@@ -158,7 +158,7 @@ proptest! {
         let at = at.index(changed.len());
         changed.replace_range(at..=at, &letter);
         prop_assume!(changed != proof);
-        let expected = dpop::Expected {
+        let expected = dpop::ExpectedProof {
             method: "POST",
             url,
             access_token: Some("t"),

@@ -1,4 +1,4 @@
-//! Owns the examples of the RFCs: what they say is right is right here. Does not own anything else.
+//! The examples of the RFCs.
 
 use serde_json::{Value, json};
 
@@ -64,6 +64,36 @@ fn rfc_7515_a_3_es256() {
 }
 
 #[test]
+fn rfc_7520_4_1_rs256() {
+    let mut key = json!({"kty": "RSA", "kid": "bilbo.baggins@hobbiton.example", "use": "sig",
+        "e": "AQAB", "n": "n4EPtAOCc9AlkeQHPzHStgAbgs7bTZLwUBZdR8_KuKPEHLd4rHVTeT-O-XV2jRojdNhxJWTDvN\
+        d7nqQ0VEiZQHz_AJmSCpMaJMRBSFKrKb2wqVwGU_NsYOYL-QtiWN2lbzcEe6XC0dApr5ydQLrHqkHHig3RBordaZ6\
+        Aj-oBHqFEHYpPe7Tpe-OfVfHd1E6cS6M1FZcD1NNLYD5lFHpPI9bTwJlsde3uhGqC0ZCuEHg8lhzwOHrtIQbS0FVbb\
+        9k3-tVTU4fg_3L_vniUFAKwuCLqKnS2BYwdq_mzSnbLY7h_qixoR7jig3__kRhuaxwUkRz5iaiQkqgc5gHdrNP5zw"});
+    let token = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImJpbGJvLmJhZ2dpbnNAaG9iYml0b24uZXhhbXBsZSJ9.SXTigJlzIG\
+        EgZGFuZ2Vyb3VzIGJ1c2luZXNzLCBGcm9kbywgZ29pbmcgb3V0IHlvdXIgZG9vci4gWW91IHN0ZXAgb250byB0aGU\
+        gcm9hZCwgYW5kIGlmIHlvdSBkb24ndCBrZWVwIHlvdXIgZmVldCwgdGhlcmXigJlzIG5vIGtub3dpbmcgd2hlcmUg\
+        eW91IG1pZ2h0IGJlIHN3ZXB0IG9mZiB0by4.MRjdkly7_-oTPTS3AXP41iQIGKa80A0ZmTuV5MEaHoxnW2e5CZ5NlK\
+        tainoFmKZopdHM1O2U4mwzJdQx996ivp83xuglII7PNDi84wnB-BDkoBwA78185hX-Es4JIwmDLJK3lfWRa-XtL0Rn\
+        ltuYv746iYTh_qHRD68BNt1uSNCrUCTJDt5aAE6x8wW1Kt9eRo4QPocSadnHXFxnt8Is9UzpERV0ePPQdLuW3IS_de\
+        3xyIrDaLGdjluPxUAhb6L2aXic1U12podGU0KLUQSE_oI-ZnmKJ3F4uOZDnd6QZWJushZ41Axf_fcIe8u9ipH84ogo\
+        ree7vjbU5y18kDquDg";
+    let opened = jwt::open(token, &keys(key.clone())).unwrap();
+    assert!(opened.payload.starts_with("It\u{2019}s a dangerous business, Frodo".as_bytes()));
+    key["kid"] = json!("frodo.baggins@hobbiton.example");
+    assert_eq!(jwt::open(token, &keys(key)).unwrap_err(), Rejected::UnknownKey);
+}
+
+/// RFC 7520 §4.2 to §4.4 use algorithms that are not known here, and are refused by name.
+#[test]
+fn rfc_7520_4_2_to_4_4_other_algorithms_are_refused() {
+    for header in [r#"{"alg":"PS384"}"#, r#"{"alg":"ES512"}"#, r#"{"alg":"HS256"}"#] {
+        let token = format!("{}.{PAYLOAD}.AAAA", super::encode(header));
+        assert_eq!(jwt::open(&token, &KeySet::default()).unwrap_err(), Rejected::Algorithm);
+    }
+}
+
+#[test]
 fn rfc_7515_a_5_unsecured_is_refused() {
     let token = format!("eyJhbGciOiJub25lIn0.{PAYLOAD}.");
     assert_eq!(jwt::open(&token, &KeySet::default()).unwrap_err(), Rejected::Algorithm);
@@ -101,8 +131,8 @@ const PROOF_HEADER: &str = "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7
      klDUkRZOXpDa0RscEJoRjQyVVFVZldWQVdCRnMiLCJ5IjoiOVZFNGpmX09rX282NHpiVFRsY3VOSmFqSG10NnY5VERWcl\
      UwQ2R2R1JEQSIsImNydiI6IlAtMjU2In19";
 
-fn expected<'a>(method: &'a str, url: &'a str) -> dpop::Expected<'a> {
-    dpop::Expected {
+fn expected<'a>(method: &'a str, url: &'a str) -> dpop::ExpectedProof<'a> {
+    dpop::ExpectedProof {
         method,
         url,
         access_token: None,

@@ -125,15 +125,15 @@ impl fmt::Debug for Introspection {
 pub(super) struct Introspector {
     introspection: Introspection,
     /// By the digest of the token, so that no token stays in memory. Invariant: at most [`MOST_KEPT`].
-    answers: Mutex<HashMap<[u8; 32], Answer>>,
+    answers: Mutex<HashMap<[u8; 32], IntrospectionRecord>>,
     /// The same of those that are not active: strangers can show any number of them.
-    refused: Mutex<HashMap<[u8; 32], Answer>>,
+    refused: Mutex<HashMap<[u8; 32], IntrospectionRecord>>,
     /// Whoever comes with a token that nobody knows has it asked about, so there is a bound to that.
     asking: Semaphore,
 }
 
 #[derive(Clone)]
-struct Answer {
+struct IntrospectionRecord {
     until: u64,
     /// Nothing if the token is not active.
     claims: Option<Map<String, Value>>,
@@ -172,22 +172,23 @@ impl Introspector {
         let claims = self.ask(issuer, token, outside).await.map_err(Unverified::Unavailable)?;
         self.remember(
             digest,
-            Answer { until: now.saturating_add(KEPT), claims: claims.clone() },
+            IntrospectionRecord { until: now.saturating_add(KEPT), claims: claims.clone() },
             now,
         );
         claims.ok_or(Unverified::Invalid)
     }
 
-    fn known(&self, digest: &[u8; 32], now: u64) -> Option<Answer> {
+    fn known(&self, digest: &[u8; 32], now: u64) -> Option<IntrospectionRecord> {
         // Clocks are set back, and what they said before means nothing then.
-        let is_good = |answer: &&Answer| now < answer.until && answer.until - now <= KEPT;
+        let is_good =
+            |answer: &&IntrospectionRecord| now < answer.until && answer.until - now <= KEPT;
         [&self.answers, &self.refused].into_iter().find_map(|answers| {
             let answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
             answers.get(digest).filter(is_good).cloned()
         })
     }
 
-    fn remember(&self, digest: [u8; 32], answer: Answer, now: u64) {
+    fn remember(&self, digest: [u8; 32], answer: IntrospectionRecord, now: u64) {
         let answers = if answer.claims.is_some() { &self.answers } else { &self.refused };
         let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
         if answers.len() >= MOST_KEPT {
@@ -279,7 +280,7 @@ mod tests {
         for number in 0..MOST_KEPT + 10 {
             let mut digest = [0; 32];
             digest[..8].copy_from_slice(&number.to_be_bytes());
-            let answer = Answer { until: 1000 + number as u64, claims: None };
+            let answer = IntrospectionRecord { until: 1000 + number as u64, claims: None };
             introspector.remember(digest, answer, 0);
         }
         assert_eq!(introspector.refused.lock().unwrap().len(), MOST_KEPT);

@@ -8,13 +8,13 @@ use url::Url;
 use super::{
     discovery::unreachable,
     introspect::{Introspection, Introspector},
-    keys::{Keys, Outside},
+    keys::{IssuerKeys, Outside},
     place::is_safe,
     verifier::{TokenVerifier, Unverified},
 };
 use crate::{
     AuthError, Secret,
-    jose::jwt::{self, Rejected, Rules},
+    jose::jwt::{self, Rejected, TokenRules},
 };
 
 /// An authorization server whose tokens are taken.
@@ -28,11 +28,11 @@ use crate::{
 #[derive(Clone)]
 pub struct Issuer {
     name: String,
-    how: How,
+    how: Verification,
 }
 
 #[derive(Clone)]
-enum How {
+enum Verification {
     /// JSON web tokens, with the keys at this address, or where its metadata says.
     Keys(Option<String>),
     Introspection(Introspection),
@@ -43,43 +43,43 @@ impl Issuer {
     /// By its own string, exactly as its tokens and its metadata spell it. Its tokens are JSON web
     /// tokens, verified with the keys that its metadata points to, unless something else is said.
     pub fn new(name: impl Into<String>) -> Issuer {
-        Issuer { name: name.into(), how: How::Keys(None) }
+        Issuer { name: name.into(), how: Verification::Keys(None) }
     }
 
     /// Its keys are here; its metadata is not asked for.
     #[must_use]
     pub fn keys_at(mut self, address: impl Into<String>) -> Issuer {
-        self.how = How::Keys(Some(address.into()));
+        self.how = Verification::Keys(Some(address.into()));
         self
     }
 
     /// It is asked about each token.
     #[must_use]
     pub fn introspected(mut self, introspection: Introspection) -> Issuer {
-        self.how = How::Introspection(introspection);
+        self.how = Verification::Introspection(introspection);
         self
     }
 
     /// Someone else knows its tokens.
     #[must_use]
     pub fn verified_by(mut self, verifier: impl TokenVerifier + 'static) -> Issuer {
-        self.how = How::Own(Arc::new(verifier));
+        self.how = Verification::Own(Arc::new(verifier));
         self
     }
 
     fn problem(&self) -> Option<&'static str> {
         let (address, text) = match &self.how {
-            How::Keys(None) => {
+            Verification::Keys(None) => {
                 (&self.name, "an issuer must be at https, or at http on this machine")
             }
-            How::Keys(Some(address)) => {
+            Verification::Keys(Some(address)) => {
                 (address, "an issuer's keys must be at https, or at http on this machine")
             }
-            How::Introspection(introspection) => (
+            Verification::Introspection(introspection) => (
                 &introspection.endpoint,
                 "an introspection endpoint must be at https, or at http on this machine",
             ),
-            How::Own(_) => return None,
+            Verification::Own(_) => return None,
         };
         (!Url::parse(address).is_ok_and(|url| is_safe(&url))).then_some(text)
     }
@@ -114,13 +114,13 @@ pub(super) struct Trusted {
 
 #[derive(Clone)]
 enum Verifier {
-    Keys(Arc<Keys>),
+    Keys(Arc<IssuerKeys>),
     Introspection(Arc<Introspector>),
     Own(Arc<dyn TokenVerifier>),
 }
 
 /// Why a token is not taken.
-pub(super) enum Failed {
+pub(super) enum VerifyError {
     /// It is not good, and this is why.
     Invalid(String),
     /// It can't be told now.
@@ -138,11 +138,13 @@ impl Trusted {
     pub(super) fn new(issuer: Issuer) -> Trusted {
         let problem = issuer.problem();
         let verifier = match issuer.how {
-            How::Keys(given) => Verifier::Keys(Arc::new(Keys::new(&issuer.name, given))),
-            How::Introspection(introspection) => {
+            Verification::Keys(given) => {
+                Verifier::Keys(Arc::new(IssuerKeys::new(&issuer.name, given)))
+            }
+            Verification::Introspection(introspection) => {
                 Verifier::Introspection(Arc::new(Introspector::new(introspection)))
             }
-            How::Own(own) => Verifier::Own(own),
+            Verification::Own(own) => Verifier::Own(own),
         };
         Trusted { name: issuer.name, problem, verifier }
     }
@@ -163,16 +165,16 @@ impl Trusted {
         audiences: &[String],
         skew: u64,
         outside: &Outside,
-    ) -> Result<Map<String, Value>, Failed> {
+    ) -> Result<Map<String, Value>, VerifyError> {
         let now = outside.clock.now();
         let unverified = |error| match error {
-            Unverified::Invalid => Failed::Invalid("the token is not good".into()),
-            Unverified::Unavailable(error) => Failed::Unavailable(error),
+            Unverified::Invalid => VerifyError::Invalid("the token is not good".into()),
+            Unverified::Unavailable(error) => VerifyError::Unavailable(error),
         };
         let claims = match &self.verifier {
             Verifier::Keys(keys) => {
                 let types = &ACCESS_TOKEN_TYPES;
-                let rules = Rules { issuer: &self.name, audiences, types, now, skew };
+                let rules = TokenRules { issuer: &self.name, audiences, types, now, skew };
                 verify_with_keys(keys, token, &rules, outside).await?
             }
             Verifier::Introspection(introspector) => {
@@ -200,22 +202,22 @@ impl Trusted {
 }
 
 async fn verify_with_keys(
-    keys: &Arc<Keys>,
+    keys: &Arc<IssuerKeys>,
     token: &Secret,
-    rules: &Rules<'_>,
+    rules: &TokenRules<'_>,
     outside: &Outside,
-) -> Result<Map<String, Value>, Failed> {
-    let known = keys.current(outside).await.map_err(Failed::Unavailable)?;
+) -> Result<Map<String, Value>, VerifyError> {
+    let known = keys.current(outside).await.map_err(VerifyError::Unavailable)?;
     match jwt::verify(token.expose(), &known, rules) {
         Err(Rejected::UnknownKey) => {}
         verified => return verified.map_err(invalid),
     }
     // The issuer may have changed its keys since.
-    let newer = keys.newer_than(Some(&known), outside).await.map_err(Failed::Unavailable)?;
+    let newer = keys.newer_than(Some(&known), outside).await.map_err(VerifyError::Unavailable)?;
     match jwt::verify(token.expose(), &newer.keys, rules) {
         // It may be good: that can't be told now, and another token would not help.
         Err(Rejected::UnknownKey) if keys.is_behind() => {
-            Err(Failed::Unavailable(unreachable("the issuer's keys can't be fetched")))
+            Err(VerifyError::Unavailable(unreachable("the issuer's keys can't be fetched")))
         }
         // So may one that is newer than the keys, which anyone can have had fetched just before the
         // issuer changed them. An older one's key would be among them.
@@ -225,12 +227,14 @@ async fn verify_with_keys(
                 issued.is_none_or(|issued| issued.saturating_add(CLOCKS) >= as_of)
             }) =>
         {
-            Err(Failed::Unavailable(unreachable("the issuer's keys were fetched a moment ago")))
+            Err(VerifyError::Unavailable(unreachable(
+                "the issuer's keys were fetched a moment ago",
+            )))
         }
         verified => verified.map_err(invalid),
     }
 }
 
-fn invalid(rejected: Rejected) -> Failed {
-    Failed::Invalid(rejected.to_string())
+fn invalid(rejected: Rejected) -> VerifyError {
+    VerifyError::Invalid(rejected.to_string())
 }

@@ -38,7 +38,7 @@ pub(super) struct Outside {
 }
 
 /// One issuer's keys.
-pub(super) struct Keys {
+pub(super) struct IssuerKeys {
     issuer: String,
     /// Where they are; nothing is where the issuer's metadata says.
     given: Option<String>,
@@ -62,9 +62,9 @@ struct Latest {
     since: u64,
 }
 
-impl Keys {
-    pub(super) fn new(issuer: &str, given: Option<String>) -> Keys {
-        Keys {
+impl IssuerKeys {
+    pub(super) fn new(issuer: &str, given: Option<String>) -> IssuerKeys {
+        IssuerKeys {
             issuer: issuer.to_owned(),
             given,
             latest: RwLock::default(),

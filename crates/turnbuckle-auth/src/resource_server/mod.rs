@@ -33,9 +33,9 @@ use serde_json::{Map, Value};
 use self::{
     credentials::{NotShown, Shown},
     hierarchy::Hierarchy,
-    issuer::{Failed, Trusted},
+    issuer::{Trusted, VerifyError},
     keys::Outside,
-    place::Place,
+    place::ResourceLocation,
 };
 use crate::{
     AuthError, AuthErrorKind, Challenge, Clock, Fetch, Scheme, Scopes, Secret, SystemClock,
@@ -71,7 +71,7 @@ const NONCE_GOOD_FOR: u64 = 300;
 /// Clones share what they remember: keys, answers of issuers, proofs that were used.
 #[derive(Clone)]
 pub struct ResourceServer {
-    place: Place,
+    place: ResourceLocation,
     problem: Option<&'static str>,
     issuers: Vec<Trusted>,
     /// The resource itself first.
@@ -104,11 +104,14 @@ impl ResourceServer {
     /// At this address, which tokens must name exactly like that as their audience.
     pub fn new(resource: impl Into<String>) -> ResourceServer {
         let resource = resource.into();
-        let (place, problem) = match Place::of(&resource) {
+        let (place, problem) = match ResourceLocation::of(&resource) {
             Ok(place) => (place, None),
             Err(problem) => {
                 let [origin, metadata_path] = [String::new(), String::new()];
-                (Place { resource: resource.clone(), origin, metadata_path }, Some(problem))
+                (
+                    ResourceLocation { resource: resource.clone(), origin, metadata_path },
+                    Some(problem),
+                )
             }
         };
         ResourceServer {
@@ -351,8 +354,8 @@ impl ResourceServer {
             self.chosen(&shown.token).ok_or_else(|| invalid("the token's issuer is unknown"))?;
         let verified = trusted.verify(&shown.token, &self.audiences, self.skew, outside).await;
         let claims = verified.map_err(|failed| match failed {
-            Failed::Invalid(text) => invalid(&text),
-            Failed::Unavailable(error) => {
+            VerifyError::Invalid(text) => invalid(&text),
+            VerifyError::Unavailable(error) => {
                 tracing::warn!(issuer = trusted.name, %error, "a token can't be verified now");
                 Denied::unavailable()
             }
@@ -428,7 +431,7 @@ impl ResourceServer {
         // Not from `Host`: whoever sends a request chooses that.
         let url = self.place.url(parts.uri.path());
         let now = self.clock.now();
-        let expected = dpop::Expected {
+        let expected = dpop::ExpectedProof {
             method: parts.method.as_str(),
             url: &url,
             access_token: Some(shown.token.expose()),

@@ -9,7 +9,7 @@ const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// A resource's own string and what follows from it.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct ResourceLocation {
     /// As it was given: tokens must name it like that.
     pub(super) resource: String,
     /// Scheme, host and port, as they were given.
@@ -17,10 +17,10 @@ pub(super) struct Place {
     pub(super) metadata_path: String,
 }
 
-impl Place {
+impl ResourceLocation {
     /// # Errors
     /// A sentence, if it can't be the address of a resource.
-    pub(super) fn of(resource: &str) -> Result<Place, &'static str> {
+    pub(super) fn of(resource: &str) -> Result<ResourceLocation, &'static str> {
         let url = Url::parse(resource).map_err(|_| "the resource is no address")?;
         if !is_safe(&url) {
             return Err("the resource must be at https, or at http on this machine");
@@ -36,7 +36,11 @@ impl Place {
         let (origin, path) = resource.split_at(path);
         // RFC 9728 §3.1: a slash that only ends the host is left out.
         let metadata_path = format!("{WELL_KNOWN}{}", if path == "/" { "" } else { path });
-        Ok(Place { resource: resource.to_owned(), origin: origin.to_owned(), metadata_path })
+        Ok(ResourceLocation {
+            resource: resource.to_owned(),
+            origin: origin.to_owned(),
+            metadata_path,
+        })
     }
 
     pub(super) fn metadata_url(&self) -> String {
@@ -80,11 +84,11 @@ mod tests {
             ),
             ("http://[::1]:1/mcp", "http://[::1]:1/.well-known/oauth-protected-resource/mcp"),
         ] {
-            let place = Place::of(resource).unwrap();
+            let place = ResourceLocation::of(resource).unwrap();
             assert_eq!(place.metadata_url(), url);
             assert_eq!(place.resource, resource);
         }
-        let place = Place::of("https://h/api/mcp").unwrap();
+        let place = ResourceLocation::of("https://h/api/mcp").unwrap();
         for (seen, url) in [
             ("/api/mcp", "https://h/api/mcp"),
             ("/mcp", "https://h/api/mcp"),
@@ -93,7 +97,7 @@ mod tests {
         ] {
             assert_eq!(place.url(seen), url);
         }
-        assert_eq!(Place::of("https://h").unwrap().url("/"), "https://h/");
+        assert_eq!(ResourceLocation::of("https://h").unwrap().url("/"), "https://h/");
         for wrong in [
             "",
             "/mcp",
@@ -104,7 +108,7 @@ mod tests {
             "https://h/#a",
             "https://u:p@h",
         ] {
-            assert!(Place::of(wrong).is_err(), "{wrong}");
+            assert!(ResourceLocation::of(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -6,7 +6,7 @@ use url::Url;
 
 use super::{
     Fault, InsecureAuthorizationServer,
-    clients::Form,
+    clients::FormFields,
     reply::{self, Problem},
     state::{Code, Lasting},
 };
@@ -58,8 +58,8 @@ impl InsecureAuthorizationServer {
         reply::redirect(target.as_str())
     }
 
-    fn redirect_target(&self, fields: &[u8]) -> Result<(Form, String), Problem> {
-        let form = Form::read(fields)?;
+    fn redirect_target(&self, fields: &[u8]) -> Result<(FormFields, String), Problem> {
+        let form = FormFields::read(fields)?;
         let client_id = form.needed("client_id")?;
         let client = self.lock().clients.get(client_id).cloned();
         let client = client.ok_or_else(|| Problem::new("invalid_client", "no such client"))?;
@@ -70,7 +70,7 @@ impl InsecureAuthorizationServer {
         Ok((form, redirect_uri))
     }
 
-    fn code(&self, form: &Form, redirect_uri: &str) -> Result<String, Problem> {
+    fn code(&self, form: &FormFields, redirect_uri: &str) -> Result<String, Problem> {
         if form.field("response_type") != Some("code") {
             return Err(Problem::new("unsupported_response_type", "only `code` is known"));
         }
@@ -97,7 +97,7 @@ impl InsecureAuthorizationServer {
         Ok(code)
     }
 
-    pub(super) fn scopes_asked(&self, form: &Form) -> Result<Scopes, Problem> {
+    pub(super) fn scopes_asked(&self, form: &FormFields) -> Result<Scopes, Problem> {
         let asked: Scopes = form.field("scope").unwrap_or_default().split(' ').collect();
         match &self.settings.scopes {
             Some(known) if !known.contains_all(&asked) => {

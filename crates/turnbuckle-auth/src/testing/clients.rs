@@ -9,7 +9,7 @@ use url::form_urlencoded;
 use super::{Endpoint, InsecureAuthorizationServer, reply::Problem};
 use crate::jose::{
     KeySet,
-    jwt::{self, Rules},
+    jwt::{self, TokenRules},
 };
 
 /// A client that the server knows.
@@ -102,10 +102,10 @@ impl InsecureClient {
 }
 
 /// The fields of a form or a query; one that comes twice is a mistake (RFC 6749 §3.1, §3.2).
-pub(super) struct Form(Vec<(String, String)>);
+pub(super) struct FormFields(Vec<(String, String)>);
 
-impl Form {
-    pub(super) fn read(bytes: &[u8]) -> Result<Form, Problem> {
+impl FormFields {
+    pub(super) fn read(bytes: &[u8]) -> Result<FormFields, Problem> {
         let fields: Vec<(String, String)> = form_urlencoded::parse(bytes).into_owned().collect();
         // RFC 8707 §2: only `resource` may.
         let twice = |at: usize| {
@@ -114,7 +114,7 @@ impl Form {
         if (0..fields.len()).any(twice) {
             return Err(Problem::new("invalid_request", "a parameter comes twice"));
         }
-        Ok(Form(fields))
+        Ok(FormFields(fields))
     }
 
     pub(super) fn field(&self, name: &str) -> Option<&str> {
@@ -144,7 +144,7 @@ impl InsecureAuthorizationServer {
     pub(super) fn authenticated(
         &self,
         request: &Request<Bytes>,
-        form: &Form,
+        form: &FormFields,
     ) -> Result<Option<InsecureClient>, Problem> {
         let wrong =
             || Problem::new("invalid_client", "the client is not who it says").with_status(401);
@@ -180,7 +180,7 @@ impl InsecureAuthorizationServer {
     /// RFC 7523 §3; each assertion once.
     fn believes(&self, assertion: &str, client_id: &str, keys: &KeySet) -> bool {
         let audiences = [self.issuer.clone(), self.address(Endpoint::Token)];
-        let rules = Rules {
+        let rules = TokenRules {
             issuer: client_id,
             audiences: &audiences,
             types: &["jwt", "client-authentication+jwt"],

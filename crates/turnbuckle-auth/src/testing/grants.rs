@@ -6,13 +6,13 @@ use super::{
     InsecureAuthorizationServer,
     reply::Problem,
     state::{Lasting, State},
-    token::Asking,
+    token::TokenCaller,
 };
 use crate::{
     Scopes, Secret,
     jose::{
         KeySet, encode,
-        jwt::{self, Rules},
+        jwt::{self, TokenRules},
         sha256,
     },
 };
@@ -26,7 +26,7 @@ const ID_JAG_TYPE: &str = "oauth-id-jag+jwt";
 
 impl InsecureAuthorizationServer {
     /// RFC 6749 §4.1.3, RFC 7636 §4.6.
-    pub(super) fn by_code(&self, asking: &Asking<'_>) -> Result<Value, Problem> {
+    pub(super) fn by_code(&self, asking: &TokenCaller<'_>) -> Result<Value, Problem> {
         let wrong = |text: &str| Problem::new("invalid_grant", text);
         let client = asking.client()?;
         let name = asking.form.needed("code")?;
@@ -62,7 +62,7 @@ impl InsecureAuthorizationServer {
     }
 
     /// RFC 6749 §6, with a new refresh token each time.
-    pub(super) fn by_refresh(&self, asking: &Asking<'_>) -> Result<Value, Problem> {
+    pub(super) fn by_refresh(&self, asking: &TokenCaller<'_>) -> Result<Value, Problem> {
         let wrong = |text: &str| Problem::new("invalid_grant", text);
         let client = asking.client()?;
         let name = asking.form.needed("refresh_token")?;
@@ -98,14 +98,14 @@ impl InsecureAuthorizationServer {
     }
 
     /// RFC 6749 §4.4.
-    pub(super) fn by_credentials(&self, asking: &Asking<'_>) -> Result<Value, Problem> {
+    pub(super) fn by_credentials(&self, asking: &TokenCaller<'_>) -> Result<Value, Problem> {
         let subject = asking.proven()?.client_id.clone();
         let lasting = self.asked(asking)?;
         Ok(self.tokens(asking, &subject, lasting, None))
     }
 
     /// RFC 7523 §2.1: someone else says who it is. A client need not say who it is itself.
-    pub(super) fn by_assertion(&self, asking: &Asking<'_>) -> Result<Value, Problem> {
+    pub(super) fn by_assertion(&self, asking: &TokenCaller<'_>) -> Result<Value, Problem> {
         let wrong = |text: &str| Problem::new("invalid_grant", text);
         let assertion = asking.form.needed("assertion")?;
         let issuer = jwt::unverified_issuer(assertion).ok_or_else(|| wrong("no assertion"))?;
@@ -130,7 +130,7 @@ impl InsecureAuthorizationServer {
     }
 
     /// RFC 8693: an ID token for an assertion to another server, or an access token for one to go on.
-    pub(super) fn by_exchange(&self, asking: &Asking<'_>) -> Result<Value, Problem> {
+    pub(super) fn by_exchange(&self, asking: &TokenCaller<'_>) -> Result<Value, Problem> {
         let wrong = |text: &str| Problem::new("invalid_request", text);
         let client_id = asking.client()?.client_id.clone();
         let form = asking.form;
@@ -194,7 +194,7 @@ impl InsecureAuthorizationServer {
     }
 
     /// What a request without a login asks for.
-    fn asked(&self, asking: &Asking<'_>) -> Result<Lasting, Problem> {
+    fn asked(&self, asking: &TokenCaller<'_>) -> Result<Lasting, Problem> {
         let resource = asking.form.resource()?;
         let scopes = self.scopes_asked(asking.form)?;
         let family = self.lock().next();
@@ -210,14 +210,14 @@ impl InsecureAuthorizationServer {
     ) -> Result<Map<String, Value>, Problem> {
         let types = &["jwt", ID_JAG_TYPE];
         let now = self.clock.now();
-        let rules = Rules { issuer, audiences, types, now, skew: 5 };
+        let rules = TokenRules { issuer, audiences, types, now, skew: 5 };
         jwt::verify(token, keys, &rules)
             .map_err(|rejected| Problem::new("invalid_grant", rejected.to_string()))
     }
 }
 
 /// RFC 8707 §2.2: not another one than was consented to.
-fn same_resource(asking: &Asking<'_>, lasting: &Lasting) -> Result<(), Problem> {
+fn same_resource(asking: &TokenCaller<'_>, lasting: &Lasting) -> Result<(), Problem> {
     match asking.form.resource()? {
         Some(asked) if lasting.resource.as_ref() != Some(&asked) => {
             Err(Problem::new("invalid_target", "another resource than before"))

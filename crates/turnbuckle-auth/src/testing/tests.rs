@@ -130,7 +130,8 @@ fn refresh(server: &InsecureAuthorizationServer, token: &Value) -> (u16, Value) 
 fn claims(server: &InsecureAuthorizationServer, answer: &Value) -> Map<String, Value> {
     let audiences = [RESOURCE.to_owned()];
     let types = &["at+jwt"];
-    let rules = jwt::Rules { issuer: ISSUER, audiences: &audiences, types, now: START, skew: 0 };
+    let rules =
+        jwt::TokenRules { issuer: ISSUER, audiences: &audiences, types, now: START, skew: 0 };
     let token = answer["access_token"].as_str().unwrap();
     jwt::verify(token, &KeySet::of([server.public_key()]), &rules).unwrap()
 }

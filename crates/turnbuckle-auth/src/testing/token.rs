@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Endpoint, Fault, InsecureAuthorizationServer, InsecureClient,
-    clients::{Form, Proves},
+    clients::{FormFields, Proves},
     reply::{self, Problem},
     state::{Lasting, Refresh},
     unsigned,
@@ -14,14 +14,14 @@ use super::{
 use crate::jose::dpop::{self, Refused};
 
 /// Who asks for a token.
-pub(super) struct Asking<'a> {
-    pub(super) form: &'a Form,
+pub(super) struct TokenCaller<'a> {
+    pub(super) form: &'a FormFields,
     pub(super) client: Option<InsecureClient>,
     /// Of the key that it has proven to have.
     pub(super) thumbprint: Option<String>,
 }
 
-impl Asking<'_> {
+impl TokenCaller<'_> {
     pub(super) fn client(&self) -> Result<&InsecureClient, Problem> {
         let nobody = || Problem::new("invalid_client", "no client says who it is").with_status(401);
         self.client.as_ref().ok_or_else(nobody)
@@ -47,10 +47,10 @@ impl InsecureAuthorizationServer {
     }
 
     fn given(&self, request: &Request<Bytes>) -> Result<Value, Problem> {
-        let form = Form::read(request.body())?;
+        let form = FormFields::read(request.body())?;
         let client = self.authenticated(request, &form)?;
         let thumbprint = self.proven_key(request)?;
-        let asking = Asking { form: &form, client, thumbprint };
+        let asking = TokenCaller { form: &form, client, thumbprint };
         match form.needed("grant_type")? {
             "authorization_code" => self.by_code(&asking),
             "refresh_token" => self.by_refresh(&asking),
@@ -72,7 +72,7 @@ impl InsecureAuthorizationServer {
         };
         let url = self.address(Endpoint::Token);
         let now = self.clock.now();
-        let expected = dpop::Expected {
+        let expected = dpop::ExpectedProof {
             method: request.method().as_str(),
             url: &url,
             access_token: None,
@@ -96,7 +96,7 @@ impl InsecureAuthorizationServer {
     /// An access token, and a refresh token if `refreshes` says whose.
     pub(super) fn tokens(
         &self,
-        asking: &Asking<'_>,
+        asking: &TokenCaller<'_>,
         subject: &str,
         lasting: Lasting,
         refreshes: Option<&InsecureClient>,
@@ -152,9 +152,9 @@ impl InsecureAuthorizationServer {
 
     /// RFC 7662. Whoever asks must be a client that has proven who it is.
     pub(super) fn introspect(&self, request: &Request<Bytes>) -> Response<Bytes> {
-        let explained = Form::read(request.body()).and_then(|form| {
+        let explained = FormFields::read(request.body()).and_then(|form| {
             let client = self.authenticated(request, &form)?;
-            Asking { form: &form, client, thumbprint: None }
+            TokenCaller { form: &form, client, thumbprint: None }
                 .proven()
                 .map_err(|problem| problem.with_status(401))?;
             Ok(self.explained(form.needed("token")?))
@@ -178,9 +178,9 @@ impl InsecureAuthorizationServer {
 
     /// RFC 7009: what is not known is as good as revoked.
     pub(super) fn revoke(&self, request: &Request<Bytes>) -> Response<Bytes> {
-        let revoked = Form::read(request.body()).and_then(|form| {
+        let revoked = FormFields::read(request.body()).and_then(|form| {
             let client = self.authenticated(request, &form)?;
-            let asking = Asking { form: &form, client, thumbprint: None };
+            let asking = TokenCaller { form: &form, client, thumbprint: None };
             let client_id = asking.client()?.client_id.clone();
             let token = form.needed("token")?;
             let mut state = self.lock();

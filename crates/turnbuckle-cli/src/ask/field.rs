@@ -13,7 +13,7 @@ use crate::output::{one_line, printable};
 #[derive(Debug)]
 pub(super) struct Field {
     name: String,
-    need: Need,
+    need: FieldNeed,
     kind: Kind,
     schema: PrimitiveSchema,
     /// The schema, for what all kinds have.
@@ -21,7 +21,7 @@ pub(super) struct Field {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
+pub(super) enum FieldNeed {
     Required,
     Optional,
 }
@@ -44,7 +44,7 @@ struct Choice {
 }
 
 impl Field {
-    pub(super) fn new(name: &str, schema: &PrimitiveSchema, need: Need) -> Field {
+    pub(super) fn new(name: &str, schema: &PrimitiveSchema, need: FieldNeed) -> Field {
         // What came as JSON can be written as JSON.
         let members = serde_json::to_value(schema).unwrap_or_default();
         Field {
@@ -64,8 +64,8 @@ impl Field {
     pub(super) fn heading(&self) -> String {
         let text = |member: &str| self.members[member].as_str();
         let need = match self.need {
-            Need::Required => "required",
-            Need::Optional => "optional",
+            FieldNeed::Required => "required",
+            FieldNeed::Optional => "optional",
         };
         let title = one_line(text("title").unwrap_or(&self.name));
         let mut heading = format!("{title} ({}, {need})\n", self.hint());
@@ -114,9 +114,9 @@ impl Field {
         match (&self.kind, self.need) {
             // The client fills in the default.
             _ if !self.members["default"].is_null() => Ok(None),
-            (_, Need::Optional) => Ok(None),
-            (Kind::Several(_), Need::Required) => Ok(Some(Value::Array(Vec::new()))),
-            (_, Need::Required) => Err("this must be filled in".to_owned()),
+            (_, FieldNeed::Optional) => Ok(None),
+            (Kind::Several(_), FieldNeed::Required) => Ok(Some(Value::Array(Vec::new()))),
+            (_, FieldNeed::Required) => Err("this must be filled in".to_owned()),
         }
     }
 
@@ -250,12 +250,12 @@ mod tests {
 
     use super::*;
 
-    fn field(schema: Value, need: Need) -> Field {
+    fn field(schema: Value, need: FieldNeed) -> Field {
         Field::new("field", &serde_json::from_value(schema).unwrap(), need)
     }
 
     fn read(schema: Value, typed: &str) -> Result<Option<Value>, String> {
-        let value = field(schema, Need::Required).read(typed)?;
+        let value = field(schema, FieldNeed::Required).read(typed)?;
         Ok(value.map(|value| value.decode().unwrap()))
     }
 
@@ -309,14 +309,14 @@ mod tests {
 
     #[test]
     fn an_empty_line_leaves_out_what_is_optional_or_has_a_default() {
-        assert_eq!(field(json!({"type": "string"}), Need::Optional).read("").unwrap(), None);
+        assert_eq!(field(json!({"type": "string"}), FieldNeed::Optional).read("").unwrap(), None);
         assert_eq!(read(json!({"type": "string", "default": "x"}), ""), Ok(None));
     }
 
     #[test]
     fn a_field_shows_what_it_takes_and_what_it_starts_with() {
         let shown = |schema: Value| {
-            let field = field(schema, Need::Optional);
+            let field = field(schema, FieldNeed::Optional);
             format!("{}{}", field.heading(), field.entry())
         };
         let age =

@@ -5,7 +5,7 @@ use turnbuckle::types::{Elicit, ElicitAction, ElicitForm, ElicitResult, ElicitUr
 
 use super::{
     Step,
-    field::{Field, Need, yes_or_no},
+    field::{Field, FieldNeed, yes_or_no},
     indented,
 };
 use crate::output::one_line;
@@ -93,7 +93,7 @@ fn fields(form: &ElicitForm) -> Vec<Field> {
     let schema = &form.requested_schema;
     let is_required = |name: &str| schema.required.iter().flatten().any(|one| one == name);
     let field = |(name, field): (&str, &_)| {
-        let need = if is_required(name) { Need::Required } else { Need::Optional };
+        let need = if is_required(name) { FieldNeed::Required } else { FieldNeed::Optional };
         Field::new(name, field, need)
     };
     schema.properties.iter().map(field).collect()

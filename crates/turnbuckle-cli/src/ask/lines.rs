@@ -6,7 +6,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use tokio::sync::mpsc::{Receiver, channel};
 
 /// Reads a line; `None` is the end of the input.
-type Read = Box<dyn FnMut() -> Option<String> + Send>;
+type ReadLine = Box<dyn FnMut() -> Option<String> + Send>;
 
 /// Lines that are read only when one is wanted: before that the input is left alone.
 pub(super) struct Lines {
@@ -16,7 +16,7 @@ pub(super) struct Lines {
 }
 
 enum State {
-    New(Option<Read>),
+    New(Option<ReadLine>),
     Reading { want: SyncSender<()>, typed: Receiver<Option<String>> },
 }
 
@@ -59,7 +59,7 @@ pub(super) fn from_stdin() -> Option<String> {
     }
 }
 
-fn start(mut read: Read) -> State {
+fn start(mut read: ReadLine) -> State {
     let (want, wanted) = sync_channel(1);
     let (sender, typed) = channel(1);
     // It may wait for a line for ever: the end of the process ends it.

@@ -74,7 +74,7 @@ impl Attempt {
         if answer.len() > LONGEST_ANSWER {
             return Err(other("the answer to the login is too long"));
         }
-        let answer = Answer::read(answer)?;
+        let answer = AuthorizationResponse::read(answer)?;
         if answer.state.is_none_or(|state| state != self.state) {
             return Err(other("the answer is not to the login that was begun: `state` is another"));
         }
@@ -123,7 +123,7 @@ impl Attempt {
 }
 
 #[derive(Default)]
-struct Answer {
+struct AuthorizationResponse {
     state: Option<Secret>,
     issuer: Option<String>,
     code: Option<Secret>,
@@ -131,15 +131,15 @@ struct Answer {
     description: Option<String>,
 }
 
-impl Answer {
-    fn read(text: &str) -> Result<Answer, AuthError> {
+impl AuthorizationResponse {
+    fn read(text: &str) -> Result<AuthorizationResponse, AuthError> {
         let text = text.split('#').next().unwrap_or_default();
         // A `?` before anything is set begins the query; a later one belongs to a value.
         let query = match (text.find('?'), text.find('=')) {
             (Some(mark), Some(equals)) if mark < equals => &text[mark + 1..],
             _ => text,
         };
-        let mut answer = Answer::default();
+        let mut answer = AuthorizationResponse::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let repeated = match name.as_ref() {
                 "state" => answer.state.replace(Secret::new(value)).is_some(),

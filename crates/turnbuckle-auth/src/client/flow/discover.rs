@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Where a flow looks for the authorization server's own description.
-pub(super) struct Place {
+pub(super) struct DiscoveryTarget {
     resource: Option<ResourceMetadata>,
     /// What it may call itself.
     issuers: Vec<String>,
@@ -48,12 +48,16 @@ impl Flow {
         let Some(resource) = found else { return self.ask_resource(left) };
         self.check_resource(&resource)?;
         let issuer = self.choose_issuer(&resource)?;
-        self.ask_server(Place { resource: Some(resource), issuers: vec![issuer], convention: None })
+        self.ask_server(DiscoveryTarget {
+            resource: Some(resource),
+            issuers: vec![issuer],
+            convention: None,
+        })
     }
 
     pub(super) fn server_answered(
         &mut self,
-        place: Place,
+        place: DiscoveryTarget,
         at: &str,
         left: VecDeque<String>,
         response: &Response<Bytes>,
@@ -77,16 +81,16 @@ impl Flow {
         }
         if let Some(pinned) = &self.settings().pinned {
             let issuers = vec![pinned.issuer.clone()];
-            return self.ask_server(Place { resource: None, issuers, convention: None });
+            return self.ask_server(DiscoveryTarget { resource: None, issuers, convention: None });
         }
         // 2025-03-26: the protected server is its own authorization server, at the root.
         let origin = self.server_url()?.origin().ascii_serialization();
         // Nobody has spelt that name, so both spellings of it are right.
         let issuers = vec![origin.clone(), format!("{origin}/")];
-        self.ask_server(Place { resource: None, issuers, convention: Some(origin) })
+        self.ask_server(DiscoveryTarget { resource: None, issuers, convention: Some(origin) })
     }
 
-    fn ask_server(&mut self, place: Place) -> Next {
+    fn ask_server(&mut self, place: DiscoveryTarget) -> Next {
         if let Some(pinned) = &self.settings().pinned
             && let Some(endpoints) = &pinned.endpoints
         {
@@ -104,7 +108,7 @@ impl Flow {
         self.ask_server_at(place, left)
     }
 
-    fn ask_server_at(&mut self, place: Place, mut left: VecDeque<String>) -> Next {
+    fn ask_server_at(&mut self, place: DiscoveryTarget, mut left: VecDeque<String>) -> Next {
         if let Some(at) = left.pop_front() {
             let request = get(&at)?;
             self.state = State::Server { place, at, left };

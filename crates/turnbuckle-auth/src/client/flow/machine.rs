@@ -5,7 +5,8 @@ use bytes::Bytes;
 use http::Response;
 
 use super::{
-    Draft, Flow, IdentityKind, IdentityRequest, Next, State, Step, plan::Plan, tokens::Asking,
+    Draft, Flow, IdentityKind, IdentityRequest, Next, State, Step, plan::Plan,
+    tokens::PendingTokenRequest,
 };
 use crate::{
     AuthError, AuthErrorKind, Secret,
@@ -68,7 +69,7 @@ impl Flow {
         .with("subject_token", identity.expose())
         .with("subject_token_type", &provider.identity_type);
         // What is exchanged is no access token, so nothing is bound to a key here.
-        let asking = Asking::new(request);
+        let asking = PendingTokenRequest::new(request);
         let request = asking.build(self.settings().key.as_ref(), None, self.now())?;
         self.state = State::Exchange(draft, asking);
         Ok(Step::Send(request))
@@ -77,7 +78,7 @@ impl Flow {
     pub(super) fn exchanged(
         &mut self,
         draft: Draft,
-        asking: Asking,
+        asking: PendingTokenRequest,
         response: &Response<Bytes>,
     ) -> Next {
         let given = asking.read(response)?;

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use zeroize::Zeroizing;
 
-use self::{discover::Place, plan::Plan, tokens::Asking};
+use self::{discover::DiscoveryTarget, plan::Plan, tokens::PendingTokenRequest};
 use super::{
     code::Attempt,
     grant::{Grant, Registration, TokenAuth},
@@ -171,7 +171,7 @@ enum State {
     /// A document of the protected server; and where else it may be.
     Resource { at: String, left: VecDeque<String> },
     /// A document of an authorization server; and where else it may be.
-    Server { place: Place, at: String, left: VecDeque<String> },
+    Server { place: DiscoveryTarget, at: String, left: VecDeque<String> },
     /// What was registered before.
     Recall(Plan),
     /// What comes of registering.
@@ -181,11 +181,11 @@ enum State {
     /// Who someone is.
     Identity(Draft),
     /// The right to ask the authorization server.
-    Exchange(Draft, Asking),
+    Exchange(Draft, PendingTokenRequest),
     /// A token.
-    Token(Draft, Asking),
+    Token(Draft, PendingTokenRequest),
     /// A token for an older one; the plan is for when it is no longer taken.
-    Refresh(Draft, Asking, Option<Box<Plan>>),
+    Refresh(Draft, PendingTokenRequest, Option<Box<Plan>>),
     /// Nothing more.
     Ended,
 }

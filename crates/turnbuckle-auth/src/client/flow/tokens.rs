@@ -11,20 +11,20 @@ use crate::{
         grant::Grant,
         registration,
         text::check_address,
-        token::{Given, Keys, TokenRequest, nonce_wanted},
+        token::{ClientKeys, Given, TokenRequest, nonce_wanted},
     },
 };
 
 /// A request for a token that was sent.
-pub(super) struct Asking {
+pub(super) struct PendingTokenRequest {
     request: TokenRequest,
     /// What the server wanted to find in the proof.
     nonce: Option<String>,
 }
 
-impl Asking {
-    pub(super) fn new(request: TokenRequest) -> Asking {
-        Asking { request, nonce: None }
+impl PendingTokenRequest {
+    pub(super) fn new(request: TokenRequest) -> PendingTokenRequest {
+        PendingTokenRequest { request, nonce: None }
     }
 
     pub(super) fn build(
@@ -33,7 +33,7 @@ impl Asking {
         proof: Option<&SigningKey>,
         now: u64,
     ) -> Result<Request<Bytes>, AuthError> {
-        self.request.build(Keys { client, proof, nonce: self.nonce.as_deref(), now })
+        self.request.build(ClientKeys { client, proof, nonce: self.nonce.as_deref(), now })
     }
 
     pub(super) fn read(&self, response: &Response<Bytes>) -> Result<Given, AuthError> {
@@ -54,7 +54,7 @@ impl Asking {
 
 impl Flow {
     pub(super) fn ask_for_token(&mut self, draft: Draft, request: TokenRequest) -> Next {
-        let asking = Asking::new(request);
+        let asking = PendingTokenRequest::new(request);
         let request = self.build(&draft, &asking)?;
         self.state = State::Token(draft, asking);
         Ok(Step::Send(request))
@@ -63,7 +63,7 @@ impl Flow {
     pub(super) fn token_given(
         &mut self,
         draft: Draft,
-        mut asking: Asking,
+        mut asking: PendingTokenRequest,
         response: &Response<Bytes>,
     ) -> Next {
         if asking.takes_nonce(&draft, response) {
@@ -94,7 +94,7 @@ impl Flow {
         )
         .with("refresh_token", token.expose())
         .with_resource(grant.resource.as_deref());
-        let asking = Asking::new(request);
+        let asking = PendingTokenRequest::new(request);
         let request = self.build(&draft, &asking)?;
         self.state = State::Refresh(draft, asking, plan);
         Ok(Step::Send(request))
@@ -103,7 +103,7 @@ impl Flow {
     pub(super) fn refreshed(
         &mut self,
         draft: Draft,
-        mut asking: Asking,
+        mut asking: PendingTokenRequest,
         plan: Option<Box<Plan>>,
         response: &Response<Bytes>,
     ) -> Next {
@@ -132,7 +132,11 @@ impl Flow {
         Ok(Step::Done(Box::new(draft.grant)))
     }
 
-    fn build(&self, draft: &Draft, asking: &Asking) -> Result<Request<Bytes>, AuthError> {
+    fn build(
+        &self,
+        draft: &Draft,
+        asking: &PendingTokenRequest,
+    ) -> Result<Request<Bytes>, AuthError> {
         asking.build(self.settings().key.as_ref(), draft.proof.as_ref(), self.now())
     }
 }

@@ -18,7 +18,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
-    attempts::{Attempts, How, Verdict},
+    attempts::{Attempts, Recovery, Verdict},
     auth::Auth,
     session::{LoggedOut, Need, Session},
 };
@@ -79,7 +79,7 @@ impl AuthLayer {
         let used = self.session.shown().await?;
         // Whoever says so wants it, whatever came of the last one.
         self.session.let_in();
-        self.session.better(Need { how: How::Anew, used, challenge }).await.map(|_| ())
+        self.session.better(Need { how: Recovery::Anew, used, challenge }).await.map(|_| ())
     }
 
     /// Forgets what was granted, and asks the authorization server to take it back where it does

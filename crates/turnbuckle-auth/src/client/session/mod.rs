@@ -1,6 +1,9 @@
 //! Owns one server's grant in this process: who waits for whose renewal, and what is known of it.
 //! Does not own how it is renewed (`renewal`), nor when that is needed (`attempts`).
 
+pub(super) mod attempts;
+pub(super) mod bound;
+pub(super) mod flights;
 mod log_out;
 mod renewal;
 mod restraint;
@@ -19,7 +22,7 @@ use tokio::sync::watch;
 
 use self::restraint::{Restraint, SaidBy};
 use super::{
-    attempts::{By, How, required, scope},
+    attempts::{By, Recovery, required, scope},
     auth::{Auth, within},
     flights::{AtWork, Flights},
     grant::{Grant, Tokens},
@@ -67,7 +70,7 @@ struct State {
     /// instead was used up for it.
     unsaved: Option<(Option<Version>, Grant)>,
     /// Invariant: there iff its task runs.
-    flight: Option<Flight>,
+    flight: Option<RenewalInFlight>,
     flights: u64,
     /// Sets of scopes that were asked for because the server wanted more.
     asked: Vec<Scopes>,
@@ -88,16 +91,16 @@ pub(super) struct Held {
 /// What is needed.
 #[derive(Clone)]
 pub(super) struct Need {
-    pub(super) how: How,
+    pub(super) how: Recovery,
     /// What was shown and is not good enough.
     pub(super) used: Option<Secret>,
     pub(super) challenge: Option<Challenge>,
 }
 
 /// A renewal that others can wait for too.
-struct Flight {
+struct RenewalInFlight {
     number: u64,
-    how: How,
+    how: Recovery,
     scope: Option<Scopes>,
     landed: watch::Receiver<Option<Landing>>,
 }
@@ -174,7 +177,7 @@ impl Session {
         {
             return Err(failed.error.clone());
         }
-        let need = Need { how: How::Refresh, used: Some(used), challenge: None };
+        let need = Need { how: Recovery::Refresh, used: Some(used), challenge: None };
         self.better(need).await.map(|(held, _)| held)
     }
 
@@ -276,12 +279,12 @@ impl Session {
         (watch::Receiver<Option<Landing>>, impl Future<Output = ()> + Send + use<>),
         AuthError,
     > {
-        if need.how == How::StepUp {
+        if need.how == Recovery::StepUp {
             state.may_step_up(&need)?;
         }
         let (send, landed) = watch::channel(None);
         state.flights += 1;
-        state.flight = Some(Flight {
+        state.flight = Some(RenewalInFlight {
             number: state.flights,
             how: need.how,
             scope: need.scope().cloned(),
@@ -349,7 +352,7 @@ impl Need {
     }
 }
 
-impl Flight {
+impl RenewalInFlight {
     /// Whether what it brings, or why it fails, is what `need` would get.
     fn serves(&self, need: &Need) -> bool {
         let enough = match (&self.scope, need.scope()) {
@@ -357,7 +360,8 @@ impl Flight {
             (Some(asked), Some(needed)) => asked.contains_all(needed),
             (None, Some(_)) => false,
         };
-        enough && (self.how == need.how || (need.how == How::Renew && self.how == How::Anew))
+        enough
+            && (self.how == need.how || (need.how == Recovery::Renew && self.how == Recovery::Anew))
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Held, Landing, Need, Session};
 use crate::{
     AuthError, AuthErrorKind,
     client::{
-        attempts::{By, How, required},
+        attempts::{By, Recovery, required},
         auth::{forget, within, write},
         bound,
         drive::{Driven, Driver},
@@ -29,7 +29,7 @@ const REFUSED: &str = "the server refuses what the last login brought";
 const SWAPS: usize = 4;
 
 /// What the store had when the lease was taken.
-pub(super) struct Kept {
+pub(super) struct StoredGrant {
     version: Option<Version>,
     pub(super) grant: Option<Grant>,
 }
@@ -80,7 +80,7 @@ impl Session {
     }
 
     /// What the store has, or what would be there had it not failed.
-    pub(super) async fn kept(&self) -> Result<Kept, AuthError> {
+    pub(super) async fn kept(&self) -> Result<StoredGrant, AuthError> {
         let stored = self.load().await?;
         let version = stored.as_ref().map(|stored| stored.version.clone());
         let mut state = self.lock();
@@ -90,10 +90,10 @@ impl Session {
             Some((_, grant)) => Some(grant.clone()),
             None => stored.and_then(|stored| Grant::from_record(&stored.record)),
         };
-        Ok(Kept { version, grant })
+        Ok(StoredGrant { version, grant })
     }
 
-    async fn renew_kept(&self, need: &Need, mut kept: Kept) -> Landing {
+    async fn renew_kept(&self, need: &Need, mut kept: StoredGrant) -> Landing {
         let mut driven = self.run(need.how, need, kept.grant.clone()).await?;
         if let Err(error) = &driven.result {
             let refused = error.kind() == AuthErrorKind::Refused && driven.silent;
@@ -102,10 +102,10 @@ impl Session {
                 && error.kind() != AuthErrorKind::Unreachable;
             // A client that is no longer known can become one again; what can't be renewed can be
             // had anew. Once, and not while what there is may still be good.
-            if need.how != How::Refresh {
+            if need.how != Recovery::Refresh {
                 let dynamic = unknown && self.forget_client(&mut kept, &driven).await?;
                 if refused || dynamic {
-                    driven = self.run(How::Anew, need, kept.grant.clone()).await?;
+                    driven = self.run(Recovery::Anew, need, kept.grant.clone()).await?;
                 }
             }
         }
@@ -115,7 +115,7 @@ impl Session {
                 self.keep(need, &kept, *grant, by).await
             }
             Err(error) => {
-                if need.how == How::Refresh {
+                if need.how == Recovery::Refresh {
                     let (used, retry_after) = (need.used.clone(), driven.retry_after);
                     self.lock().restraint.failed(used, error.clone(), retry_after);
                 }
@@ -129,7 +129,7 @@ impl Session {
 
     async fn run(
         &self,
-        how: How,
+        how: Recovery,
         need: &Need,
         previous: Option<Grant>,
     ) -> Result<Driven, AuthError> {
@@ -144,17 +144,17 @@ impl Session {
         let tools = self.auth.tools(issuer);
         let mut waiting = None;
         let flow = match (how, previous) {
-            (How::Refresh, Some(grant)) if can_refresh(&grant) => Flow::refresh(tools, grant),
+            (Recovery::Refresh, Some(grant)) if can_refresh(&grant) => Flow::refresh(tools, grant),
             // Another process has found out that nothing is left to renew: the server says what next.
-            (How::Refresh, _) => {
+            (Recovery::Refresh, _) => {
                 let message = "someone logged out meanwhile";
                 return Err(AuthError::new(AuthErrorKind::Expired, message));
             }
             (how, previous) => {
                 let person = matches!(self.auth.settings.way, Way::Person);
-                let silent = how == How::Renew && previous.as_ref().is_some_and(can_refresh);
+                let silent = how == Recovery::Renew && previous.as_ref().is_some_and(can_refresh);
                 let challenge = need.challenge.as_ref();
-                let again = how == How::StepUp || self.lock().restraint.may_log_in(challenge);
+                let again = how == Recovery::StepUp || self.lock().restraint.may_log_in(challenge);
                 if person && !silent && (self.auth.login.is_none() || !again) {
                     let message = if again { NOBODY } else { REFUSED };
                     return Err(required(message, need.challenge.clone()));
@@ -177,7 +177,8 @@ impl Session {
                 asked.challenge = need.challenge.clone();
                 asked.redirect_uri = waiting.as_ref().map(|it| it.redirect_uri().to_owned());
                 asked.previous = previous;
-                asked.renewal = if how == How::Renew { Renewal::Refresh } else { Renewal::Anew };
+                asked.renewal =
+                    if how == Recovery::Renew { Renewal::Refresh } else { Renewal::Anew };
                 Flow::authorize(tools, asked)
             }
         };
@@ -195,7 +196,7 @@ impl Session {
     }
 
     /// Knows it from now on, and writes it down. A store that fails costs nobody what was given.
-    async fn keep(&self, need: &Need, kept: &Kept, grant: Grant, by: By) -> Landing {
+    async fn keep(&self, need: &Need, kept: &StoredGrant, grant: Grant, by: By) -> Landing {
         let held: Arc<Held> = self
             .held(grant.clone())
             .ok_or_else(|| AuthError::new(AuthErrorKind::Response, "no token was given"))?;
@@ -204,7 +205,7 @@ impl Session {
             state.known = Some(Some(held.clone()));
             state.unsaved = Some((kept.version.clone(), grant.clone()));
             state.restraint.renewed();
-            if need.how == How::StepUp {
+            if need.how == Recovery::StepUp {
                 state.asked.retain(|set| grant.scopes.contains_all(set));
                 state.asked.push(grant.scopes.clone());
             } else if by == By::Login {
@@ -225,7 +226,7 @@ impl Session {
         Ok((held, by))
     }
 
-    async fn save(&self, kept: &Kept, grant: &Grant) -> Result<Saved, AuthError> {
+    async fn save(&self, kept: &StoredGrant, grant: &Grant) -> Result<Saved, AuthError> {
         let record = grant.to_record();
         let mut expected = kept.version.clone();
         for _ in 0..SWAPS {
@@ -259,7 +260,7 @@ impl Session {
     }
 
     /// The tokens are no longer good for anything; all else is.
-    async fn forget_tokens(&self, kept: &Kept) {
+    async fn forget_tokens(&self, kept: &StoredGrant) {
         self.unlearn();
         let Some(grant) = kept.grant.clone() else { return };
         let record = Grant { tokens: None, ..grant }.to_record();
@@ -273,7 +274,11 @@ impl Session {
     /// The authorization server that was asked does not know this client any more, so neither is
     /// anything good that it gave it. Whether the client had registered itself: what a person
     /// configured stays, and so does what other authorization servers gave.
-    async fn forget_client(&self, kept: &mut Kept, driven: &Driven) -> Result<bool, AuthError> {
+    async fn forget_client(
+        &self,
+        kept: &mut StoredGrant,
+        driven: &Driven,
+    ) -> Result<bool, AuthError> {
         let Some((issuer, client)) = &driven.asked_as else { return Ok(false) };
         if client.origin != RegisteredBy::Dynamic {
             return Ok(false);
@@ -286,7 +291,7 @@ impl Session {
         if given {
             self.unlearn();
             within(deadline, forget(store, &self.key)).await?;
-            *kept = Kept { version: None, grant: None };
+            *kept = StoredGrant { version: None, grant: None };
         }
         Ok(true)
     }

@@ -19,12 +19,12 @@ const BETWEEN_LOGINS: Duration = Duration::from_secs(5 * 60);
 /// What happened lately.
 #[derive(Default)]
 pub(super) struct Restraint {
-    failed: Option<Failed>,
+    failed: Option<FailedRenewal>,
     /// The last login, until the server takes a token.
     login: Option<(Instant, Option<Challenge>)>,
 }
 
-pub(super) struct Failed {
+pub(super) struct FailedRenewal {
     /// What was to be renewed.
     token: Option<Secret>,
     pub(super) error: AuthError,
@@ -49,11 +49,11 @@ impl Restraint {
     ) {
         let pause = retry_after.unwrap_or_default().clamp(BETWEEN_RENEWALS, LONGEST);
         let said_by = retry_after.map_or(SaidBy::Us, |_| SaidBy::TheAuthorizationServer);
-        self.failed = Some(Failed { token, error, until: Instant::now() + pause, said_by });
+        self.failed = Some(FailedRenewal { token, error, until: Instant::now() + pause, said_by });
     }
 
     /// Why `token` is not to be renewed just now.
-    pub(super) fn failure(&self, token: &Secret) -> Option<&Failed> {
+    pub(super) fn failure(&self, token: &Secret) -> Option<&FailedRenewal> {
         let failed = self.failed.as_ref()?;
         let same = failed.token.as_ref() == Some(token);
         (same && Instant::now() < failed.until).then_some(failed)

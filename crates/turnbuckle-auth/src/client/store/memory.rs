@@ -22,11 +22,11 @@ use crate::Secret;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Default)]
-pub struct MemoryStore(Arc<Mutex<HashMap<StoreKey, Slot>>>);
+pub struct MemoryStore(Arc<Mutex<HashMap<StoreKey, MemorySlot>>>);
 
 /// What is known of a key. It stays when its record is deleted: someone may hold its lease.
 #[derive(Default)]
-struct Slot {
+struct MemorySlot {
     stored: Option<Stored>,
     lease: Arc<tokio::sync::Mutex<()>>,
 }
@@ -37,7 +37,7 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    fn with<T>(&self, key: &StoreKey, act: impl FnOnce(&mut Slot) -> T) -> T {
+    fn with<T>(&self, key: &StoreKey, act: impl FnOnce(&mut MemorySlot) -> T) -> T {
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         act(slots.entry(key.clone()).or_default())
     }

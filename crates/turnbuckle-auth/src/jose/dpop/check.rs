@@ -17,7 +17,7 @@ const LONGEST_ID: usize = 256;
 
 /// What a proof must be for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Expected<'a> {
+pub(crate) struct ExpectedProof<'a> {
     pub(crate) method: &'a str,
     /// Where the request was sent; query and fragment do not matter.
     pub(crate) url: &'a str,
@@ -61,7 +61,7 @@ pub(crate) enum Refused {
 /// Checks a proof, and remembers it if it is right.
 pub(crate) fn check(
     proof: &str,
-    expected: &Expected<'_>,
+    expected: &ExpectedProof<'_>,
     replays: &Replays,
 ) -> Result<Checked, Refused> {
     let token = Token::read(proof).map_err(Refused::Token)?;
@@ -105,7 +105,10 @@ pub(crate) fn check(
 }
 
 /// When it was made, and since when one may have been made.
-fn issued(claims: &Map<String, Value>, expected: &Expected<'_>) -> Result<(u64, u64), Refused> {
+fn issued(
+    claims: &Map<String, Value>,
+    expected: &ExpectedProof<'_>,
+) -> Result<(u64, u64), Refused> {
     // A fraction is allowed (RFC 7519 §2) and cut off, the same way each time.
     let issued = match claims.get("iat") {
         Some(Value::Number(number)) => number.as_u64().or_else(|| {
@@ -164,8 +167,8 @@ mod tests {
     const URL: &str = "https://mcp.example.com/mcp";
     const NOW: u64 = 1_000_000;
 
-    fn expected<'a>() -> Expected<'a> {
-        Expected {
+    fn expected<'a>() -> ExpectedProof<'a> {
+        ExpectedProof {
             method: "POST",
             url: URL,
             access_token: None,
@@ -200,11 +203,11 @@ mod tests {
         let make = || proof(&key, "POST", URL, Some(&token), None, NOW).unwrap();
         let bound = key.thumbprint();
         let right =
-            Expected { access_token: Some("token"), thumbprint: Some(&bound), ..expected() };
+            ExpectedProof { access_token: Some("token"), thumbprint: Some(&bound), ..expected() };
         assert!(check(&make(), &right, &replays).is_ok());
-        let other = Expected { access_token: Some("other"), ..right };
+        let other = ExpectedProof { access_token: Some("other"), ..right };
         assert_eq!(check(&make(), &other, &replays), Err(Refused::AccessToken));
-        let stranger = Expected { thumbprint: Some("else"), ..right };
+        let stranger = ExpectedProof { thumbprint: Some("else"), ..right };
         assert_eq!(check(&make(), &stranger, &replays), Err(Refused::OtherKey));
         assert_eq!(check(&made(&key, URL), &right, &replays), Err(Refused::AccessToken));
     }
@@ -214,14 +217,14 @@ mod tests {
         let key = SigningKey::generate().unwrap();
         let replays = Replays::new(8);
         let cases = [
-            (Expected { method: "GET", ..expected() }, Some(Refused::Method)),
-            (Expected { method: "post", ..expected() }, Some(Refused::Method)),
-            (Expected { url: "https://mcp.example.com/", ..expected() }, Some(Refused::Url)),
-            (Expected { url: "http://mcp.example.com/mcp", ..expected() }, Some(Refused::Url)),
-            (Expected { now: NOW + 61, ..expected() }, Some(Refused::Time)),
-            (Expected { now: NOW - 6, ..expected() }, Some(Refused::Time)),
-            (Expected { now: NOW + 60, ..expected() }, None),
-            (Expected { now: NOW - 5, ..expected() }, None),
+            (ExpectedProof { method: "GET", ..expected() }, Some(Refused::Method)),
+            (ExpectedProof { method: "post", ..expected() }, Some(Refused::Method)),
+            (ExpectedProof { url: "https://mcp.example.com/", ..expected() }, Some(Refused::Url)),
+            (ExpectedProof { url: "http://mcp.example.com/mcp", ..expected() }, Some(Refused::Url)),
+            (ExpectedProof { now: NOW + 61, ..expected() }, Some(Refused::Time)),
+            (ExpectedProof { now: NOW - 6, ..expected() }, Some(Refused::Time)),
+            (ExpectedProof { now: NOW + 60, ..expected() }, None),
+            (ExpectedProof { now: NOW - 5, ..expected() }, None),
         ];
         for (expected, refused) in cases {
             let checked = check(&made(&key, URL), &expected, &replays);
@@ -234,7 +237,7 @@ mod tests {
         let key = SigningKey::generate().unwrap();
         let replays = Replays::new(8);
         let nonces = Nonces::new(&Secret::new("a"), 60);
-        let expected = Expected { nonces: Some(&nonces), ..expected() };
+        let expected = ExpectedProof { nonces: Some(&nonces), ..expected() };
         let with = |nonce: Option<&str>| proof(&key, "POST", URL, None, nonce, NOW).unwrap();
         assert_eq!(check(&with(None), &expected, &replays), Err(Refused::Nonce));
         let old = nonces.issue(NOW - 61);

@@ -10,7 +10,7 @@ mod proof;
 mod replay;
 
 #[cfg(feature = "server")]
-pub(crate) use check::{Expected, Refused, check};
+pub(crate) use check::{ExpectedProof, Refused, check};
 #[cfg(feature = "server")]
 pub(crate) use nonces::Nonces;
 pub(crate) use proof::proof;

@@ -22,20 +22,20 @@ pub(crate) struct Replays {
 }
 
 /// A digest of what stands for a key or a proof.
-type Digest = [u8; 16];
+type ProofDigest = [u8; 16];
 
 #[derive(Default)]
 struct Used {
     /// Invariant: at most `most`, at most `share` of one key, and each later than its key's horizon.
-    proofs: BTreeSet<(Digest, u64, Digest)>,
+    proofs: BTreeSet<(ProofDigest, u64, ProofDigest)>,
     /// The same, the oldest first.
-    ages: BTreeSet<(u64, Digest, Digest)>,
+    ages: BTreeSet<(u64, ProofDigest, ProofDigest)>,
     /// Those that have a proof or a horizon.
-    keys: BTreeMap<Digest, Key>,
+    keys: BTreeMap<ProofDigest, Key>,
     /// Those that have a proof, the one with the fewest first.
-    sizes: BTreeSet<(usize, Digest)>,
+    sizes: BTreeSet<(usize, ProofDigest)>,
     /// Those that have a horizon, the earliest first. Invariant: at most `most`.
-    horizons: BTreeSet<(u64, Digest)>,
+    horizons: BTreeSet<(u64, ProofDigest)>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -89,21 +89,21 @@ impl Replays {
 }
 
 impl Used {
-    fn insert(&mut self, key: Digest, issued: u64, id: Digest) {
+    fn insert(&mut self, key: ProofDigest, issued: u64, id: ProofDigest) {
         if self.proofs.insert((key, issued, id)) {
             self.ages.insert((issued, key, id));
             self.resize(key, |proofs| proofs + 1);
         }
     }
 
-    fn remove(&mut self, key: Digest, issued: u64, id: Digest) {
+    fn remove(&mut self, key: ProofDigest, issued: u64, id: ProofDigest) {
         if self.proofs.remove(&(key, issued, id)) {
             self.ages.remove(&(issued, key, id));
             self.resize(key, |proofs| proofs - 1);
         }
     }
 
-    fn resize(&mut self, key: Digest, change: impl FnOnce(usize) -> usize) {
+    fn resize(&mut self, key: ProofDigest, change: impl FnOnce(usize) -> usize) {
         let known = self.keys.entry(key).or_default();
         self.sizes.remove(&(known.proofs, key));
         known.proofs = change(known.proofs);
@@ -133,8 +133,8 @@ impl Used {
 
     /// Forgets all of this key's proofs that are as old as its oldest. Not if there is no room to
     /// remember that.
-    fn forget_oldest_of(&mut self, key: Digest, most: usize) -> bool {
-        let start = (key, 0, Digest::default());
+    fn forget_oldest_of(&mut self, key: ProofDigest, most: usize) -> bool {
+        let start = (key, 0, ProofDigest::default());
         let first = |used: &Used| used.proofs.range(start..).next().copied();
         let Some((_, forgotten, _)) = first(self).filter(|(of, _, _)| *of == key) else {
             return false;
@@ -158,8 +158,8 @@ impl Used {
     }
 }
 
-fn digest(text: &str) -> Digest {
-    let mut short = Digest::default();
+fn digest(text: &str) -> ProofDigest {
+    let mut short = ProofDigest::default();
     short.copy_from_slice(&sha256(text).as_ref()[..16]);
     short
 }

@@ -7,7 +7,8 @@ mod verify;
 pub(crate) use verify::open;
 #[cfg(feature = "server")]
 pub(crate) use verify::{
-    Rejected, Rules, Token, check_audience, check_times, unverified_issuer, unverified_time, verify,
+    Rejected, Token, TokenRules, check_audience, check_times, unverified_issuer, unverified_time,
+    verify,
 };
 
 use serde_json::{Map, Value};

@@ -11,7 +11,7 @@ use crate::jose::{
 
 /// What a token must say. There is no way to leave the issuer, the audience or the expiry out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules<'a> {
+pub(crate) struct TokenRules<'a> {
     pub(crate) issuer: &'a str,
     /// One of these must be among the token's own.
     pub(crate) audiences: &'a [String],
@@ -52,7 +52,7 @@ pub(crate) enum Rejected {
 pub(crate) fn verify(
     token: &str,
     keys: &KeySet,
-    rules: &Rules<'_>,
+    rules: &TokenRules<'_>,
 ) -> Result<Map<String, Value>, Rejected> {
     let opened = open(token, keys)?;
     check_type(&opened.header, rules.types)?;
@@ -161,7 +161,7 @@ fn check_type(header: &Map<String, Value>, types: &[&str]) -> Result<(), Rejecte
     }
 }
 
-fn check_claims(claims: &Map<String, Value>, rules: &Rules<'_>) -> Result<(), Rejected> {
+fn check_claims(claims: &Map<String, Value>, rules: &TokenRules<'_>) -> Result<(), Rejected> {
     if claims.get("iss").and_then(Value::as_str) != Some(rules.issuer) {
         return Err(Rejected::Issuer);
     }
@@ -262,7 +262,7 @@ mod tests {
         let keys = KeySet::of([key.public_jwk()]);
         let token = jwt::sign(&key, map(header), claims).unwrap();
         let audiences = ["https://r".to_owned(), "second".to_owned()];
-        let rules = Rules {
+        let rules = TokenRules {
             issuer: "https://a",
             audiences: &audiences,
             types: &["jwt", "at+jwt"],

@@ -17,19 +17,19 @@ const MOST: usize = 1024;
 /// How long an address is used before the issuer is asked again, in seconds.
 const ENDPOINT_KEPT: u64 = 3600;
 
-type Digest = [u8; 32];
-type Answer = Result<ExchangedToken, AuthError>;
-pub(super) type Coming = watch::Receiver<Option<Answer>>;
+type TokenDigest = [u8; 32];
+type ExchangeResult = Result<ExchangedToken, AuthError>;
+pub(super) type Coming = watch::Receiver<Option<ExchangeResult>>;
 
 /// What is remembered of one exchange.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct ExchangeCache {
     /// By the digest of the caller's token, so that none stays in memory. Invariant: at most [`MOST`].
-    slots: Mutex<HashMap<Digest, Slot>>,
+    slots: Mutex<HashMap<TokenDigest, ExchangeSlot>>,
     endpoint: Mutex<Option<(String, u64)>>,
 }
 
-enum Slot {
+enum ExchangeSlot {
     Given(ExchangedToken),
     Coming(Coming),
 }
@@ -40,25 +40,25 @@ pub(super) enum Found {
     /// Someone asks already.
     Coming(Coming),
     /// Whoever finds nothing asks, and lands the flight with what comes of it.
-    Nothing(Flight, Coming),
+    Nothing(ExchangeInFlight, Coming),
 }
 
-impl Kept {
+impl ExchangeCache {
     pub(super) fn find(self: &Arc<Self>, token: &Secret, now: u64) -> Result<Found, AuthError> {
         let mut digest = [0; 32];
         digest.copy_from_slice(jose::sha256(token.expose()).as_ref());
         let mut slots = self.slots();
         match slots.get(&digest) {
-            Some(Slot::Given(token)) if now < token.fresh_until => {
+            Some(ExchangeSlot::Given(token)) if now < token.fresh_until => {
                 return Ok(Found::Given(token.clone()));
             }
-            Some(Slot::Coming(coming)) => return Ok(Found::Coming(coming.clone())),
-            Some(Slot::Given(_)) | None => {}
+            Some(ExchangeSlot::Coming(coming)) => return Ok(Found::Coming(coming.clone())),
+            Some(ExchangeSlot::Given(_)) | None => {}
         }
         make_room(&mut slots, now)?;
         let (answer, coming) = watch::channel(None);
-        slots.insert(digest, Slot::Coming(coming.clone()));
-        let flight = Flight { kept: self.clone(), digest, answer, has_landed: false };
+        slots.insert(digest, ExchangeSlot::Coming(coming.clone()));
+        let flight = ExchangeInFlight { kept: self.clone(), digest, answer, has_landed: false };
         Ok(Found::Nothing(flight, coming))
     }
 
@@ -80,27 +80,27 @@ impl Kept {
         self.slots().len()
     }
 
-    fn slots(&self) -> MutexGuard<'_, HashMap<Digest, Slot>> {
+    fn slots(&self) -> MutexGuard<'_, HashMap<TokenDigest, ExchangeSlot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Makes room for one more: what is used up goes first, then what ends soonest. What is on its way is
 /// waited for.
-fn make_room(slots: &mut HashMap<Digest, Slot>, now: u64) -> Result<(), AuthError> {
+fn make_room(slots: &mut HashMap<TokenDigest, ExchangeSlot>, now: u64) -> Result<(), AuthError> {
     if slots.len() < MOST {
         return Ok(());
     }
     slots.retain(|_, slot| match slot {
-        Slot::Given(token) => now < token.fresh_until,
-        Slot::Coming(_) => true,
+        ExchangeSlot::Given(token) => now < token.fresh_until,
+        ExchangeSlot::Coming(_) => true,
     });
     if slots.len() < MOST {
         return Ok(());
     }
     let given = slots.iter().filter_map(|(digest, slot)| match slot {
-        Slot::Given(token) => Some((token.fresh_until, *digest)),
-        Slot::Coming(_) => None,
+        ExchangeSlot::Given(token) => Some((token.fresh_until, *digest)),
+        ExchangeSlot::Coming(_) => None,
     });
     let (_, first) =
         given.min().ok_or_else(|| unreachable("too many tokens are being exchanged"))?;
@@ -109,21 +109,21 @@ fn make_room(slots: &mut HashMap<Digest, Slot>, now: u64) -> Result<(), AuthErro
 }
 
 /// One request for all who wait for it. Dropping it tells them that nothing comes.
-pub(super) struct Flight {
-    kept: Arc<Kept>,
-    digest: Digest,
-    answer: watch::Sender<Option<Answer>>,
+pub(super) struct ExchangeInFlight {
+    kept: Arc<ExchangeCache>,
+    digest: TokenDigest,
+    answer: watch::Sender<Option<ExchangeResult>>,
     has_landed: bool,
 }
 
-impl Flight {
+impl ExchangeInFlight {
     /// Keeps what was given, and tells all who wait.
-    pub(super) fn land(mut self, answer: Answer, now: u64) {
+    pub(super) fn land(mut self, answer: ExchangeResult, now: u64) {
         self.has_landed = true;
         let mut slots = self.kept.slots();
         match &answer {
             Ok(token) if now < token.fresh_until => {
-                slots.insert(self.digest, Slot::Given(token.clone()));
+                slots.insert(self.digest, ExchangeSlot::Given(token.clone()));
             }
             _ => drop(slots.remove(&self.digest)),
         }
@@ -132,7 +132,7 @@ impl Flight {
     }
 }
 
-impl Drop for Flight {
+impl Drop for ExchangeInFlight {
     fn drop(&mut self) {
         // By then the place may be another flight's.
         if !self.has_landed {

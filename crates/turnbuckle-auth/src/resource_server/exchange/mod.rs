@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response};
 use zeroize::Zeroizing;
 
-use self::kept::{Found, Kept};
+use self::kept::{ExchangeCache, Found};
 use super::{
     discovery::{self, unreachable},
     keys::Outside,
@@ -20,7 +20,7 @@ use crate::{
     AuthError, AuthErrorKind, Rules, Scheme, Scopes, Secret, SigningKey,
     token::{
         registration::{RegisteredBy, Registration, TokenAuth},
-        request::{Keys, TokenRequest},
+        request::{ClientKeys, TokenRequest},
         text::check_address,
     },
 };
@@ -53,7 +53,7 @@ const LONGEST_ANSWER: usize = 64 << 10;
 #[derive(Clone)]
 pub struct TokenExchange {
     wanted: Arc<Wanted>,
-    kept: Arc<Kept>,
+    kept: Arc<ExchangeCache>,
 }
 
 /// What is asked for, where, and as whom.
@@ -292,7 +292,7 @@ impl TokenExchange {
         let request = self.wanted.request(&endpoint, token);
         // Before it is sent: a token does not grow older than it is said to.
         let now = outside.clock.now();
-        let keys = Keys { client: self.wanted.key.as_ref(), proof: None, nonce: None, now };
+        let keys = ClientKeys { client: self.wanted.key.as_ref(), proof: None, nonce: None, now };
         let sent = request.build(keys)?;
         let rules = Rules { limit: LONGEST_ANSWER, ..rules };
         let response = outside.fetch.fetch(sent, &rules).await?;

@@ -30,7 +30,7 @@ pub(crate) struct TokenRequest {
 
 /// What a client signs with.
 #[derive(Clone, Copy)]
-pub(crate) struct Keys<'a> {
+pub(crate) struct ClientKeys<'a> {
     /// To say who it is.
     pub(crate) client: Option<&'a SigningKey>,
     /// To bind tokens to.
@@ -83,7 +83,7 @@ impl TokenRequest {
         if scopes.is_empty() { self } else { self.with("scope", &scopes.to_string()) }
     }
 
-    pub(crate) fn build(&self, keys: Keys<'_>) -> Result<Request<Bytes>, AuthError> {
+    pub(crate) fn build(&self, keys: ClientKeys<'_>) -> Result<Request<Bytes>, AuthError> {
         let mut pairs = self.form.clone();
         let authorization =
             authenticate(&self.registration, &self.audience, keys.client, keys.now, &mut pairs)?;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::token::registration::{RegisteredBy, TokenAuth};
 
-const KEYS: Keys<'static> = Keys { client: None, proof: None, nonce: None, now: 1_000 };
+const KEYS: ClientKeys<'static> = ClientKeys { client: None, proof: None, nonce: None, now: 1_000 };
 
 fn request() -> TokenRequest {
     let mut registration = Registration::public("client", RegisteredBy::Dynamic);
@@ -48,7 +48,7 @@ fn a_request_has_its_secrets_in_body_and_headers_only() {
 #[test]
 fn each_proof_is_a_new_one() {
     let key = SigningKey::generate().unwrap();
-    let keys = Keys { proof: Some(&key), nonce: Some("n"), ..KEYS };
+    let keys = ClientKeys { proof: Some(&key), nonce: Some("n"), ..KEYS };
     let proof = || {
         let sent = request().build(keys).unwrap();
         assert_eq!(sent.headers().get_all(DPOP).iter().count(), 1);

@@ -162,7 +162,7 @@ fn a_runtime_that_has_ended_blocks_nobody() {
         drop(runtime);
         let _entered = handle.enter();
         let client = Client::new();
-        let need = || Need { how: How::Anew, used: None, challenge: None };
+        let need = || Need { how: Recovery::Anew, used: None, challenge: None };
         for _ in 0..2 {
             let better = pin!(client.layer.session.better(need()));
             let polled = better.poll(&mut Context::from_waker(Waker::noop()));

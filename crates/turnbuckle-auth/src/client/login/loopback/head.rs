@@ -4,23 +4,23 @@
 use crate::Secret;
 
 /// What tells the answer to a login from everything else.
-pub(super) struct Expected {
+pub(super) struct ExpectedCallback {
     path: &'static str,
     hosts: [String; 2],
     /// A page that the browser happens to show can send requests here too; this it can't know.
     state: Option<Secret>,
 }
 
-impl Expected {
-    pub(super) fn new(path: &'static str, port: u16, state: Option<String>) -> Expected {
+impl ExpectedCallback {
+    pub(super) fn new(path: &'static str, port: u16, state: Option<String>) -> ExpectedCallback {
         let hosts = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{port}"));
-        Expected { path, hosts, state: state.map(Secret::new) }
+        ExpectedCallback { path, hosts, state: state.map(Secret::new) }
     }
 }
 
 /// What was asked. It can't be printed: there may be a code in it.
 #[derive(PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum CallbackRequest {
     /// The head has not come whole.
     Unfinished,
     /// The answer to the login.
@@ -45,17 +45,17 @@ pub(super) enum Outcome {
 }
 
 /// Looks at what has come so far.
-pub(super) fn read(bytes: &[u8], expected: &Expected) -> Asked {
+pub(super) fn read(bytes: &[u8], expected: &ExpectedCallback) -> CallbackRequest {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
-        return Asked::Unfinished;
+        return CallbackRequest::Unfinished;
     };
-    let Ok(head) = std::str::from_utf8(&bytes[..end]) else { return Asked::Bad };
+    let Ok(head) = std::str::from_utf8(&bytes[..end]) else { return CallbackRequest::Bad };
     let mut lines = head.split("\r\n");
     let mut words = lines.next().unwrap_or_default().split(' ');
     let (Some(method), Some(target), Some("HTTP/1.1" | "HTTP/1.0"), None) =
         (words.next(), words.next(), words.next(), words.next())
     else {
-        return Asked::Bad;
+        return CallbackRequest::Bad;
     };
     let mut hosts = lines.filter_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -65,17 +65,17 @@ pub(super) fn read(bytes: &[u8], expected: &Expected) -> Asked {
     let ours = |host: &str| expected.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
     match (hosts.next(), hosts.next()) {
         (Some(host), None) if ours(host) => {}
-        _ => return Asked::Bad,
+        _ => return CallbackRequest::Bad,
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     match method {
-        _ if path != expected.path => Asked::NotFound,
+        _ if path != expected.path => CallbackRequest::NotFound,
         "GET" => judge(query, expected),
-        _ => Asked::NotAllowed,
+        _ => CallbackRequest::NotAllowed,
     }
 }
 
-fn judge(query: &str, expected: &Expected) -> Asked {
+fn judge(query: &str, expected: &ExpectedCallback) -> CallbackRequest {
     let query = query.split('#').next().unwrap_or_default();
     let value = |wanted: &str| {
         url::form_urlencoded::parse(query.as_bytes())
@@ -85,31 +85,37 @@ fn judge(query: &str, expected: &Expected) -> Asked {
     let outcome = match (value("code"), value("error")) {
         (_, Some(_)) => Outcome::Error,
         (Some(_), None) => Outcome::Code,
-        (None, None) => return Asked::Stray,
+        (None, None) => return CallbackRequest::Stray,
     };
     if expected.state.is_some() && value("state") != expected.state {
-        return Asked::Stray;
+        return CallbackRequest::Stray;
     }
-    Asked::Answer { query: Secret::new(query), outcome }
+    CallbackRequest::Answer { query: Secret::new(query), outcome }
 }
 
-impl Asked {
+impl CallbackRequest {
     /// What the browser is told. Nothing of what it sent is in it.
     pub(super) fn response(&self) -> String {
         let (status, text) = match self {
-            Asked::Answer { outcome: Outcome::Code, .. } => {
+            CallbackRequest::Answer { outcome: Outcome::Code, .. } => {
                 ("200 OK", "The login has been passed on. You can close this page.")
             }
-            Asked::Answer { outcome: Outcome::Error, .. } => {
+            CallbackRequest::Answer { outcome: Outcome::Error, .. } => {
                 ("200 OK", "The login was refused. You can close this page.")
             }
-            Asked::Stray => ("400 Bad Request", "This is not the login that is waited for."),
-            Asked::NotFound => ("404 Not Found", "There is nothing here."),
-            Asked::NotAllowed => ("405 Method Not Allowed", "Only GET is answered here."),
-            Asked::TooLong => ("431 Request Header Fields Too Large", "That was too much."),
-            Asked::Unfinished | Asked::Bad => ("400 Bad Request", "That was not understood."),
+            CallbackRequest::Stray => {
+                ("400 Bad Request", "This is not the login that is waited for.")
+            }
+            CallbackRequest::NotFound => ("404 Not Found", "There is nothing here."),
+            CallbackRequest::NotAllowed => ("405 Method Not Allowed", "Only GET is answered here."),
+            CallbackRequest::TooLong => {
+                ("431 Request Header Fields Too Large", "That was too much.")
+            }
+            CallbackRequest::Unfinished | CallbackRequest::Bad => {
+                ("400 Bad Request", "That was not understood.")
+            }
         };
-        let allow = if *self == Asked::NotAllowed { "allow: GET\r\n" } else { "" };
+        let allow = if *self == CallbackRequest::NotAllowed { "allow: GET\r\n" } else { "" };
         let page = format!(
             "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Login</title>\
              <p>{text}</p></html>"
@@ -129,11 +135,11 @@ impl Asked {
 mod tests {
     use super::*;
 
-    fn ask(head: &str) -> Asked {
-        read(head.as_bytes(), &Expected::new("/callback", 7, Some("s t".into())))
+    fn ask(head: &str) -> CallbackRequest {
+        read(head.as_bytes(), &ExpectedCallback::new("/callback", 7, Some("s t".into())))
     }
 
-    fn get(target: &str) -> Asked {
+    fn get(target: &str) -> CallbackRequest {
         ask(&format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:7\r\n\r\n"))
     }
 
@@ -142,18 +148,18 @@ mod tests {
         for (query, outcome) in
             [("code=c&state=s+t", Outcome::Code), ("state=s%20t&error=no", Outcome::Error)]
         {
-            let answer = Asked::Answer { query: Secret::new(query), outcome };
+            let answer = CallbackRequest::Answer { query: Secret::new(query), outcome };
             assert!(get(&format!("/callback?{query}")) == answer, "{query}");
         }
         for (target, expected) in [
-            ("/callback", Asked::Stray),
-            ("/callback?code=c", Asked::Stray),
-            ("/callback?code=c&state=other", Asked::Stray),
-            ("/callback?state=s+t", Asked::Stray),
-            ("/callback/?code=c&state=s+t", Asked::NotFound),
-            ("/favicon.ico", Asked::NotFound),
-            ("/", Asked::NotFound),
-            ("http://127.0.0.1:7/callback?code=c&state=s+t", Asked::NotFound),
+            ("/callback", CallbackRequest::Stray),
+            ("/callback?code=c", CallbackRequest::Stray),
+            ("/callback?code=c&state=other", CallbackRequest::Stray),
+            ("/callback?state=s+t", CallbackRequest::Stray),
+            ("/callback/?code=c&state=s+t", CallbackRequest::NotFound),
+            ("/favicon.ico", CallbackRequest::NotFound),
+            ("/", CallbackRequest::NotFound),
+            ("http://127.0.0.1:7/callback?code=c&state=s+t", CallbackRequest::NotFound),
         ] {
             assert!(get(target) == expected, "{target}");
         }
@@ -163,22 +169,37 @@ mod tests {
     fn what_is_no_request_of_a_browser_is_turned_away() {
         let target = "/callback?code=c&state=s+t";
         for (head, expected) in [
-            (format!("POST {target} HTTP/1.1\r\nHost: 127.0.0.1:7\r\n\r\n"), Asked::NotAllowed),
-            (format!("HEAD {target} HTTP/1.1\r\nHost: 127.0.0.1:7\r\n\r\n"), Asked::NotAllowed),
-            (format!("GET {target} HTTP/1.1\r\nHost: evil.example:7\r\n\r\n"), Asked::Bad),
-            (format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:8\r\n\r\n"), Asked::Bad),
-            (format!("GET {target} HTTP/1.1\r\n\r\n"), Asked::Bad),
-            (format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:7\r\nhost: x\r\n\r\n"), Asked::Bad),
-            (format!("GET {target} HTTP/2\r\nHost: 127.0.0.1:7\r\n\r\n"), Asked::Bad),
-            (format!("GET {target}\r\nHost: 127.0.0.1:7\r\n\r\n"), Asked::Bad),
-            ("\r\n\r\n".into(), Asked::Bad),
-            (format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:7\r\n"), Asked::Unfinished),
-            (String::new(), Asked::Unfinished),
+            (
+                format!("POST {target} HTTP/1.1\r\nHost: 127.0.0.1:7\r\n\r\n"),
+                CallbackRequest::NotAllowed,
+            ),
+            (
+                format!("HEAD {target} HTTP/1.1\r\nHost: 127.0.0.1:7\r\n\r\n"),
+                CallbackRequest::NotAllowed,
+            ),
+            (
+                format!("GET {target} HTTP/1.1\r\nHost: evil.example:7\r\n\r\n"),
+                CallbackRequest::Bad,
+            ),
+            (format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:8\r\n\r\n"), CallbackRequest::Bad),
+            (format!("GET {target} HTTP/1.1\r\n\r\n"), CallbackRequest::Bad),
+            (
+                format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:7\r\nhost: x\r\n\r\n"),
+                CallbackRequest::Bad,
+            ),
+            (format!("GET {target} HTTP/2\r\nHost: 127.0.0.1:7\r\n\r\n"), CallbackRequest::Bad),
+            (format!("GET {target}\r\nHost: 127.0.0.1:7\r\n\r\n"), CallbackRequest::Bad),
+            ("\r\n\r\n".into(), CallbackRequest::Bad),
+            (
+                format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:7\r\n"),
+                CallbackRequest::Unfinished,
+            ),
+            (String::new(), CallbackRequest::Unfinished),
         ] {
             assert!(ask(&head) == expected, "{head}");
         }
-        let expected = Expected::new("/callback", 7, None);
-        assert!(read(b"\xff\xfe\r\n\r\n", &expected) == Asked::Bad);
+        let expected = ExpectedCallback::new("/callback", 7, None);
+        assert!(read(b"\xff\xfe\r\n\r\n", &expected) == CallbackRequest::Bad);
     }
 
     #[test]
@@ -192,6 +213,6 @@ mod tests {
             assert!(head.contains(header), "{head}");
         }
         assert!(get("/").response().starts_with("HTTP/1.1 404"));
-        assert!(Asked::NotAllowed.response().contains("\r\nallow: GET\r\n"));
+        assert!(CallbackRequest::NotAllowed.response().contains("\r\nallow: GET\r\n"));
     }
 }

@@ -19,7 +19,7 @@ use tokio::{
 use url::Url;
 use zeroize::Zeroizing;
 
-use self::head::{Asked, Expected, read};
+use self::head::{CallbackRequest, ExpectedCallback, read};
 use super::{Login, Waiting, not_logged_in, open_in_browser};
 use crate::{AuthError, BoxFuture, LoginRequest, Secret, guard::parse};
 
@@ -159,7 +159,7 @@ impl Waiting for Ready {
     ) -> BoxFuture<'static, Result<String, AuthError>> {
         Box::pin(async move {
             let url = parse(&request.url)?;
-            let expected = Arc::new(Expected::new(PATH, self.port, state(&url)));
+            let expected = Arc::new(ExpectedCallback::new(PATH, self.port, state(&url)));
             let opener = self.settings.opener.clone();
             // On a thread of the runtime's for what blocks: a browser that starts slowly must not
             // keep its own answer waiting.
@@ -187,7 +187,7 @@ impl Waiting for Ready {
 }
 
 /// The query of the answer. Everything else that connects is turned away.
-async fn hear<A, F>(accept: A, expected: Arc<Expected>) -> Secret
+async fn hear<A, F>(accept: A, expected: Arc<ExpectedCallback>) -> Secret
 where
     A: Fn() -> F,
     F: Future<Output = io::Result<(TcpStream, SocketAddr)>>,
@@ -215,13 +215,13 @@ where
 }
 
 /// Reads one request and answers it; the query if it was the answer to the login.
-async fn answer(mut stream: TcpStream, expected: Arc<Expected>) -> Option<Secret> {
+async fn answer(mut stream: TcpStream, expected: Arc<ExpectedCallback>) -> Option<Secret> {
     // All of it at once: what grows leaves copies behind.
     let mut head = Zeroizing::new(Vec::with_capacity(HEAD));
     let asked = loop {
         match read(&head, &expected) {
-            Asked::Unfinished if head.len() < HEAD => {}
-            Asked::Unfinished => break Asked::TooLong,
+            CallbackRequest::Unfinished if head.len() < HEAD => {}
+            CallbackRequest::Unfinished => break CallbackRequest::TooLong,
             asked => break asked,
         }
         let room = HEAD - head.len();
@@ -234,7 +234,7 @@ async fn answer(mut stream: TcpStream, expected: Arc<Expected>) -> Option<Secret
     let _ = stream.write_all(asked.response().as_bytes()).await;
     let _ = stream.shutdown().await;
     match asked {
-        Asked::Answer { query, .. } => Some(query),
+        CallbackRequest::Answer { query, .. } => Some(query),
         _ => None,
     }
 }

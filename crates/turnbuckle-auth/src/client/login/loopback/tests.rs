@@ -129,7 +129,7 @@ async fn a_system_that_gives_no_connection_for_a_while_ends_no_login() {
         }
         listener.accept().await
     };
-    let expected = Arc::new(Expected::new(PATH, port, Some("expected".to_owned())));
+    let expected = Arc::new(ExpectedCallback::new(PATH, port, Some("expected".to_owned())));
     let (query, page) =
         tokio::join!(hear(accept, expected), get(port, "/callback?code=c&state=expected"));
     assert_eq!(query.expose(), "code=c&state=expected");

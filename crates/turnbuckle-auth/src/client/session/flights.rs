@@ -6,40 +6,40 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
 
 /// Those of one server, and with them those of everything that was made of the same
-/// [`Auth`](super::Auth).
+/// [`Auth`](crate::Auth).
 #[derive(Debug)]
-pub(super) struct Flights {
+pub(crate) struct Flights {
     own: Counter,
     all: Counter,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Counter(Arc<watch::Sender<usize>>);
+pub(crate) struct Counter(Arc<watch::Sender<usize>>);
 
 impl Flights {
-    pub(super) fn among(all: &Counter) -> Flights {
+    pub(crate) fn among(all: &Counter) -> Flights {
         Flights { own: Counter::default(), all: all.clone() }
     }
 
     /// One more, until what this returns is dropped.
-    pub(super) fn begin(&self) -> AtWork {
+    pub(crate) fn begin(&self) -> AtWork {
         AtWork([&self.own, &self.all].map(Counter::more))
     }
 
     /// One less, until what this returns is dropped: a person is waited for, here or in another process,
     /// and would be for long.
-    pub(super) fn aside(&self) -> Aside {
+    pub(crate) fn aside(&self) -> Aside {
         Aside([&self.own, &self.all].map(Counter::less))
     }
 
-    pub(super) async fn settled(&self, limit: Duration) -> bool {
+    pub(crate) async fn settled(&self, limit: Duration) -> bool {
         self.own.settled(limit).await
     }
 }
 
 impl Counter {
     /// Whether nothing is at work, waited for until it is so.
-    pub(super) async fn settled(&self, limit: Duration) -> bool {
+    pub(crate) async fn settled(&self, limit: Duration) -> bool {
         let mut count = self.0.subscribe();
         let settled = tokio::time::timeout(limit, count.wait_for(|count| *count == 0)).await;
         settled.is_ok()
@@ -64,11 +64,11 @@ impl Default for Counter {
 
 /// Something is at work.
 #[expect(dead_code, reason = "held for what its drop does")]
-pub(super) struct AtWork([More; 2]);
+pub(crate) struct AtWork([More; 2]);
 
 /// Something waits for a person.
 #[expect(dead_code, reason = "held for what its drop does")]
-pub(super) struct Aside([Less; 2]);
+pub(crate) struct Aside([Less; 2]);
 
 struct More(Counter);
 

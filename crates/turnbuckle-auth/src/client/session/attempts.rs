@@ -16,7 +16,7 @@ const OTHERS: u8 = 3;
 
 /// What one request has done about being refused.
 #[derive(Debug, Default)]
-pub(super) struct Attempts {
+pub(crate) struct Attempts {
     renewed: bool,
     logged_in: bool,
     others: u8,
@@ -26,20 +26,20 @@ pub(super) struct Attempts {
 
 /// What a response means.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// It is the caller's.
     PassOn,
     /// Send the request again: the server has now said which nonce it wants.
     Again,
     /// The token is not good: get another.
-    Better(How, Option<Challenge>),
+    Better(Recovery, Option<Challenge>),
     /// Nothing more can be done.
     Fail(AuthError),
 }
 
 /// How a better token is got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(crate) enum Recovery {
     /// From where the last one came, and in no other way: it is known to have ended.
     Refresh,
     /// Silently if that is possible, else by logging in.
@@ -52,7 +52,7 @@ pub(super) enum How {
 
 /// Whom a better token came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
+pub(crate) enum By {
     /// Another call or another process had got it meanwhile.
     Other,
     /// It was renewed silently.
@@ -63,7 +63,7 @@ pub(super) enum By {
 
 impl Attempts {
     /// What to do about a response. `scheme` is how a token was shown, if one was.
-    pub(super) fn judge(
+    pub(crate) fn judge(
         &mut self,
         status: StatusCode,
         headers: &HeaderMap,
@@ -77,10 +77,10 @@ impl Attempts {
     }
 
     /// Notes whom a better token came from.
-    pub(super) fn got(&mut self, how: How, by: By) {
+    pub(crate) fn got(&mut self, how: Recovery, by: By) {
         match (how, by) {
             (_, By::Other) => self.others += 1,
-            (How::StepUp, _) => {}
+            (Recovery::StepUp, _) => {}
             (_, By::Refresh) => self.renewed = true,
             (_, By::Login) => self.logged_in = true,
         }
@@ -104,8 +104,8 @@ impl Attempts {
             Attempts { others: OTHERS.., .. } => {
                 Verdict::Fail(required("the server refuses every token", challenge))
             }
-            Attempts { renewed: true, .. } => Verdict::Better(How::Anew, challenge),
-            Attempts { renewed: false, .. } => Verdict::Better(How::Renew, challenge),
+            Attempts { renewed: true, .. } => Verdict::Better(Recovery::Anew, challenge),
+            Attempts { renewed: false, .. } => Verdict::Better(Recovery::Renew, challenge),
         }
     }
 
@@ -123,12 +123,12 @@ impl Attempts {
             return Verdict::Fail(scope(message, challenge));
         }
         self.step_ups += 1;
-        Verdict::Better(How::StepUp, Some(challenge))
+        Verdict::Better(Recovery::StepUp, Some(challenge))
     }
 }
 
 /// Someone must do something about it.
-pub(super) fn required(message: &str, challenge: Option<Challenge>) -> AuthError {
+pub(crate) fn required(message: &str, challenge: Option<Challenge>) -> AuthError {
     let error = AuthError::new(AuthErrorKind::Required, message);
     match challenge {
         Some(challenge) => error.with_challenge(challenge),
@@ -137,7 +137,7 @@ pub(super) fn required(message: &str, challenge: Option<Challenge>) -> AuthError
 }
 
 /// More scopes can't be had.
-pub(super) fn scope(message: &str, challenge: Challenge) -> AuthError {
+pub(crate) fn scope(message: &str, challenge: Challenge) -> AuthError {
     AuthError::new(AuthErrorKind::Scope, message).with_challenge(challenge)
 }
 
@@ -151,7 +151,7 @@ mod tests {
         headers
     }
 
-    fn how(verdict: Verdict) -> Option<How> {
+    fn how(verdict: Verdict) -> Option<Recovery> {
         match verdict {
             Verdict::Better(how, _) => Some(how),
             Verdict::Fail(_) => None,
@@ -167,23 +167,23 @@ mod tests {
             attempts.judge(StatusCode::UNAUTHORIZED, &headers, Some(Scheme::Bearer))
         };
         let mut attempts = Attempts::default();
-        assert_eq!(how(ask(&mut attempts)), Some(How::Renew));
-        attempts.got(How::Renew, By::Refresh);
-        assert_eq!(how(ask(&mut attempts)), Some(How::Anew));
-        attempts.got(How::Anew, By::Login);
+        assert_eq!(how(ask(&mut attempts)), Some(Recovery::Renew));
+        attempts.got(Recovery::Renew, By::Refresh);
+        assert_eq!(how(ask(&mut attempts)), Some(Recovery::Anew));
+        attempts.got(Recovery::Anew, By::Login);
         let Verdict::Fail(error) = ask(&mut attempts) else { panic!("it went on") };
         assert_eq!(error.kind(), AuthErrorKind::Required);
         assert_eq!(error.challenge().unwrap().scope, Some(Scopes::from_iter(["a"])));
 
         let mut attempts = Attempts::default();
-        attempts.got(How::Renew, By::Login);
+        attempts.got(Recovery::Renew, By::Login);
         assert_eq!(how(ask(&mut attempts)), None);
 
         // What others got is tried, and not for ever.
         let mut attempts = Attempts::default();
         for _ in 0..OTHERS {
-            assert_eq!(how(ask(&mut attempts)), Some(How::Renew));
-            attempts.got(How::Renew, By::Other);
+            assert_eq!(how(ask(&mut attempts)), Some(Recovery::Renew));
+            attempts.got(Recovery::Renew, By::Other);
         }
         assert_eq!(how(ask(&mut attempts)), None);
     }
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_401_without_challenge_is_one_too() {
         let verdict = Attempts::default().judge(StatusCode::UNAUTHORIZED, &HeaderMap::new(), None);
-        assert_eq!(verdict, Verdict::Better(How::Renew, None));
+        assert_eq!(verdict, Verdict::Better(Recovery::Renew, None));
     }
 
     // req: client-auth:stepup:retry-cap
@@ -200,8 +200,8 @@ mod tests {
         let more = headers("Bearer error=\"insufficient_scope\", scope=\"b\"");
         let mut attempts = Attempts::default();
         let mut ask = || attempts.judge(StatusCode::FORBIDDEN, &more, Some(Scheme::Bearer));
-        assert_eq!(how(ask()), Some(How::StepUp));
-        assert_eq!(how(ask()), Some(How::StepUp));
+        assert_eq!(how(ask()), Some(Recovery::StepUp));
+        assert_eq!(how(ask()), Some(Recovery::StepUp));
         let Verdict::Fail(error) = ask() else { panic!("it went on") };
         assert_eq!(error.kind(), AuthErrorKind::Scope);
 

@@ -1,7 +1,7 @@
 //! Owns at which issuer a client belongs that was registered beforehand without saying where: the first one
 //! that it proves itself to, for as long as the store remembers. Does not own what is asked there.
 
-use super::{
+use crate::client::{
     registration::belongs_elsewhere,
     settings::Settings,
     store::{GrantStore, StoreKey, Swap},
@@ -10,14 +10,14 @@ use crate::{AuthError, AuthErrorKind, Secret};
 
 /// Under what the issuer is kept, if the settings name none and the client has anything to prove itself
 /// with. Grants come and go; this stays.
-pub(super) fn key(settings: &Settings) -> Option<StoreKey> {
+pub(crate) fn key(settings: &Settings) -> Option<StoreKey> {
     let registered = settings.registered.as_ref()?;
     let proves = registered.secret.is_some() || settings.key.is_some();
     (registered.issuer.is_none() && proves).then(|| StoreKey::client(&registered.client_id))
 }
 
 /// The issuer that it belongs to, once it proved itself anywhere.
-pub(super) async fn issuer(
+pub(crate) async fn issuer(
     store: &dyn GrantStore,
     key: &StoreKey,
 ) -> Result<Option<String>, AuthError> {
@@ -29,7 +29,7 @@ pub(super) async fn issuer(
 ///
 /// # Errors
 /// If it belongs to another one, or if that can't be kept.
-pub(super) async fn bind(
+pub(crate) async fn bind(
     store: &dyn GrantStore,
     key: &StoreKey,
     to: &str,

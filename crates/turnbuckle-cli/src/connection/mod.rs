@@ -1,0 +1,8 @@
+//! Connecting to a server: its address or configuration, logging in, and the client's roots.
+
+pub(crate) mod config;
+pub(crate) mod connect;
+pub(crate) mod login;
+pub(crate) mod roots;
+pub(crate) mod session;
+pub(crate) mod target;
