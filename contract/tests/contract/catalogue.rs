@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Cache, Client, Ctx, Group, Item, ItemKind, Principal, RpcError, Server, ToolError, Filter,
+    Cache, Client, Ctx, Filter, Group, Item, ItemKind, Principal, RpcError, Server, ToolError,
     prompt, resource, template, tool,
     types::{
         Annotations, Era, PromptArgument, ReadResourceResult, Resource, Role, TextResourceContents,

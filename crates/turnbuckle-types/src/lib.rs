@@ -101,5 +101,5 @@ pub use model::{
 };
 pub use named::Named;
 pub use raw::Raw;
-pub use revision::{Era, Questions, Revision, StructuredOutput, UnknownRevision};
+pub use revision::{Era, HttpCancel, Questions, Revision, StructuredOutput, UnknownRevision};
 pub use wire::{At, Encode, write_at};

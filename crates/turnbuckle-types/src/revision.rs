@@ -117,6 +117,35 @@ impl Revision {
         }
     }
 
+    /// Returns `true` if a connection opens with `initialize`.
+    pub const fn has_handshake(self) -> bool {
+        matches!(self.era(), Era::Legacy)
+    }
+
+    /// Returns `true` if every request carries the revision, the client and its capabilities in
+    /// `_meta`.
+    pub const fn has_request_metadata(self) -> bool {
+        matches!(self.era(), Era::Modern)
+    }
+
+    /// Returns `true` if results carry the name of the server in `_meta`.
+    pub const fn has_server_info(self) -> bool {
+        matches!(self.era(), Era::Modern)
+    }
+
+    /// Returns `true` if clients repeat annotated tool arguments in HTTP headers.
+    pub const fn has_param_headers(self) -> bool {
+        matches!(self.era(), Era::Modern)
+    }
+
+    /// Returns how a client cancels a request over Streamable HTTP.
+    pub const fn http_cancel(self) -> HttpCancel {
+        match self.era() {
+            Era::Legacy => HttpCancel::Notify,
+            Era::Modern => HttpCancel::CloseResponse,
+        }
+    }
+
     /// Whether JSON-RPC batches exist in this revision.
     pub const fn has_batches(self) -> bool {
         matches!(self, Self::V2025_03_26)
@@ -157,6 +186,20 @@ pub enum Questions {
     AsRequests,
     /// By a result that asks, after which the client tries again.
     InResults,
+}
+
+/// How a client cancels a request over Streamable HTTP.
+///
+/// ```
+/// use turnbuckle_types::{HttpCancel, Revision};
+/// assert_eq!(Revision::V2025_11_25.http_cancel(), HttpCancel::Notify);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpCancel {
+    /// It posts `notifications/cancelled`.
+    Notify,
+    /// It closes the response of that request.
+    CloseResponse,
 }
 
 /// A string that names no published revision.

@@ -100,10 +100,10 @@ pub use client::Validate;
 #[cfg(feature = "client")]
 pub use client::{
     CacheEntry, CacheKey, CacheMode, CacheStore, Call, CallEvent, CallEvents, Client,
-    ClientBuilder, ConnectionState, ConnectionStates, CustomMethod, Event, InputAnswer,
-    IntoSpawn, Pager, ListenCall, Listening, LiveList, MemoryCache, Pages, Questions, Reconnect,
+    ClientBuilder, ConnectionState, ConnectionStates, CustomMethod, Event, Filter, InputAnswer,
+    IntoSpawn, ListenCall, Listening, LiveList, MemoryCache, Pager, Pages, Questions, Reconnect,
     ResponseCache, Retry, RootSet, Round, ServerQuestion, ServerRequest, ShutdownReport, Tools,
-    Filter, WireDirection, WireKind, WireLine, WireLog,
+    WireDirection, WireKind, WireLine, WireLog,
 };
 #[cfg(any(feature = "client", feature = "server"))]
 pub use dispatch::Counters;
@@ -125,11 +125,12 @@ pub use server::{
 pub use server::{
     Amount, Args, Arguments, Audio, BlockingFn, Cache, Change, Changes, Ctx, Extension, Failure,
     FromCall, Group, Handle, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply, IntoResource,
-    IntoTemplate, IntoTool, Invocation, Json, Listeners, MemoryBus, NotFound, ItemKind, Item,
-    PathError, PathSegment, PromptDef, RawArgs, Registry, ProgressUpdate, ResourceDef, RootsChanged, SafePath,
-    Server, Revisions, Serving, State, Streaming, SubscriptionBus, TemplateDef, TemplateError, TextValue,
-    ToolDef, ToolError, Toolset, Typed, UriTemplate, Variables, blocking_prompt, blocking_resource,
-    blocking_template, blocking_tool, prompt, resource, safe_join, schema, template, tool,
+    IntoTemplate, IntoTool, Invocation, Item, ItemKind, Json, Listeners, MemoryBus, NotFound,
+    PathError, PathSegment, ProgressUpdate, PromptDef, RawArgs, Registry, ResourceDef, Revisions,
+    RootsChanged, SafePath, Server, Serving, State, Streaming, SubscriptionBus, TemplateDef,
+    TemplateError, TextValue, ToolDef, ToolError, Toolset, Typed, UriTemplate, Variables,
+    blocking_prompt, blocking_resource, blocking_template, blocking_tool, prompt, resource,
+    safe_join, schema, template, tool,
 };
 #[cfg(all(feature = "http", feature = "server"))]
 pub use server::{Header, HttpHeader};

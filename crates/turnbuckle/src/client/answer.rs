@@ -12,7 +12,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 use turnbuckle_types::{
-    Era, Method, Raw, RequestId, Revision, RpcError,
+    Method, Questions, Raw, RequestId, Revision, RpcError,
     jsonrpc::{Fault, Text},
 };
 
@@ -76,8 +76,9 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    fn era(&self) -> Option<Era> {
-        self.revision.get().map(|revision| revision.era())
+    /// Returns how the server may ask, once the revision is agreed on.
+    fn questions(&self) -> Option<Questions> {
+        self.revision.get().map(|revision| revision.questions())
     }
 
     fn observed(&self, note: &Note) {
@@ -127,7 +128,7 @@ impl Answers {
     fn reply(&self, request: Incoming) -> Reply {
         // 2026-07-28 transports/stdio: a server MUST NOT send requests, a client writes no
         // responses.
-        if self.era() == Some(Era::Modern) {
+        if self.questions() == Some(Questions::InResults) {
             return Reply::Never;
         }
         let method = Method::from_name(&request.method);
@@ -207,7 +208,7 @@ impl Serve for Answers {
     }
 
     fn answers(&self, fault: &Fault) -> bool {
-        self.era() == Some(Era::Legacy) && fault.id.is_some()
+        self.questions() == Some(Questions::AsRequests) && fault.id.is_some()
     }
 
     fn junk(&self, line: &str) {

@@ -12,7 +12,6 @@ use tokio::{
     sync::watch,
 };
 #[cfg(feature = "http")]
-use turnbuckle_types::Era;
 use turnbuckle_types::{ClientCapabilities, Implementation, Raw, Revision, RpcError, write_at};
 
 use super::{
@@ -492,7 +491,7 @@ impl ClientBuilder {
         generation: u64,
     ) -> Link {
         #[cfg(feature = "http")]
-        let era = stamp.revision().era();
+        let has_param_headers = stamp.revision().has_param_headers();
         let _ = answers.transport.set(Arc::downgrade(&transport));
         Link {
             generation,
@@ -506,7 +505,7 @@ impl ClientBuilder {
             known: answers.known.clone(),
             carried: link::Carried::of(kind),
             #[cfg(feature = "http")]
-            repeated: (kind == Kind::Http && era == Era::Modern).then(Default::default),
+            repeated: (kind == Kind::Http && has_param_headers).then(Default::default),
             #[cfg(feature = "http")]
             remembered: None,
         }

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use hyper_util::client::proxy::matcher::Matcher;
 use tower_service::Service;
-use turnbuckle_types::Era;
 
 use super::{
     Client, ClientBuilder,
@@ -259,7 +258,7 @@ impl ClientBuilder {
             .or_else(|| memory.as_ref().and_then(prior::recall))
             .filter(|_| generation == FIRST);
         let was_known = prior.as_ref().map(|prior| prior.revision);
-        let settled = self.pinned.or(was_known).filter(|revision| revision.era() == Era::Modern);
+        let settled = self.pinned.or(was_known).filter(|revision| !revision.has_handshake());
         let answers = self.answers(None);
         let transport: Arc<dyn Transport> = Arc::new(Http::new(
             stack.shared(),

@@ -1,7 +1,7 @@
 //! Owns the era of a message that arrives. Does not own what is then done with it.
 
 use serde::Serialize;
-use turnbuckle_types::{Era, Meta, Method, Revision, RpcError, code, jsonrpc::Params};
+use turnbuckle_types::{Meta, Method, Revision, RpcError, code, jsonrpc::Params};
 
 /// How a request is to be served.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(super) fn route(method: &str, meta: Meta, served: &[Revision]) -> Result<Rou
         return undeclared(method, meta);
     };
     let revision = match version.parse::<Revision>() {
-        Ok(revision) if revision.era() == Era::Modern && served.contains(&revision) => revision,
+        Ok(revision) if revision.has_request_metadata() && served.contains(&revision) => revision,
         _ => return Err(unsupported(&version, served)),
     };
     // 2026-07-28 basic/index §_meta: the capabilities are required on every request.

@@ -1,7 +1,7 @@
 //! Owns the order in which a request over HTTP is checked: headers against body, then what the
 //! body declares. Does not own the checks themselves: `mirror` and `classify` do.
 
-use turnbuckle_types::{Era, Meta, Method, Revision, RpcError, jsonrpc::Params};
+use turnbuckle_types::{Meta, Method, Revision, RpcError, jsonrpc::Params};
 
 use super::{
     classify::{Route, meta_of, route, unsupported},
@@ -81,11 +81,11 @@ pub(crate) fn is_legacy_message(params: Option<&Params>, headers: &dyn Headers) 
 pub(crate) fn is_modern_visit(headers: &dyn Headers) -> bool {
     let Found::Once(value) = headers.find(mirror::VERSION) else { return false };
     let revision = mirror::plain(value).and_then(|text| text.parse::<Revision>().ok());
-    revision.is_some_and(|revision| revision.era() == Era::Modern)
+    revision.is_some_and(|revision| revision.has_request_metadata())
 }
 
 fn is_legacy(version: &str) -> bool {
-    version.parse::<Revision>().is_ok_and(|revision| revision.era() == Era::Legacy)
+    version.parse::<Revision>().is_ok_and(|revision| revision.has_handshake())
 }
 
 fn undeclared() -> RpcError {
@@ -101,7 +101,7 @@ fn legacy(
     header: Option<&str>,
     served: &[Revision],
 ) -> Result<Route, RpcError> {
-    if served.iter().any(|revision| revision.era() == Era::Legacy) {
+    if served.iter().any(|revision| revision.has_handshake()) {
         return route(method, meta?, served);
     }
     if Method::from_name(method) == Some(Method::Initialize) {

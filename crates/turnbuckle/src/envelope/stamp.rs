@@ -1,7 +1,7 @@
 //! Owns the `_meta` of a request that leaves. Does not own the choice of the era: the
 //! negotiation makes it, once, and hands over a stamp.
 
-use turnbuckle_types::{ClientCapabilities, Era, Implementation, Meta, Revision};
+use turnbuckle_types::{ClientCapabilities, Implementation, Meta, Revision};
 
 /// What a connection writes into every request.
 #[derive(Clone, Debug)]
@@ -32,16 +32,14 @@ impl Stamp {
         info: &Implementation,
         capabilities: &ClientCapabilities,
     ) -> Stamp {
-        let fixed = match revision.era() {
-            Era::Legacy => String::new(),
-            Era::Modern => {
-                let mut meta = Meta::new();
-                meta.set_protocol_version(revision.as_str());
-                meta.set_client_info(info);
-                meta.set_client_capabilities(capabilities);
-                members(&meta)
-            }
-        };
+        let mut fixed = String::new();
+        if revision.has_request_metadata() {
+            let mut meta = Meta::new();
+            meta.set_protocol_version(revision.as_str());
+            meta.set_client_info(info);
+            meta.set_client_capabilities(capabilities);
+            fixed = members(&meta);
+        }
         Stamp { revision, fixed }
     }
 

@@ -4,8 +4,8 @@
 use std::sync::{Arc, OnceLock};
 
 use turnbuckle_types::{
-    DiscoverResult, Encode, Era, Implementation, InitializeResult, Meta, Method, PromptsCapability,
-    Raw, ResourcesCapability, Revision, ServerCapabilities, ToolsCapability, write_at,
+    DiscoverResult, Encode, Implementation, InitializeResult, Meta, Method, PromptsCapability, Raw,
+    ResourcesCapability, Revision, ServerCapabilities, ToolsCapability, write_at,
 };
 
 use super::{
@@ -209,7 +209,7 @@ impl App {
     ) -> Raw {
         let mut text = Vec::with_capacity(size + self.tail.len() + 192);
         write_at(result, revision, &mut text);
-        if revision.era() == Era::Modern && text.pop_if(|last| *last == b'}').is_some() {
+        if revision.has_server_info() && text.pop_if(|last| *last == b'}').is_some() {
             if text.last() != Some(&b'{') {
                 text.push(b',');
             }
@@ -220,7 +220,7 @@ impl App {
 
     /// The server's name, where the revision has a place for it.
     pub(super) fn name_in(&self, meta: &mut Meta, revision: Revision) {
-        if revision.era() == Era::Modern {
+        if revision.has_server_info() {
             meta.set_server_info(&self.info);
         }
     }

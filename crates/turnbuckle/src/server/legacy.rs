@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use turnbuckle_types::{Era, Initialize, LogLevel, Revision, RpcError};
+use turnbuckle_types::{Initialize, LogLevel, Revision, RpcError};
 
 /// Where a legacy connection stands.
 #[derive(Default)]
@@ -64,7 +64,7 @@ impl Handshake {
 }
 
 pub(super) fn choose(requested: &str, served: &[Revision]) -> Result<Revision, RpcError> {
-    let legacy = || served.iter().copied().filter(|revision| revision.era() == Era::Legacy);
+    let legacy = || served.iter().copied().filter(|revision| revision.has_handshake());
     if let Some(revision) = legacy().find(|revision| revision.as_str() == requested) {
         return Ok(revision);
     }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn every_legacy_revision_is_echoed_and_anything_else_is_offered_the_newest() {
-        for revision in Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy) {
+        for revision in Revision::ALL.into_iter().filter(|revision| revision.has_handshake()) {
             let opened = Handshake::default().open(initialize(revision.as_str()), &Revision::ALL);
             assert_eq!(opened, Ok(revision));
         }

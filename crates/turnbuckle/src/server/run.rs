@@ -12,7 +12,7 @@ use std::{
 use super::{
     context::Ctx,
     extract::Invocation,
-    items::{Registration, OnCancel},
+    items::{OnCancel, Registration},
     reply::Failure,
 };
 use crate::dispatch::{BoxFuture, duplex::Permit};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tower::{buffer::BufferLayer, limit::ConcurrencyLimitLayer};
 use turnbuckle::{
-    Client, ErrorKind, Event, RpcError, Server, Filter,
+    Client, ErrorKind, Event, Filter, RpcError, Server,
     middleware::{Response, client::Request},
     resource,
     types::Era,

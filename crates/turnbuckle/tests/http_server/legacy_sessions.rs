@@ -6,7 +6,7 @@ use http::Request;
 use serde_json::json;
 use tower_service::Service;
 use turnbuckle::{
-    KeyRing, Limits, MemoryEvents, MemorySessions, RpcError, Revisions,
+    KeyRing, Limits, MemoryEvents, MemorySessions, Revisions, RpcError,
     middleware::{self, server::Next},
     resource,
     types::LogLevel,

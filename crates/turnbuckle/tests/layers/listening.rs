@@ -5,7 +5,7 @@ use std::future::IntoFuture as _;
 use serde_json::json;
 use tokio::sync::watch;
 use turnbuckle::{
-    Client, Group, Event, Revision, RpcError, Server, Filter,
+    Client, Event, Filter, Group, Revision, RpcError, Server,
     middleware::{
         Response,
         server::{Next, Request},

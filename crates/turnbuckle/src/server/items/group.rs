@@ -12,7 +12,7 @@ use crate::middleware::{
 };
 use crate::server::{
     context::Ctx,
-    registry::{PROMPTS, RESOURCES, MethodSets},
+    registry::{MethodSets, PROMPTS, RESOURCES},
 };
 
 /// Tools, prompts and resources that are registered together and share settings.

@@ -1,6 +1,6 @@
 //! The description of a tool in the list of each revision.
 
-use turnbuckle_types::{Era, Raw, Revision};
+use turnbuckle_types::{Raw, Revision};
 
 use crate::server::{items::ToolDef, schema::without_keyword};
 
@@ -13,7 +13,7 @@ pub(crate) fn listed(tool: &ToolDef, revision: Revision) -> turnbuckle_types::To
     if let Some(schema) = tool.structured.schema_at(revision) {
         listed.output_schema = Some(schema.clone());
     }
-    if revision.era() == Era::Legacy {
+    if !revision.has_param_headers() {
         listed.input_schema = without_header(&listed.input_schema);
     }
     listed
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(seen(Revision::LATEST), schema);
         let mut plain = schema;
         plain["properties"]["region"] = json!({"type": "string"});
-        for revision in Revision::ALL.into_iter().filter(|known| known.era() == Era::Legacy) {
+        for revision in Revision::ALL.into_iter().filter(|known| !known.has_param_headers()) {
             assert_eq!(seen(revision), plain, "an argument may have any name");
         }
     }

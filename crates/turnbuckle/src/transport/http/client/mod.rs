@@ -25,7 +25,7 @@ use std::{
 
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use serde_json::value::RawValue;
-use turnbuckle_types::{Era, Method, Revision, RpcError, jsonrpc};
+use turnbuckle_types::{HttpCancel, Method, Revision, RpcError, jsonrpc};
 
 #[cfg(feature = "auth")]
 pub(crate) use super::dial::NotAllowed;
@@ -266,7 +266,7 @@ impl Wire {
             return Cancels::Done;
         }
         match *self.version() {
-            Some(revision) if revision.era() == Era::Modern => Cancels::Done,
+            Some(revision) if revision.http_cancel() == HttpCancel::CloseResponse => Cancels::Done,
             _ => Cancels::Other,
         }
     }
@@ -283,7 +283,7 @@ impl Wire {
 
     /// Whether this is said in the words of the modern era.
     fn is_modern(revision: Option<Revision>) -> bool {
-        revision.is_some_and(|revision| revision.era() == Era::Modern)
+        revision.is_some_and(|revision| revision.has_request_metadata())
     }
 }
 

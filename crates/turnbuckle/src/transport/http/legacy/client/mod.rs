@@ -29,7 +29,7 @@ use tokio::{
     sync::{Semaphore, mpsc, watch},
     task::AbortHandle,
 };
-use turnbuckle_types::{Era, Key, Method, RequestId, Revision, jsonrpc};
+use turnbuckle_types::{Key, Method, RequestId, Revision, jsonrpc};
 
 pub(crate) use asking::Asking;
 pub(crate) use call::Call;
@@ -104,7 +104,7 @@ struct Session {
 /// Whether a request is sent in the way of this era.
 pub(crate) fn is_legacy(request: &Outgoing) -> bool {
     match request.mirror.revision {
-        Some(revision) => revision.era() == Era::Legacy,
+        Some(revision) => revision.has_handshake(),
         None => is_opening(request),
     }
 }

@@ -21,7 +21,7 @@ use std::{sync::Arc, time::SystemTime};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use tokio::task::JoinHandle;
 use turnbuckle_types::{
-    Era, Method as Rpc, RequestId, Revision, RpcError,
+    Method as Rpc, RequestId, Revision, RpcError,
     jsonrpc::{Fault, Frame, Message, Notification, Request, Role},
 };
 
@@ -80,7 +80,7 @@ impl Legacy {
         Legacy {
             settings: Settings::default(),
             live: Arc::default(),
-            is_served: served.iter().any(|revision| revision.era() == Era::Legacy),
+            is_served: served.iter().any(|revision| revision.has_handshake()),
         }
     }
 

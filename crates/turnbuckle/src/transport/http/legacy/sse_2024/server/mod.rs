@@ -18,7 +18,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request, uri::
 use http_body::Body;
 use hyper::body::Incoming;
 use memchr::memchr2;
-use turnbuckle_types::{Era, Revision, RpcError, jsonrpc};
+use turnbuckle_types::{Revision, RpcError, jsonrpc};
 
 use crate::{
     dispatch::{BoxFuture, Head},
@@ -124,7 +124,7 @@ impl SideEndpoint for SseService {
 
 impl SseService {
     fn new(service: HttpService, path: String) -> SseService {
-        let is_legacy = |revision: &Revision| revision.era() == Era::Legacy;
+        let is_legacy = |revision: &Revision| revision.has_handshake();
         let problem = if service.host().served().iter().any(is_legacy) {
             path_problem(&path)
         } else {
