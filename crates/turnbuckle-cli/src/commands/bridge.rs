@@ -1,5 +1,4 @@
-//! Owns `turnbuckle bridge`: which server stands behind it, and on which wire it is served.
-//! Does not own what crosses it.
+//! `turnbuckle bridge`: which server stands behind it, and on which wire it is served.
 
 use turnbuckle::Bridge;
 
