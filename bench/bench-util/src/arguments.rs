@@ -1,5 +1,4 @@
-//! Owns: the command line that all client drivers take.
-//! Does not own: what they do with it.
+//! The command line that all client drivers take.
 
 const USAGE: &str = "usage: DRIVER [--era modern|legacy] [--mode calls|counted|cached|cancel|unwritten] \
                      [--conc CALLERS] [--n CALLS] [--secs SECONDS] (--http URL | --stdio COMMAND…)";

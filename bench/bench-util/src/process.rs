@@ -1,5 +1,4 @@
-//! Owns: processor time, memory and processor affinity, as Linux tells them.
-//! Does not own: what is done with the numbers.
+//! Processor time, memory and processor affinity, as Linux tells them.
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::time::{ClockId, clock_getcpuclockid};

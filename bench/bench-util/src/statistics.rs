@@ -1,4 +1,4 @@
-//! Owns: asking the server what it has counted. Does not own: what the counts mean.
+//! Asking the server what it has counted.
 
 use std::io::{Read, Write};
 

@@ -1,5 +1,5 @@
-//! Owns: the bare limit of a client: typed JSON over a pooled HTTP client, or over a child's pipes
-//! with a map from ids to waiters. Does not own: anything an SDK promises beyond that.
+//! The bare limit of a client: typed JSON over a pooled HTTP client, or over a child's pipes with a
+//! map from ids to waiters.
 
 mod pipe;
 mod web;

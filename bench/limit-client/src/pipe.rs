@@ -1,5 +1,4 @@
-//! Owns: the bare limit over a child's pipes: one writer, one reader, a map from ids to waiters.
-//! Does not own: the text of the call.
+//! The bare limit over a child's pipes: one writer, one reader, a map from ids to waiters.
 
 use std::collections::HashMap;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! Owns: the bare limit over HTTP. Does not own: the body of the call.
+//! The bare limit over HTTP.
 
 use std::sync::Arc;
 

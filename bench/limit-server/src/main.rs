@@ -1,5 +1,4 @@
-//! Owns: the bare limit of a server: what the machine allows without an SDK.
-//! Does not own: anything an SDK promises beyond answering the bench contract.
+//! The bare limit of a server: what the machine allows without an SDK.
 
 mod counters;
 mod pipes;

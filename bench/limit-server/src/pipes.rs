@@ -1,4 +1,4 @@
-//! Owns: the bare limits over stdin and stdout. Does not own: what the lines mean.
+//! The bare limits over stdin and stdout.
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;

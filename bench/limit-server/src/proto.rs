@@ -1,5 +1,4 @@
-//! Owns: just enough of the protocol, with borrowed types, to answer the bench contract.
-//! Does not own: how bytes arrive and leave, and what outlives one request.
+//! Just enough of the protocol, with borrowed types, to answer the bench contract.
 
 use std::borrow::Cow;
 use std::io::Write;

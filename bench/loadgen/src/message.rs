@@ -1,4 +1,4 @@
-//! Owns: the raw messages of both eras. Does not own: who sends them when.
+//! The raw messages of both eras.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Owns: the command line. Does not own: what the options do.
+//! The command line.
 
 use crate::Outcome;
 use crate::candidate::{Candidate, candidates_of};

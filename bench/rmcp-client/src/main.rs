@@ -1,4 +1,4 @@
-//! Owns: rmcp 3.8.0 as a client driver. Does not own: the measurement.
+//! rmcp 3.8.0 as a client driver.
 //!
 //! `BENCH_MAX_POSTS` overrides its limit of concurrent requests (16). `BENCH_POOL=1` replaces its
 //! default HTTP client, which keeps no idle connections, by one that does.

@@ -1,5 +1,4 @@
-//! Owns: the tools of the bench contract on rmcp, once for each way to set up its router.
-//! Does not own: the wire.
+//! The tools of the bench contract on rmcp, once for each way to set up its router.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

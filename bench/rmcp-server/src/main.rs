@@ -1,5 +1,4 @@
-//! Owns: rmcp 3.8.0 as a server of the bench contract, as its README sets one up and tuned.
-//! Does not own: anything about rmcp itself.
+//! rmcp 3.8.0 as a server of the bench contract, as its README sets one up and tuned.
 //!
 //! `BENCH_VARIANT` is `readme` (`#[tool_handler]` as in its README, the default), `arc` (the router
 //! is built once and shared) or `json` (the same, with JSON answers over HTTP). With

@@ -1,5 +1,4 @@
-//! Owns: a server of `echo` and as many tools as wanted, once for each way to set up the router.
-//! Does not own: the tools of the bench contract.
+//! A server of `echo` and as many tools as wanted, once for each way to set up the router.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;

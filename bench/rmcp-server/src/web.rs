@@ -1,5 +1,4 @@
-//! Owns: rmcp's Streamable HTTP service in an axum router, as its README shows it.
-//! Does not own: the tools.
+//! rmcp's Streamable HTTP service in an axum router, as its README shows it.
 
 use std::sync::Arc;
 

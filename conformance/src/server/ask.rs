@@ -1,4 +1,4 @@
-//! Owns the tools that the suite of 2025-11-25 lets ask while they run. Does not own the answers.
+//! The tools that the suite of 2025-11-25 lets ask while they run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

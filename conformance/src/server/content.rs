@@ -1,4 +1,4 @@
-//! Owns the tools that answer with content of each kind. Does not own when they are called.
+//! The tools that answer with content of each kind.
 
 use serde_json::json;
 use turnbuckle::{

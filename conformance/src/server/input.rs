@@ -1,4 +1,4 @@
-//! Owns the tools that the suite of 2026-07-28 lets ask for input. Does not own the answers.
+//! The tools that the suite of 2026-07-28 lets ask for input.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Owns the prompts. Does not own what a model makes of them.
+//! The prompts.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Owns the resources. Does not own who reads them.
+//! The resources.
 
 use serde_json::json;
 use turnbuckle::{Group, Json, resource};

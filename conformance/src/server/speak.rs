@@ -1,5 +1,4 @@
-//! Owns the tools that say something before they answer, or to someone else. Does not own the
-//! tools that want to be told something: those are in `ask`.
+//! The tools that say something before they answer, or to someone else.
 
 use std::time::Duration;
 

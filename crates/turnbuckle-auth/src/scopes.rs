@@ -1,4 +1,4 @@
-//! Owns sets of scopes. Does not own which are asked for.
+//! Sets of scopes.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 

@@ -1,4 +1,4 @@
-//! Owns texts that nobody may see. Does not own where they come from or go to.
+//! Texts that nobody may see.
 
 use std::hash::{Hash, Hasher};
 

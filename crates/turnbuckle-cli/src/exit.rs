@@ -1,5 +1,4 @@
-//! Owns the exit statuses, and the sentence that goes with each of them.
-//! Does not own what goes wrong: whoever notices says so with a [`Failure`].
+//! The exit statuses, and the sentence that goes with each of them.
 
 use std::process::ExitCode;
 

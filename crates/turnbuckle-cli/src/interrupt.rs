@@ -1,4 +1,4 @@
-//! Owns the listening for signals. Does not own what a command that hears one does.
+//! The listening for signals.
 
 use crate::exit::Failure;
 

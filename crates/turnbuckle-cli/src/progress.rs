@@ -1,5 +1,4 @@
-//! Owns the one line on a terminal that shows how far a call is.
-//! Does not own where progress comes from.
+//! The one line on a terminal that shows how far a call is.
 
 use std::{
     io::{IsTerminal, Write},

@@ -1,5 +1,4 @@
-//! Owns the reading of a tool's input schema: its arguments, and which types each takes.
-//! Does not own validation: the server judges what it is sent.
+//! The reading of a tool's input schema: its arguments, and which types each takes.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

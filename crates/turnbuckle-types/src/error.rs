@@ -1,5 +1,4 @@
-//! Owns the error object of the wire and the codes the protocol gives a meaning to.
-//! Does not own local failures (timeouts, a lost connection): those have no code.
+//! The error object of the wire and the codes the protocol gives a meaning to.
 
 use std::{borrow::Cow, fmt};
 

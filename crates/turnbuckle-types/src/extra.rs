@@ -1,5 +1,4 @@
-//! Owns the members of an object that the model has no field for.
-//! Does not own the members that it has one for: those are fields.
+//! The members of an object that the model has no field for.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! Owns request ids: what may be one, how it is echoed, and when two are the same.
-//! Does not own which ids are in flight: `dispatch::table` does.
+//! Request ids: what may be one, how it is echoed, and when two are the same.
 
 use std::{
     borrow::Cow,

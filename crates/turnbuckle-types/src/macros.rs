@@ -1,4 +1,4 @@
-//! Owns the three macros that define the model. Does not own any of its types.
+//! The three macros that define the model.
 //!
 //! `model!` defines an object:
 //!

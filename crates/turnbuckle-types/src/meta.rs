@@ -1,5 +1,4 @@
-//! Owns `_meta`: its entries, and the keys that the protocol gives a meaning to.
-//! Does not own which of them a message needs: the envelope is stamped elsewhere.
+//! `_meta`: its entries, and the keys that the protocol gives a meaning to.
 
 use std::{borrow::Cow, fmt};
 

@@ -1,5 +1,4 @@
-//! Owns the method table: every method of every revision, and what is true of it.
-//! Does not own the params and results it names, nor who acts on a flag.
+//! The method table: every method of every revision, and what is true of it.
 
 use std::fmt;
 

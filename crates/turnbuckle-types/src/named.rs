@@ -1,5 +1,4 @@
-//! Owns objects whose members are named by the sender and have values of one type.
-//! Does not own objects whose members the protocol names: those are structs.
+//! Objects whose members are named by the sender and have values of one type.
 
 use std::{fmt, marker::PhantomData};
 

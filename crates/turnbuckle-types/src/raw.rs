@@ -1,5 +1,4 @@
-//! Owns JSON text that is carried around without being understood.
-//! Does not own when it is decoded: whoever knows the type does that, once.
+//! JSON text that is carried around without being understood.
 
 use std::{borrow::Cow, fmt};
 

@@ -1,5 +1,4 @@
-//! Owns the list of protocol revisions and the two eras they fall into.
-//! Does not own which of them a connection speaks: the negotiation decides that.
+//! The list of protocol revisions and the two eras they fall into.
 
 use std::{fmt, str::FromStr};
 

@@ -1,5 +1,4 @@
-//! Owns: children that must end by themselves, and do not outlive their time if they fail to.
-//! Does not own: what they do.
+//! Children that must end by themselves, and do not outlive their time if they fail to.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -65,7 +64,7 @@ pub(crate) fn output_within(command: &mut Command, time: Duration) -> Result<Str
     }
 }
 
-/// A port of the loopback address that nobody uses now.
+/// A port of the loopback address that is free now.
 pub(crate) fn free_port() -> Result<u16, String> {
     std::net::TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())

@@ -1,5 +1,4 @@
-//! Owns: running the client drivers, against the bare limit as server.
-//! Does not own: the measurements; the drivers make and print them.
+//! Running the client drivers, against the bare limit as server.
 
 use std::net::TcpStream;
 use std::process::{Child, Command};

@@ -1,5 +1,4 @@
-//! Owns: the options of `cargo xtask bench` and the order of its steps.
-//! Does not own: any measurement; the programs in `bench/` and valgrind make them.
+//! The options of `cargo xtask bench` and the order of its steps.
 
 mod bridge;
 mod builds;

@@ -1,4 +1,4 @@
-//! Owns: the programs of `bench/`: building them and where they are. Does not own: running them.
+//! The programs of `bench/`: building them and where they are.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

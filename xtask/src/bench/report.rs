@@ -1,5 +1,4 @@
-//! Owns: the page `docs/benchmarks.md`, of which each task writes its own section.
-//! Does not own: the numbers.
+//! The page `docs/benchmarks.md`, of which each task writes its own section.
 
 use super::OURS;
 use super::results::Results;

@@ -1,4 +1,4 @@
-//! Owns: running the load generator. Does not own: the scenarios; `loadgen` does.
+//! Running the load generator.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;

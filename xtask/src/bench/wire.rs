@@ -1,4 +1,4 @@
-//! Owns: the wires, and who is compared with whom on each. Does not own: any measurement.
+//! The wires, and who is compared with whom on each.
 
 use super::OURS;
 use super::rows::{Row, http, stdio};

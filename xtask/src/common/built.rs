@@ -1,4 +1,4 @@
-//! Owns: building programs with cargo and finding them. Does not own: what they do.
+//! Building programs with cargo and finding them.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

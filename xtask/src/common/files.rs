@@ -1,4 +1,4 @@
-//! Owns: reading and writing files with errors that name them. Does not own: which files.
+//! Reading and writing files with errors that name them.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Owns: installing what a `package-lock.json` pins. Does not own: which versions those are.
+//! Installing what a `package-lock.json` pins.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Owns: a page of which a part is generated. Does not own: the part.
+//! A page of which a part is generated.
 
 /// The page with `text` between the two marks, in place of what is there; none if they are missing.
 pub(crate) fn replaced(page: &str, begin: &str, end: &str, text: &str) -> Option<String> {

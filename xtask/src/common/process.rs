@@ -1,4 +1,4 @@
-//! Owns: children that never outlive us, nor their time. Does not own: what they do.
+//! Children that never outlive us, nor their time.
 
 use std::fs::File;
 use std::io;

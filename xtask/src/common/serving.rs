@@ -1,4 +1,4 @@
-//! Owns: a server that is started, says its URL, and is ended. Does not own: what is asked of it.
+//! A server that is started, says its URL, and is ended.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

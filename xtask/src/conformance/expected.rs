@@ -1,5 +1,5 @@
-//! Owns: `conformance/not-yet.toml`: which scenarios are not expected to pass, and which checks of
-//! the others are excused. Does not own: what follows from that.
+//! `conformance/not-yet.toml`: which scenarios are not expected to pass, and which checks of the
+//! others are excused.
 
 use std::path::Path;
 

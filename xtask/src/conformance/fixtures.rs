@@ -1,5 +1,4 @@
-//! Owns: the two programs of `conformance/`: building them, starting the server.
-//! Does not own: what the suite asks of them.
+//! The two programs of `conformance/`: building them, starting the server.
 
 use std::path::PathBuf;
 

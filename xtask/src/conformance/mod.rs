@@ -1,6 +1,5 @@
-//! Owns: `cargo xtask conformance`: which scenarios of the official suite are run, and whether what
-//! came out is what was expected. Does not own: the scenarios, nor the two programs they look at,
-//! which are in `conformance/`.
+//! `cargo xtask conformance`: which scenarios of the official suite are run, and whether what came
+//! out is what was expected.
 
 mod expected;
 mod fixtures;

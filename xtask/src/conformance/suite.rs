@@ -1,5 +1,5 @@
-//! Owns: the command line of the suite: what it lists, how one scenario is run alone, where it leaves
-//! its results. Does not own: what the results are worth.
+//! The command line of the suite: what it lists, how one scenario is run alone, where it leaves its
+//! results.
 
 use std::fmt;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Owns: a cell in which somebody has to log in: the authority that everyone trusts, the provider, the
-//! protected server, and how the client is started. Does not own: what is checked.
+//! A cell in which somebody has to log in: the authority that everyone trusts, the provider, the
+//! protected server, and how the client is started.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Owns: a bridge that is served over HTTP, from its start to a good end, and how a client starts
-//! one over stdio. Does not own: what crosses it.
+//! A bridge that is served over HTTP, from its start to a good end, and how a client starts one
+//! over stdio.
 
 use std::fs;
 use std::path::{Path, PathBuf};

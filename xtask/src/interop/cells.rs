@@ -1,5 +1,4 @@
-//! Owns: the matrix: which peers there are, what each speaks, and the cells that follow from it.
-//! Does not own: how a cell is run.
+//! The matrix: which peers there are, what each speaks, and the cells that follow from it.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Owns: one cell as it happens: starting server and client, reading what the client prints, seeing
-//! to it that both end. Does not own: what is expected.
+//! One cell as it happens: starting server and client, reading what the client prints, seeing to it
+//! that both end.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,5 +1,4 @@
-//! Owns: `interop/known.toml`: which checks do not pass, who is the reason, and what happens.
-//! Does not own: what follows from that.
+//! `interop/known.toml`: which checks do not pass, who is the reason, and what happens.
 
 use std::path::Path;
 

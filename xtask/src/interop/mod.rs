@@ -1,5 +1,5 @@
-//! Owns: `cargo xtask interop`: real peers against us, in both roles, and whether what came out is
-//! what was expected. Does not own: the programs that talk to each other, which are in `interop/`.
+//! `cargo xtask interop`: real peers against us, in both roles, and whether what came out is what
+//! was expected.
 
 mod authorized;
 mod bridge;

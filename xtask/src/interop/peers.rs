@@ -1,5 +1,5 @@
-//! Owns: the peers' programs and ours: installing and building them, the commands that start them,
-//! their versions. Does not own: the versions' choice; requirements, lock files and manifests do.
+//! The peers' programs and ours: installing and building them, the commands that start them, their
+//! versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! Owns: the rule that revisions are compared where they are decided, and nowhere else.
-//! Does not own: the revisions.
+//! The rule that revisions are compared where they are decided, and nowhere else.
 
 use super::source::{Finding, Source};
 

@@ -1,5 +1,4 @@
-//! Owns: one Rust file, read once into the forms that the rules look at.
-//! Does not own: any rule.
+//! One Rust file, read once into the forms that the rules look at.
 
 use std::ops::RangeInclusive;
 

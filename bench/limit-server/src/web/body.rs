@@ -1,5 +1,4 @@
-//! Owns: a response body: whole, or a stream of events of which the ready ones leave together.
-//! Does not own: the events.
+//! A response body: whole, or a stream of events of which the ready ones leave together.
 
 use std::convert::Infallible;
 use std::pin::Pin;

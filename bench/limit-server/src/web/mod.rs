@@ -1,4 +1,4 @@
-//! Owns: the bare limit over HTTP. Does not own: what the bodies mean.
+//! The bare limit over HTTP.
 
 mod body;
 

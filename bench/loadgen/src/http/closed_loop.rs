@@ -1,5 +1,4 @@
-//! Owns: connections that each send a request, wait for the whole answer and send the next.
-//! Does not own: the requests.
+//! Connections that each send a request, wait for the whole answer and send the next.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! Owns: one raw HTTP/1.1 connection: keep-alive, bodies by length, by chunks and until the close.
-//! Does not own: what the bodies mean. The generator must cost less than any server.
+//! One raw HTTP/1.1 connection: keep-alive, bodies by length, by chunks and until the close. The
+//! generator must cost less than any server.
 
 use std::io;
 use std::time::Instant;

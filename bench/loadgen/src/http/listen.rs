@@ -1,5 +1,4 @@
-//! Owns: many subscriptions over HTTP, and how long an event takes to reach all of them.
-//! Does not own: the messages.
+//! Many subscriptions over HTTP, and how long an event takes to reach all of them.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Owns: the scenarios over HTTP. Does not own: the connection and the messages.
+//! The scenarios over HTTP.
 
 mod closed_loop;
 mod connection;

@@ -1,4 +1,4 @@
-//! Owns: the scenarios over pipes. Does not own: the pipes and the messages.
+//! The scenarios over pipes.
 
 mod pipe;
 mod window;

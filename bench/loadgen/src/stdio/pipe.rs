@@ -1,5 +1,4 @@
-//! Owns: one server over its pipes: lines out, lines in, the handshake, its counters.
-//! Does not own: what is measured.
+//! One server over its pipes: lines out, lines in, the handshake, its counters.
 
 use bench_util::counter;
 use memchr::memmem;

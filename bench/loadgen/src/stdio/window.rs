@@ -1,4 +1,4 @@
-//! Owns: the closed loop with a fixed number of requests in flight. Does not own: the requests.
+//! The closed loop with a fixed number of requests in flight.
 
 use std::time::{Duration, Instant};
 

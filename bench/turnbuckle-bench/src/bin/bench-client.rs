@@ -1,4 +1,4 @@
-//! Owns: Turnbuckle as a client driver. Does not own: the measurement.
+//! Turnbuckle as a client driver.
 
 use std::process::Command;
 

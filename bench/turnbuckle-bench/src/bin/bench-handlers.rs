@@ -1,5 +1,4 @@
-//! Owns: tools whose costs are compared with each other, each written as a user would.
-//! Does not own: the tools of the bench contract, nor the measurement.
+//! Tools whose costs are compared with each other, each written as a user would.
 
 use std::sync::{
     Arc,

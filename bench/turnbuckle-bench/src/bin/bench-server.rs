@@ -1,4 +1,4 @@
-//! Owns: the bench contract's tools, on Turnbuckle. Does not own: the measurement.
+//! The bench contract's tools, on Turnbuckle.
 
 use std::sync::{
     Arc,

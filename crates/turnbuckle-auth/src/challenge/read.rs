@@ -1,5 +1,4 @@
-//! Owns the grammar of `WWW-Authenticate` (RFC 9110 §11.6.1), within limits. Does not own what
-//! the challenges mean.
+//! The grammar of `WWW-Authenticate` (RFC 9110 §11.6.1), within limits.
 
 /// How many headers of that name are looked at.
 pub(super) const MOST_HEADERS: usize = 16;

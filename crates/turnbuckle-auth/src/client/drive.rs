@@ -1,4 +1,4 @@
-//! Owns doing what a flow says: sending, logging in, asking the store. Does not own any decision.
+//! Doing what a flow says: sending, logging in, asking the store.
 
 use std::{fmt, sync::Arc, time::Duration};
 

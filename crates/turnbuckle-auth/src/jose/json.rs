@@ -1,5 +1,4 @@
-//! Owns reading JSON where two readers must never see two things: a member that comes twice is
-//! refused. Does not own what the members mean.
+//! Reading JSON where two readers must never see two things: a member that comes twice is refused.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! Owns reading the public keys of others (RFC 7517, RFC 7518 §6, RFC 8037) and verifying with them.
-//! Does not own where they are fetched.
+//! Reading the public keys of others (RFC 7517, RFC 7518 §6, RFC 8037) and verifying with them.
 
 use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm};
 use serde_json::{Map, Value};

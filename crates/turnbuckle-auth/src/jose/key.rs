@@ -1,4 +1,4 @@
-//! Owns keys that sign. Does not own what is signed.
+//! Keys that sign.
 
 use std::{fmt, sync::Arc};
 

@@ -1,5 +1,4 @@
-//! Owns the public half of a key: how it is written down, and its thumbprint.
-//! Does not own reading keys of others, or verifying with them.
+//! The public half of a key: how it is written down, and its thumbprint.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,4 @@
-//! Owns asking the authorization server what a token says (RFC 7662), and remembering it for a moment.
-//! Does not own the checks that hold for every token.
+//! Asking the authorization server what a token says (RFC 7662), and remembering it for a moment.
 
 use std::{
     collections::HashMap,

@@ -1,5 +1,5 @@
-//! Owns an issuer's keys: fetched by one at a time, kept for a while, fetched again when a token names
-//! an unknown one, but not more often than that. Does not own verifying with them.
+//! An issuer's keys: fetched by one at a time, kept for a while, fetched again when a token names
+//! an unknown one, but not more often than that.
 
 use std::{
     sync::{

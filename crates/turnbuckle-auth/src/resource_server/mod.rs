@@ -1,5 +1,5 @@
-//! Owns a protected server's side: what it tells of itself, whom it lets in, and how it turns others
-//! away. Does not own HTTP, or what whoever came in may do there.
+//! A protected server's side: what it tells of itself, whom it lets in, and how it turns others
+//! away.
 
 mod credentials;
 mod denied;

@@ -1,5 +1,4 @@
-//! Owns the addresses around a resource, made of its text: where it is, where it tells of itself.
-//! Does not own what is told there.
+//! The addresses around a resource, made of its text: where it is, where it tells of itself.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! Owns the authorization endpoint: whoever comes is logged in and consents. Does not own tokens.
+//! The authorization endpoint: whoever comes is logged in and consents.
 
 use bytes::Bytes;
 use http::{Method, Request, Response};

@@ -1,5 +1,4 @@
-//! Owns serving the server for tests on this machine, for peers that need a real connection.
-//! Does not own what is answered.
+//! Serving the server for tests on this machine, for peers that need a real connection.
 
 use std::{
     convert::Infallible,

@@ -1,5 +1,5 @@
-//! Owns an authorization server for tests: it asks nobody for a password, lets everyone in, and keeps
-//! everything in memory. Does not own anything that could be deployed.
+//! An authorization server for tests: it asks nobody for a password, lets everyone in, and keeps
+//! everything in memory.
 
 mod authorize;
 mod clients;

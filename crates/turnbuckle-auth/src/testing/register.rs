@@ -1,4 +1,4 @@
-//! Owns dynamic registration (RFC 7591). Does not own what a client may do then.
+//! Dynamic registration (RFC 7591).
 
 use bytes::Bytes;
 use http::{Request, Response};

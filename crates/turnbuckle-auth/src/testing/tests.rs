@@ -1,4 +1,4 @@
-//! Owns the tests of the server for tests: what it refuses, it refuses. Does not own its rules.
+//! The tests of the server for tests: what it refuses, it refuses.
 
 use std::sync::{
     Arc,

@@ -1,4 +1,4 @@
-//! Owns the endpoints that give, explain and revoke tokens. Does not own what each grant demands.
+//! The endpoints that give, explain and revoke tokens.
 
 use bytes::Bytes;
 use http::{Request, Response};

@@ -1,5 +1,5 @@
-//! Owns asking an authorization server for tokens, as both sides do: who asks, with what proof, and
-//! what the answers say; all of it is pure. Does not own why a token is asked for.
+//! Asking an authorization server for tokens, as both sides do: who asks, with what proof, and what
+//! the answers say; all of it is pure.
 
 pub(crate) mod authenticate;
 pub(crate) mod registration;

@@ -1,5 +1,4 @@
-//! Owns the command line: commands, flags, and the words that `--help` has for them.
-//! Does not own what the commands do.
+//! The command line: commands, flags, and the words that `--help` has for them.
 
 #![expect(rustdoc::bare_urls, reason = "the docs are help texts, read in a terminal")]
 

@@ -1,5 +1,4 @@
-//! Owns one field of a form: how it is shown, and what a line that was typed means for it.
-//! Does not own what fits a field: the library knows.
+//! One field of a form: how it is shown, and what a line that was typed means for it.
 
 use serde_json::Value;
 use turnbuckle::{

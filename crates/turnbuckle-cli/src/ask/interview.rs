@@ -1,5 +1,4 @@
-//! Owns the course of one question: what is shown, what is made of what is typed, the answer.
-//! Does not own the terminal: it reads and writes nothing.
+//! The course of one question: what is shown, what is made of what is typed, the answer.
 
 use turnbuckle::types::{Elicit, ElicitAction, ElicitForm, ElicitResult, ElicitUrl, Named, Raw};
 

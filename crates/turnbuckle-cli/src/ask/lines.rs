@@ -1,5 +1,4 @@
-//! Owns the reading of lines by a thread, so that nobody who waits for one has to block.
-//! Does not own what the lines mean.
+//! The reading of lines by a thread, so that nobody who waits for one has to block.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 

@@ -1,5 +1,4 @@
-//! Owns the asking: what a server wants to know is asked in the terminal, one question at a time.
-//! Does not own the course of a question, nor how a question reaches the client.
+//! The asking: what a server wants to know is asked in the terminal, one question at a time.
 
 mod field;
 mod interview;

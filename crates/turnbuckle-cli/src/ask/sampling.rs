@@ -1,5 +1,5 @@
-//! Owns a question for a model that a person answers: what is shown of it, and what is made of the
-//! line that is typed. Does not own the terminal: it reads and writes nothing.
+//! A question for a model that a person answers: what is shown of it, and what is made of the line
+//! that is typed.
 
 use turnbuckle::{
     RpcError,

@@ -1,5 +1,4 @@
-//! Owns `turnbuckle call`: the arguments, the call, its result or failure.
-//! Does not own the connection, nor what Ctrl-C and the time limit do to it.
+//! `turnbuckle call`: the arguments, the call, its result or failure.
 
 use turnbuckle::{
     Client,

@@ -1,5 +1,4 @@
-//! Owns `turnbuckle complete`: the question how an argument may go on, and the suggestions.
-//! Does not own the connection.
+//! `turnbuckle complete`: the question how an argument may go on, and the suggestions.
 
 use turnbuckle::types::{CompleteResult, CompletionReference};
 

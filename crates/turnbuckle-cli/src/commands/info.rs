@@ -1,5 +1,4 @@
-//! Owns `turnbuckle info`: who a server is, and what it can do.
-//! Does not own how that is found out: connecting does.
+//! `turnbuckle info`: who a server is, and what it can do.
 
 use serde_json::{Value, json};
 use turnbuckle::{

@@ -1,5 +1,4 @@
-//! Owns `turnbuckle listen`: what is asked for, and the line for each thing that happens.
-//! Does not own the connection, nor what Ctrl-C does to it.
+//! `turnbuckle listen`: what is asked for, and the line for each thing that happens.
 
 use serde_json::{Value, json};
 use turnbuckle::{

@@ -1,4 +1,4 @@
-//! Owns `turnbuckle login` and `turnbuckle logout`. Does not own what is kept, nor where.
+//! `turnbuckle login` and `turnbuckle logout`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Owns the list of commands. Does not own what they share: `session`, `output`.
+//! The list of commands.
 
 pub(crate) mod bridge;
 pub(crate) mod call;

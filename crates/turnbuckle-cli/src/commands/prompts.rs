@@ -1,5 +1,4 @@
-//! Owns `turnbuckle prompts` and `turnbuckle prompt`: which there are, and one filled in.
-//! Does not own the connection.
+//! `turnbuckle prompts` and `turnbuckle prompt`: which there are, and one filled in.
 
 use turnbuckle::types::{GetPromptResult, Prompt, Role};
 

@@ -1,5 +1,4 @@
-//! Owns `turnbuckle resources` and `turnbuckle read`: what there is to read, and reading it.
-//! Does not own the connection.
+//! `turnbuckle resources` and `turnbuckle read`: what there is to read, and reading it.
 
 use serde_json::json;
 use turnbuckle::{

@@ -1,5 +1,4 @@
-//! Owns `turnbuckle serve`: over which wire, and how it is told to stop.
-//! Does not own the server that is served.
+//! `turnbuckle serve`: over which wire, and how it is told to stop.
 
 use std::io::IsTerminal;
 

@@ -1,5 +1,4 @@
-//! Owns `turnbuckle tools`: the listing, for people and for programs.
-//! Does not own the reading of schemas.
+//! `turnbuckle tools`: the listing, for people and for programs.
 
 use turnbuckle::{Client, types::Tool};
 

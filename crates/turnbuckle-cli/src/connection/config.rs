@@ -1,5 +1,4 @@
-//! Owns the way from a name on the command line to the server of that name in an `mcp.json`.
-//! Does not own the format of the file.
+//! The way from a name on the command line to the server of that name in an `mcp.json`.
 
 use std::{
     ffi::OsString,

@@ -1,5 +1,5 @@
-//! Owns the course of a command that talks to a server: connect, work, close, whatever
-//! happens meanwhile. Does not own the work.
+//! The course of a command that talks to a server: connect, work, close, whatever happens
+//! meanwhile.
 
 use std::time::Duration;
 

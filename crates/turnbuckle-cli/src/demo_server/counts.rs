@@ -1,4 +1,4 @@
-//! Owns the counts of what happened to the demo's calls. Does not own the calls.
+//! The counts of what happened to the demo's calls.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,5 +1,4 @@
-//! Owns the demo server: tools, resources and a prompt that show what a server can do.
-//! Does not own the wire it is served on.
+//! The demo server: tools, resources and a prompt that show what a server can do.
 
 mod counts;
 mod shelf;

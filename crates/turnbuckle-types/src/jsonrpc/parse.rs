@@ -1,5 +1,4 @@
-//! Owns the one pass over a line that finds the envelope and checks it.
-//! Does not own decoding: `params`, `result` and `data` stay text.
+//! The one pass over a line that finds the envelope and checks it.
 
 use std::{borrow::Cow, fmt};
 

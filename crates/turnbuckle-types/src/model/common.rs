@@ -1,5 +1,4 @@
-//! Owns the small things that many types are made of.
-//! Does not own `_meta` and unknown members, which have modules of their own.
+//! The small things that many types are made of.
 
 use serde::{Deserialize, Deserializer};
 

@@ -1,5 +1,4 @@
-//! Owns the content blocks of tools' results, prompts and messages.
-//! Does not own the blocks that only sampling has.
+//! The content blocks of tools' results, prompts and messages.
 
 use crate::{
     Annotations, Icon, Meta, ResourceContents,

@@ -1,5 +1,4 @@
-//! Owns prompts: their description, listing and rendering.
-//! Does not own the content of their messages.
+//! Prompts: their description, listing and rendering.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Owns resources: their description, listing, reading, and the older subscriptions.
-//! Does not own `subscriptions/listen`, which replaced those.
+//! Resources: their description, listing, reading, and the older subscriptions.
 
 use serde::de::{Error, MapAccess};
 

@@ -1,5 +1,4 @@
-//! Owns the small part of JSON Schema that an elicitation's form is made of.
-//! Does not own the schemas of tools, which are any JSON Schema and stay text.
+//! The small part of JSON Schema that an elicitation's form is made of.
 
 use serde::{
     Deserialize, Deserializer,

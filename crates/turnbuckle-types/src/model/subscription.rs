@@ -1,5 +1,4 @@
-//! Owns `subscriptions/listen`, of 2026-07-28.
-//! Does not own the notifications that arrive on it.
+//! `subscriptions/listen`, of 2026-07-28.
 
 use crate::{Meta, ResultType, wire::modern};
 

@@ -1,5 +1,4 @@
-//! Owns the tasks that 2025-11-25 has in its core.
-//! Does not own those of the later extension.
+//! The tasks that 2025-11-25 has in its core.
 
 use crate::Meta;
 

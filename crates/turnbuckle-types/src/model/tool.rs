@@ -1,5 +1,4 @@
-//! Owns tools: their description, listing and calling.
-//! Does not own the content that a call returns.
+//! Tools: their description, listing and calling.
 
 use crate::{
     CacheScope, ContentBlock, Icon, Meta, Named, Raw, ResultType, TaskMetadata,

@@ -1,5 +1,5 @@
-//! Owns the trait that writes a value at a revision, and its implementations for the
-//! values that the model is made of. Does not own the model's own types: `model!` does.
+//! The trait that writes a value at a revision, and its implementations for the values that the
+//! model is made of.
 
 use std::collections::BTreeMap;
 

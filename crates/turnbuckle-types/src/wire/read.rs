@@ -1,5 +1,5 @@
-//! Owns the parts of decoding that every model type shares: member names, one slot per
-//! member, kinds told apart by a tag. Does not own any type's list of members.
+//! The parts of decoding that every model type shares: member names, one slot per member, kinds
+//! told apart by a tag.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 

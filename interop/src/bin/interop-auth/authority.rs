@@ -1,5 +1,5 @@
-//! Owns: certificates and keys for one run: who signs them, a server's, and the key of a client that
-//! signs. Does not own: who trusts them.
+//! Certificates and keys for one run: who signs them, a server's, and the key of a client that
+//! signs.
 
 use std::{fs, path::Path, sync::Arc};
 

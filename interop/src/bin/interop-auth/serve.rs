@@ -1,5 +1,4 @@
-//! Owns: the protected servers: one for each way in which tokens are looked at, all at one origin.
-//! Does not own: how tokens are looked at.
+//! The protected servers: one for each way in which tokens are looked at, all at one origin.
 
 use std::{io, net::SocketAddr, path::Path, time::Duration};
 

@@ -1,5 +1,4 @@
-//! Owns: having a client make its calls while it is counted, to the bare limit, which is not.
-//! Does not own: the calls; the client's driver makes them.
+//! Having a client make its calls while it is counted, to the bare limit, which is not.
 
 use std::process::{Command, Stdio};
 

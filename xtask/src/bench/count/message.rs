@@ -1,4 +1,4 @@
-//! Owns: the messages that are sent while counting. Does not own: how they travel.
+//! The messages that are sent while counting.
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0.0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
 /// That of a client which can be asked.

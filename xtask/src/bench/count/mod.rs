@@ -1,5 +1,5 @@
-//! Owns: instructions and allocations per request, counted by valgrind as the difference of two
-//! run lengths. Does not own: what is too many, nor how a server is spoken to.
+//! Instructions and allocations per request, counted by valgrind as the difference of two run
+//! lengths.
 
 mod client;
 mod message;

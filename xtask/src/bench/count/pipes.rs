@@ -1,4 +1,4 @@
-//! Owns: speaking to a server over its pipes while it is counted. Does not own: the messages.
+//! Speaking to a server over its pipes while it is counted.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Owns: speaking HTTP/1.1 to a server while it is counted. Does not own: the messages.
+//! Speaking HTTP/1.1 to a server while it is counted.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

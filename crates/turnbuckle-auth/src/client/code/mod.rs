@@ -1,5 +1,5 @@
-//! Owns one login: what is sent along with the person (PKCE, `state`, who is asked), and which
-//! answer is the one to it. Does not own showing it to the person, or what the code buys.
+//! One login: what is sent along with the person (PKCE, `state`, who is asked), and which answer is
+//! the one to it.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::digest;

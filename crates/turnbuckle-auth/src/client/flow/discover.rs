@@ -1,4 +1,4 @@
-//! Owns finding the authorization server of a protected one. Does not own what it is asked.
+//! Finding the authorization server of a protected one.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! Owns the ways by which nobody logs in: the client's own credentials, an identity from an
-//! organization or from a platform. Does not own where an identity comes from.
+//! The ways by which nobody logs in: the client's own credentials, an identity from an organization
+//! or from a platform.
 
 use bytes::Bytes;
 use http::Response;

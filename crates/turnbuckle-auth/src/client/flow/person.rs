@@ -1,5 +1,5 @@
-//! Owns the way by which a person logs in: becoming a client, sending them off, reading what they
-//! come back with. Does not own what the code buys.
+//! The way by which a person logs in: becoming a client, sending them off, reading what they come
+//! back with.
 
 use bytes::Bytes;
 use http::Response;

@@ -1,5 +1,4 @@
-//! Owns the last leg: asking for tokens, once more if the proof lacked something, and renewing
-//! them. Does not own what is asked with.
+//! The last leg: asking for tokens, once more if the proof lacked something, and renewing them.
 
 use bytes::Bytes;
 use http::{Request, Response};

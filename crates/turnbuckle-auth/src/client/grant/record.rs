@@ -1,4 +1,4 @@
-//! Owns the text that a grant is kept as. Does not own who keeps it.
+//! The text that a grant is kept as.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Owns opening a browser. Does not own which page.
+//! Opening a browser.
 
 use webbrowser::{Browser, BrowserOptions};
 

@@ -1,4 +1,4 @@
-//! Owns logins that the host handles itself. Does not own how.
+//! Logins that the host handles itself.
 
 use std::{fmt, sync::Arc};
 

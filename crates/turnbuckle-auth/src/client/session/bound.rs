@@ -1,5 +1,5 @@
-//! Owns at which issuer a client belongs that was registered beforehand without saying where: the first one
-//! that it proves itself to, for as long as the store remembers. Does not own what is asked there.
+//! At which issuer a client belongs that was registered beforehand without saying where: the first
+//! one that it proves itself to, for as long as the store remembers.
 
 use crate::client::{
     registration::belongs_elsewhere,

@@ -1,4 +1,4 @@
-//! Owns giving back what was granted (RFC 7009) and forgetting it. Does not own who wants that.
+//! Giving back what was granted (RFC 7009) and forgetting it.
 
 use std::time::Duration;
 

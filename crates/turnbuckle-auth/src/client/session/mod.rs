@@ -1,5 +1,4 @@
-//! Owns one server's grant in this process: who waits for whose renewal, and what is known of it.
-//! Does not own how it is renewed (`renewal`), nor when that is needed (`attempts`).
+//! One server's grant in this process: who waits for whose renewal, and what is known of it.
 
 pub(super) mod attempts;
 pub(super) mod bound;

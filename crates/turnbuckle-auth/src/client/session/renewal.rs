@@ -1,5 +1,4 @@
-//! Owns one renewal from the lease to what is kept: among processes, one at a time. Does not own
-//! who waits for it.
+//! One renewal from the lease to what is kept: among processes, one at a time.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Owns grants that end with the process. Does not own their meaning.
+//! Grants that end with the process.
 
 use std::{
     collections::HashMap,

@@ -1,5 +1,5 @@
-//! Owns comparing and writing where a lock is held for it, and how a version and a record become one
-//! text. Does not own the lock, nor where the text is kept.
+//! Comparing and writing where a lock is held for it, and how a version and a record become one
+//! text.
 
 use super::{StoreKey, Stored, Swap, Version};
 use crate::{AuthError, Secret};

@@ -1,4 +1,4 @@
-//! Owns doing what blocks (files, locks, a keyring) without blocking a runtime. Does not own what.
+//! Doing what blocks (files, locks, a keyring) without blocking a runtime.
 
 use tokio::sync::oneshot;
 

@@ -1,5 +1,4 @@
-//! Owns proofs that whoever shows a token has its key (RFC 9449): made by clients, checked by
-//! servers. Does not own when one is needed.
+//! Proofs that whoever shows a token has its key (RFC 9449): made by clients, checked by servers.
 
 #[cfg(feature = "server")]
 mod check;

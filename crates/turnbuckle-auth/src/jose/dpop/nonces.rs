@@ -1,5 +1,4 @@
-//! Owns nonces that a server gives and knows again without remembering them (RFC 9449 §8, §9).
-//! Does not own when one is demanded.
+//! Nonces that a server gives and knows again without remembering them (RFC 9449 §8, §9).
 
 use std::fmt;
 

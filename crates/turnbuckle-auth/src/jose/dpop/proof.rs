@@ -1,4 +1,4 @@
-//! Owns making proofs. Does not own the key, or which nonce a server gave.
+//! Making proofs.
 
 use serde_json::{Map, Value};
 

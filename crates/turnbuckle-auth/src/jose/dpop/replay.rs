@@ -1,5 +1,5 @@
-//! Owns remembering which proofs were used, in bounded memory, so that no key's owner can keep others
-//! out. Does not own which proofs are right.
+//! Remembering which proofs were used, in bounded memory, so that no key's owner can keep others
+//! out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

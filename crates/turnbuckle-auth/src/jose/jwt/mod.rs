@@ -1,4 +1,4 @@
-//! Owns signing JSON web tokens. Does not own what is claimed in them.
+//! Signing JSON web tokens.
 
 #[cfg(feature = "server")]
 mod verify;

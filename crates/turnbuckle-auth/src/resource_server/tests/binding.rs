@@ -1,4 +1,4 @@
-//! Owns tokens that are bound to a key. Does not own proofs by themselves.
+//! Tokens that are bound to a key.
 
 use http::HeaderValue;
 use serde_json::json;

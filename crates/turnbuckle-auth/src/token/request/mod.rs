@@ -1,4 +1,4 @@
-//! Owns requests for tokens and the answers to them. Does not own what leads to a request.
+//! Requests for tokens and the answers to them.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};

@@ -1,5 +1,4 @@
-//! Owns `turnbuckle demo`: what is shown, in which words, and whether it really holds.
-//! Does not own the demo server, which runs as a child process, nor its port.
+//! `turnbuckle demo`: what is shown, in which words, and whether it really holds.
 
 mod web;
 

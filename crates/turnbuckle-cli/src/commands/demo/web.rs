@@ -1,5 +1,4 @@
-//! Owns the demo's HTTP server: a real port of this machine, and a count of what arrives there.
-//! Does not own the endpoint, nor what is shown of it.
+//! The demo's HTTP server: a real port of this machine, and a count of what arrives there.
 
 use std::sync::{
     Arc,

@@ -1,5 +1,4 @@
-//! Owns elicitation: what a server asks the user, and what comes back.
-//! Does not own the schema of a form's fields.
+//! Elicitation: what a server asks the user, and what comes back.
 
 use serde::{Deserialize, Deserializer, de::Error};
 

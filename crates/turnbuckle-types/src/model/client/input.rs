@@ -1,5 +1,4 @@
-//! Owns multi round-trip requests, of 2026-07-28: a result that asks for input first.
-//! Does not own the questions themselves, nor the loop that answers them.
+//! Multi round-trip requests, of 2026-07-28: a result that asks for input first.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! Owns roots: the places that a client lets a server work in.
-//! Does not own what is in them.
+//! Roots: the places that a client lets a server work in.
 
 use crate::Meta;
 

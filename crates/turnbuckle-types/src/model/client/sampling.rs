@@ -1,5 +1,4 @@
-//! Owns sampling: what a server asks the client's model, and what comes back.
-//! Does not own the content blocks that it shares with everything else.
+//! Sampling: what a server asks the client's model, and what comes back.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! Owns the completion of arguments.
-//! Does not own the prompts and templates whose arguments they are.
+//! The completion of arguments.
 
 use std::collections::BTreeMap;
 

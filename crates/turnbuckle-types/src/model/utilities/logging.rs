@@ -1,5 +1,4 @@
-//! Owns log messages that a server sends to its client.
-//! Does not own which of them are sent: the client says that, per request or once.
+//! Log messages that a server sends to its client.
 
 use crate::{Meta, Raw};
 

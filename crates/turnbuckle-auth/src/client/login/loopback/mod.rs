@@ -1,5 +1,4 @@
-//! Owns the listener that a browser is sent back to (RFC 8252 §7.3). Does not own whether what
-//! comes back is good, beyond telling it from what others send.
+//! The listener that a browser is sent back to (RFC 8252 §7.3).
 
 mod head;
 

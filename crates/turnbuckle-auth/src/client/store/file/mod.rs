@@ -1,5 +1,4 @@
-//! Owns grants in files that only their owner can read, and locks that die with their process.
-//! Does not own what the files say beyond their version.
+//! Grants in files that only their owner can read, and locks that die with their process.
 //!
 //! One key has up to three files, named by its digest: the record, `.lock` (held for the moment of
 //! a swap) and `.lease` (held while someone renews). The last two are never deleted: whoever waits

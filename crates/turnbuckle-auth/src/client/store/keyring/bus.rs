@@ -1,4 +1,4 @@
-//! Owns a bus and a real secret service on it, apart from the user's own. Does not own what is kept there.
+//! A bus and a real secret service on it, apart from the user's own.
 
 use std::{
     env, fs,

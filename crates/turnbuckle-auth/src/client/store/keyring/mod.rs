@@ -1,5 +1,4 @@
-//! Owns grants in the system's keyring. Does not own the locks: a keyring has none, so those of
-//! [`FileStore`] are used.
+//! Grants in the system's keyring.
 
 use std::time::Duration;
 
