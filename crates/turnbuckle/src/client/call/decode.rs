@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use turnbuckle_types::Raw;
 
-use super::super::{known::KnownTool, link::Link};
+use super::super::{
+    known::{CompileOutput, KnownTool},
+    link::Link,
+};
 use crate::error::Result;
 
 /// Makes a result of its text.
@@ -33,12 +36,8 @@ pub(crate) type DecodeBy<T> = fn(&Told<'_>, &Raw) -> Result<T>;
 /// What this side knows when a result arrives.
 pub(crate) struct Told<'a> {
     pub(crate) link: &'a Link,
-    /// What a listing said of the tool that gave it; `None` if that does not count.
-    #[cfg_attr(
-        not(feature = "validate"),
-        expect(dead_code, reason = "without a validator nothing is held against it")
-    )]
-    pub(crate) tool: Option<&'a KnownTool>,
+    /// The tool that gave it, as a listing described it, if its output is validated.
+    pub(crate) tool: Option<(&'a KnownTool, CompileOutput)>,
 }
 
 impl<T> Decode<T> {

@@ -91,8 +91,7 @@ pub struct Call<T> {
     here: Option<Here<T>>,
     /// What a listing said of the tool that is called.
     tool: Option<Arc<KnownTool>>,
-    #[cfg(feature = "validate")]
-    validate: super::Validate,
+    pub(super) validate_output: Option<super::known::CompileOutput>,
     passes: Passes,
     /// The tool that is called, and headers of this one call.
     #[cfg(feature = "http")]
@@ -203,8 +202,7 @@ impl<T> Call<T> {
             kept: None,
             here: None,
             tool: None,
-            #[cfg(feature = "validate")]
-            validate: client.settings().validate_output,
+            validate_output: client.settings().validate_output,
             passes: Passes::Everything,
             #[cfg(feature = "http")]
             about: About::default(),
@@ -243,8 +241,7 @@ impl<T> Call<T> {
             kept: None,
             here: self.here.and_then(here),
             tool: self.tool,
-            #[cfg(feature = "validate")]
-            validate: self.validate,
+            validate_output: self.validate_output,
             passes: self.passes,
             #[cfg(feature = "http")]
             about: self.about,
@@ -277,8 +274,7 @@ impl<T> Call<T> {
             kept: self.kept,
             here: self.here.clone(),
             tool: self.tool.clone(),
-            #[cfg(feature = "validate")]
-            validate: self.validate,
+            validate_output: self.validate_output,
             passes: self.passes,
             #[cfg(feature = "http")]
             about: self.about.clone(),
@@ -427,14 +423,6 @@ impl<T> Call<T> {
     /// [`set_log_level`](super::Client::set_log_level); there this says nothing.
     pub fn log_level(mut self, least: LogLevel) -> Call<T> {
         self.log_level = Some(least);
-        self
-    }
-
-    /// Whether the structured output of a tool is held against the schema that its listing gave,
-    /// for this call. Means nothing to others.
-    #[cfg(feature = "validate")]
-    pub fn validate(mut self, validate: super::Validate) -> Call<T> {
-        self.validate = validate;
         self
     }
 

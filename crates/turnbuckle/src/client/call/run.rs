@@ -12,7 +12,6 @@ use super::{
         capability,
         clock::Deadlines,
         input::{self, Asked},
-        known::KnownTool,
         link::Link,
         supervise::{Retry, Twice, may_repeat},
     },
@@ -130,23 +129,16 @@ impl<T> Call<T> {
 
     /// What is known that a result may be held against.
     fn told<'a>(&'a self, link: &'a Link) -> Told<'a> {
-        Told { link, tool: self.judged_by().map(|tool| &**tool) }
-    }
-
-    fn judged_by(&self) -> Option<&Arc<KnownTool>> {
-        let tool = self.tool.as_ref();
-        #[cfg(feature = "validate")]
-        let tool = tool.filter(|_| self.validate == super::super::Validate::IfKnown);
-        tool
+        Told { link, tool: self.tool.as_deref().zip(self.validate_output) }
     }
 
     /// Reads what somebody else answers to this call, as the server's answer would be read.
     pub(crate) fn reader(&self) -> impl FnOnce(Raw) -> Result<T> + use<T> {
         let (client, decode) = (self.client.clone(), self.decode.clone());
-        let tool = self.judged_by().cloned();
+        let (tool, validate) = (self.tool.clone(), self.validate_output);
         move |raw| {
             let link = client.link();
-            decode.decode(&Told { link: &link, tool: tool.as_deref() }, &raw)
+            decode.decode(&Told { link: &link, tool: tool.as_deref().zip(validate) }, &raw)
         }
     }
 

@@ -77,12 +77,10 @@ impl Call<CallToolResult> {
 fn result(told: &Told<'_>, raw: &Raw) -> Result<CallToolResult> {
     let result =
         complete::<CallToolResult>(Method::CallTool, raw, |result| result.result_type.as_ref())?;
-    #[cfg(feature = "validate")]
-    if let Some(tool) = told.tool {
-        return tool.checked(result);
+    match told.tool {
+        Some((tool, compile)) => tool.checked(result, compile),
+        None => Ok(result),
     }
-    let _ = told;
-    Ok(result)
 }
 
 fn output<T: DeserializeOwned>(told: &Told<'_>, raw: &Raw) -> Result<T> {

@@ -21,7 +21,6 @@ pub use tool::{IntoTool, Tool, blocking_tool, tool};
 pub use toolset::Toolset;
 
 pub(super) use completer::{Completer, Completers};
-pub(super) use tool::{Check, Promise};
 
 use super::{
     context::Ctx,

@@ -80,7 +80,7 @@ impl Prompt {
     ) -> Prompt {
         offer.problems.extend(name_problem("prompt", &name));
         let (schema, checks) = match offer.sound(description.input) {
-            Some(input) => (input.schema, input.checks.map(|checks| Arc::new(checks.of_texts()))),
+            Some(input) => (input.schema, Some(Arc::new(input.checks.of_texts()))),
             None => (Raw::empty_object(), None),
         };
         let members = members(&schema);

@@ -102,7 +102,7 @@ impl Template {
             }
         };
         let (schema, checks) = match offer.sound(description.input) {
-            Some(input) => (input.schema, input.checks.map(|checks| Arc::new(checks.of_texts()))),
+            Some(input) => (input.schema, Some(Arc::new(input.checks.of_texts()))),
             None => (Raw::empty_object(), None),
         };
         let members = members(&schema);

@@ -1,5 +1,4 @@
-//! Owns what a tool is: its description, its handler, how its arguments are checked.
-//! Does not own the tools of a server, nor how a call reaches one.
+//! A tool: its description, its handler, and how its arguments and output are checked.
 
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use crate::envelope::annotations::Annotations;
 use crate::server::{
     extract::Description,
     handler::{BlockingFn, HandlerFn},
-    schema::Checks,
+    schema::{ArgumentError, Checks, kept},
     structured::Structured,
 };
 
@@ -20,8 +19,12 @@ use crate::server::{
 pub struct Tool {
     pub(crate) spec: turnbuckle_types::Tool,
     pub(crate) offer: Offer<CallToolResult>,
-    pub(crate) check: Check,
-    pub(crate) promise: Promise,
+    /// The rules of the type that its arguments are decoded into.
+    pub(crate) checks: Option<Arc<Checks>>,
+    /// Validates the arguments by a hand-written schema, before they are decoded.
+    pub(crate) check_input: Option<CheckInput>,
+    /// Checks a result for what neither its type nor the handler guarantees.
+    pub(crate) check_output: Option<CheckOutput>,
     /// What its structured output is where only objects are known; found when the server starts.
     pub(crate) structured: Structured,
     /// Arguments that HTTP repeats in headers; read when the server starts.
@@ -29,25 +32,10 @@ pub struct Tool {
     pub(crate) repeated: Annotations,
 }
 
-/// How arguments are checked before the handler runs.
-#[derive(Clone)]
-pub(crate) enum Check {
-    /// By decoding them, plus the constraints that decoding does not know.
-    Decoding(Option<Arc<Checks>>),
-    #[cfg(feature = "validate")]
-    Schema(Arc<crate::server::schema::HandWritten>),
-}
-
-/// What of its output schema a tool might not keep.
-#[derive(Clone)]
-pub(crate) enum Promise {
-    /// There is none, or its type can't but keep it.
-    Kept,
-    /// Constraints of the type that serialising does not know.
-    Checks(Checks),
-    #[cfg(feature = "validate")]
-    Schema(crate::server::schema::OutputCheck),
-}
+/// Validates the text of arguments.
+pub(crate) type CheckInput = Arc<dyn Fn(&str) -> Result<(), ArgumentError> + Send + Sync>;
+/// Checks a result. The error is for the log.
+pub(crate) type CheckOutput = Arc<dyn Fn(&CallToolResult) -> Result<(), String> + Send + Sync>;
 
 /// Makes a tool from an `async fn` whose arguments are extractors.
 ///
@@ -101,18 +89,22 @@ impl Tool {
     fn new(name: String, (mut offer, description): (Offer<CallToolResult>, Description)) -> Tool {
         offer.problems.extend(name_problem("tool", &name));
         let (schema, checks) = match offer.sound(description.input) {
-            Some(input) => (input.schema, input.checks.map(Arc::new)),
+            Some(input) => (input.schema, Some(Arc::new(input.checks))),
             None => (no_arguments(), None),
         };
         let mut spec = turnbuckle_types::Tool::new(name, schema);
         let output = offer.sound(description.output);
         let (schema, promised) = output.map(|output| (output.schema, output.checks)).unzip();
         spec.output_schema = schema;
+        let check_output = promised
+            .flatten()
+            .map(|checks| -> CheckOutput { Arc::new(move |result| kept(&checks, result)) });
         Tool {
             spec,
             offer,
-            check: Check::Decoding(checks),
-            promise: promised.flatten().map_or(Promise::Kept, Promise::Checks),
+            checks,
+            check_input: None,
+            check_output,
             structured: Structured::default(),
             #[cfg(feature = "http")]
             repeated: Annotations::default(),
@@ -147,46 +139,60 @@ impl Tool {
         self
     }
 
-    /// Replaces the schema of the arguments with a hand-written one. With the `validate`
-    /// feature, arguments are checked against it before the handler runs.
+    /// Replaces the schema of the arguments with a hand-written one, by which nothing is checked: the
+    /// handler, or decoding into its [`Args`](crate::Args), has to refuse arguments that do not fit.
+    /// With the feature `validate`, `Tool::input_schema` checks them.
     #[must_use]
-    pub fn input_schema(mut self, schema: impl Into<Raw>) -> Tool {
-        let schema = schema.into();
-        #[cfg(feature = "validate")]
-        match crate::server::schema::HandWritten::compile(&schema) {
-            Ok(compiled) => self.check = Check::Schema(Arc::new(compiled)),
-            Err(error) => self.offer.problems.push(error.to_string()),
-        }
-        #[cfg(not(feature = "validate"))]
-        {
-            self.check = Check::Decoding(None);
-        }
-        self.spec.input_schema = schema;
+    pub fn input_schema_unchecked(mut self, schema: impl Into<Raw>) -> Tool {
+        self.checks = self.checks.map(|checks| Arc::new(checks.without_constraints()));
+        self.check_input = None;
+        self.spec.input_schema = schema.into();
         self
     }
 
-    /// Sets the schema of the structured output by hand. Revisions that know only objects see
-    /// output of any other schema as the member `result` of one. With the `validate` feature,
-    /// output that does not fit it, or is missing, is an internal error, told to the log.
+    /// Sets the schema of the structured output by hand. Output is not checked by it. Revisions that
+    /// know only objects see output of any other schema as the member `result` of one. With the
+    /// feature `validate`, `Tool::output_schema` checks output.
     #[must_use]
-    pub fn output_schema(mut self, schema: impl Into<Raw>) -> Tool {
-        let schema = schema.into();
-        #[cfg(feature = "validate")]
-        match crate::server::schema::OutputCheck::compile(&schema) {
-            Ok(compiled) => self.promise = Promise::Schema(compiled),
-            Err(error) => self.offer.problems.push(error.to_string()),
-        }
-        #[cfg(not(feature = "validate"))]
-        {
-            self.promise = Promise::Kept;
-        }
-        self.spec.output_schema = Some(schema);
+    pub fn output_schema_unchecked(mut self, schema: impl Into<Raw>) -> Tool {
+        self.check_output = None;
+        self.spec.output_schema = Some(schema.into());
         self
     }
 
     /// The tool's name.
     pub fn name(&self) -> &str {
         &self.spec.name
+    }
+}
+
+#[cfg(feature = "validate")]
+impl Tool {
+    /// Replaces the schema of the arguments with a hand-written one, by which arguments are validated
+    /// before the handler runs.
+    #[must_use]
+    pub fn input_schema(self, schema: impl Into<Raw>) -> Tool {
+        let mut tool = self.input_schema_unchecked(schema);
+        let validator = crate::server::schema::HandWritten::compile(&tool.spec.input_schema);
+        tool.check_input = tool.offer.sound(Some(validator)).map(|validator| -> CheckInput {
+            Arc::new(move |arguments| validator.validate(arguments))
+        });
+        tool
+    }
+
+    /// Sets the schema of the structured output by hand. Output that does not fit it, or is missing,
+    /// is an internal error, and the log says what is wrong. Revisions that know only objects see
+    /// output of any other schema as the member `result` of one.
+    #[must_use]
+    pub fn output_schema(self, schema: impl Into<Raw>) -> Tool {
+        let schema = schema.into();
+        let mut tool = self.output_schema_unchecked(schema.clone());
+        let check = crate::server::schema::OutputCheck::compile(&schema);
+        tool.check_output = tool
+            .offer
+            .sound(Some(check))
+            .map(|check| -> CheckOutput { Arc::new(move |result| check.check(result)) });
+        tool
     }
 }
 
