@@ -65,8 +65,7 @@ pub struct ClientBuilder {
     pub(super) reconnect: Reconnect,
     /// Whether calls are made that the server did not say it can answer.
     pub(super) ignores_capabilities: bool,
-    #[cfg(feature = "validate")]
-    pub(super) validate_output: super::Validate,
+    pub(super) validate_output: Option<super::known::CompileOutput>,
     /// One for all connections, so that a clock can go on from one to the next.
     pub(super) answering: Arc<Answering>,
     /// The same for answers that are kept.
@@ -101,8 +100,7 @@ impl Default for ClientBuilder {
             timeouts: Timeouts::default(),
             reconnect: Reconnect::default(),
             ignores_capabilities: false,
-            #[cfg(feature = "validate")]
-            validate_output: super::Validate::default(),
+            validate_output: None,
             answering: Arc::default(),
             cache: Arc::default(),
             hearers: Arc::default(),
@@ -273,15 +271,6 @@ impl ClientBuilder {
     /// [`Client::listen`] then counts on all that it is asked for. [`Client::request`] never asks.
     pub fn ignore_capabilities(mut self) -> ClientBuilder {
         self.ignores_capabilities = true;
-        self
-    }
-
-    /// Whether structured output is held against the schema that a listing gave for its tool, where
-    /// there was a listing: it is unless said otherwise. Nothing is listed for the purpose. Each
-    /// call can choose for itself.
-    #[cfg(feature = "validate")]
-    pub fn validate_output(mut self, validate: super::Validate) -> ClientBuilder {
-        self.validate_output = validate;
         self
     }
 

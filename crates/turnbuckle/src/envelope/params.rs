@@ -1,27 +1,18 @@
-//! Owns how params become a type, and the sentence that says where they don't.
-//! Does not own what the params mean.
-
-use std::fmt::Write as _;
+//! Decodes params into a type, and names the member that is wrong.
 
 use serde::de::DeserializeOwned;
 use turnbuckle_types::{RpcError, jsonrpc::Params};
 
-use super::place::{Failure, Step, failure_of, find, read};
+use super::place::{Culprit, Failure, read};
 
 /// Decodes params; the error names the member that is wrong.
 pub fn decode<T: DeserializeOwned>(params: &Params) -> Result<T, RpcError> {
-    read(params.text()).map_err(|failure| refusal(params.text(), &failure, failure_of::<T>))
+    read(params.text()).map_err(|failure| refusal(params.text(), &failure))
 }
 
 #[cold]
-fn refusal(text: &str, failure: &Failure, again: fn(&str) -> Option<Failure>) -> RpcError {
-    let mut at = "params".to_owned();
-    for step in find(text, failure, again).steps {
-        // Writing into a `String` does not fail.
-        let _ = match step {
-            Step::Key(key) => write!(at, ".{key}"),
-            Step::Index(index) => write!(at, "[{index}]"),
-        };
-    }
-    RpcError::invalid_params(format!("`{at}`: {}", failure.error))
+fn refusal(text: &str, failure: &Failure) -> RpcError {
+    let mut path = "params".to_owned();
+    failure.place(text, Culprit::Around).write(&mut path);
+    RpcError::invalid_params(format!("`{path}`: {}", failure.message()))
 }

@@ -1,21 +1,13 @@
-//! Owns what both sides need of JSON Schema: the way through a schema, compiling one that somebody else
-//! wrote, and what is said of a value that does not fit. Does not own schemas of types, nor when
-//! anything is checked.
+//! Parts of JSON Schema that both sides need: keywords, rewriting a schema, sentences on a value that
+//! does not fit, and validation.
 
-#[cfg(feature = "validate")]
-pub(crate) mod compile;
 pub(crate) mod keywords;
-#[cfg(feature = "validate")]
-mod output;
 pub(crate) mod problem;
 pub(crate) mod rewrite;
 #[cfg(feature = "validate")]
-pub(crate) mod violations;
+pub(crate) mod validator;
 
 use std::fmt;
-
-#[cfg(feature = "validate")]
-pub use output::OutputCheck;
 
 /// A schema that cannot be used for a tool: one sentence that says what to write instead.
 ///

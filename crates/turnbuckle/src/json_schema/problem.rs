@@ -1,25 +1,23 @@
-//! Owns what is said about a value that does not fit its schema, and how a place in it is written.
-//! Does not own finding the problems.
+//! The sentences on a value that does not fit its schema.
 
 use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
-/// The longest piece of somebody's input that is repeated to them.
-const LONGEST_ECHO: usize = 40;
+use crate::envelope::place::shorten;
 
 /// One thing that is wrong with some arguments.
 ///
 /// ```
-/// use turnbuckle::schema::decode_arguments;
+/// use std::collections::BTreeMap;
+/// use turnbuckle::schema::{decode_arguments, input_schema_of};
 ///
-/// let error = decode_arguments::<std::collections::BTreeMap<String, Vec<u8>>>(
-///     r#"{"red": [0, 256]}"#,
-///     None,
-/// )
-/// .unwrap_err();
+/// type Colors = BTreeMap<String, Vec<u8>>;
+/// let checks = input_schema_of::<Colors>()?.checks;
+/// let error = decode_arguments::<Colors>(r#"{"red": [0, 256]}"#, Some(&checks)).unwrap_err();
 /// assert_eq!(error.problems[0].path, "red[1]");
 /// assert_eq!(error.problems[0].message, "expected an integer from 0 to 255, got 256");
+/// # Ok::<(), turnbuckle::schema::SchemaError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -65,44 +63,23 @@ pub(crate) fn unfit_output(problems: &[Problem]) -> Option<String> {
     Some(sentence)
 }
 
-/// Appends the name of a member to a path.
-pub(crate) fn push_key(path: &mut String, key: &str) {
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '@');
-    let key = shorten(key);
-    // Writing into a `String` does not fail.
-    if key.is_empty() || !key.chars().all(|c| is_plain(c) || c == '…') {
-        let _ = write!(path, "[{key:?}]");
-    } else {
-        let dot = if path.is_empty() { "" } else { "." };
-        let _ = write!(path, "{dot}{key}");
-    }
-}
-
-/// Appends the number of an item to a path.
-pub(crate) fn push_index(path: &mut String, index: usize) {
-    let _ = write!(path, "[{index}]");
-}
-
-/// Text that may be repeated to whoever sent it: no longer than some forty characters.
-pub(crate) fn shorten(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_ECHO) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
-}
-
 /// `1 item`, `2 items`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
 
-/// `must be one of "a", "b"`, with a long list cut short.
-pub(crate) fn must_be_one_of(choices: &[Value]) -> String {
+/// `must be one of "a", "b", is "c"`, with a long list cut short.
+pub(crate) fn must_be_one_of(choices: &[Value], is: &str) -> String {
+    let choices = choices.iter().map(|choice| shorten(&choice.to_string())).collect();
+    format!("must be {}, is {is}", one_of(choices))
+}
+
+/// `one of "a", "b"`, with a long list cut short.
+pub(crate) fn one_of(mut choices: Vec<String>) -> String {
     const MOST: usize = 20;
-    let listed: Vec<String> =
-        choices.iter().take(MOST).map(|choice| shorten(&choice.to_string())).collect();
     let more = if choices.len() > MOST { ", …" } else { "" };
     let one_of = if choices.len() == 1 { "" } else { "one of " };
-    format!("must be {one_of}{}{more}", listed.join(", "))
+    choices.truncate(MOST);
+    format!("{one_of}{}{more}", choices.join(", "))
 }

@@ -62,7 +62,7 @@ pub(super) struct Asked {
 }
 
 /// A request to be answered.
-pub(super) enum Arrived {
+pub(crate) enum Arrived {
     /// As it came: there is no middleware.
     Plain { request: Incoming, asked: Asked, replies: Replies },
     /// It has passed the middleware.

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use turnbuckle_types::Raw;
 
-use super::super::{known::KnownTool, link::Link};
+use super::super::{
+    known::{CompileOutput, KnownTool},
+    link::Link,
+};
 use crate::error::Result;
 
 /// Decodes the text of a result.
@@ -31,9 +34,8 @@ pub(crate) type DecodeBy<T> = fn(&DecodeContext<'_>, &Raw) -> Result<T>;
 /// The context in which a result is decoded.
 pub(crate) struct DecodeContext<'a> {
     pub(crate) link: &'a Link,
-    /// The listing of the tool, if the result is checked against it.
-    #[cfg_attr(not(feature = "validate"), expect(dead_code, reason = "only a validator uses it"))]
-    pub(crate) tool: Option<&'a KnownTool>,
+    /// The tool that gave it, as a listing described it, if its output is validated.
+    pub(crate) tool: Option<(&'a KnownTool, CompileOutput)>,
 }
 
 impl<T> Decode<T> {

@@ -220,14 +220,6 @@ impl<T> Call<T> {
         self
     }
 
-    /// Sets whether the structured output of a tool is checked against its listed schema. Has no
-    /// effect on other calls.
-    #[cfg(feature = "validate")]
-    pub fn validate(mut self, validate: super::Validate) -> Call<T> {
-        self.request.validate = validate;
-        self
-    }
-
     /// Adds an entry to the request's `_meta`.
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Raw>) -> Call<T> {
         self.request.meta.insert(key.into(), value.into());

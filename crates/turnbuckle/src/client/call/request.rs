@@ -14,7 +14,7 @@ use super::{
     super::{
         Inner, Timeouts,
         answer::Answering,
-        known::KnownTool,
+        known::{CompileOutput, KnownTool},
         supervise::{Retry, Twice},
     },
     events::CallNote,
@@ -51,8 +51,8 @@ pub(crate) struct CallRequest {
     pub(crate) cancel_reason: Option<Arc<OnceLock<String>>>,
     /// The listing's entry of the tool that is called.
     pub(super) tool: Option<Arc<KnownTool>>,
-    #[cfg(feature = "validate")]
-    pub(super) validate: super::super::Validate,
+    /// Compiles the schema that the structured output of the tool is checked against.
+    pub(crate) validate_output: Option<CompileOutput>,
     /// Whether this is part of a call that has been through the middleware.
     pub(crate) skip_middleware: bool,
     #[cfg(feature = "http")]
@@ -101,8 +101,7 @@ impl CallRequest {
             notes: None,
             cancel_reason: None,
             tool: None,
-            #[cfg(feature = "validate")]
-            validate: client.settings().validate_output,
+            validate_output: client.settings().validate_output,
             skip_middleware: false,
             #[cfg(feature = "http")]
             about: About::default(),

@@ -12,7 +12,6 @@ use super::{
         capability,
         clock::Deadlines,
         input::{self, Asked},
-        known::KnownTool,
         link::Link,
         supervise::{Retry, Twice, may_repeat},
     },
@@ -41,10 +40,10 @@ impl<T> Call<T> {
     /// Returns a function that decodes a middleware's response to this call.
     pub(crate) fn reader(&self) -> impl FnOnce(Raw) -> Result<T> + use<T> {
         let (client, decode) = (self.request.client.clone(), self.decode.clone());
-        let tool = self.request.checked_tool().cloned();
+        let (tool, validate) = (self.request.tool.clone(), self.request.validate_output);
         move |raw| {
             let link = client.link();
-            decode.decode(&DecodeContext { link: &link, tool: tool.as_deref() }, &raw)
+            decode.decode(&DecodeContext { link: &link, tool: tool.as_deref().zip(validate) }, &raw)
         }
     }
 
@@ -286,15 +285,7 @@ impl CallRequest {
     }
 
     fn decode_context<'a>(&'a self, link: &'a Link) -> DecodeContext<'a> {
-        DecodeContext { link, tool: self.checked_tool().map(|tool| &**tool) }
-    }
-
-    /// Returns the tool whose listed schema the result must match.
-    fn checked_tool(&self) -> Option<&Arc<KnownTool>> {
-        let tool = self.tool.as_ref();
-        #[cfg(feature = "validate")]
-        let tool = tool.filter(|_| self.validate == super::super::Validate::IfKnown);
-        tool
+        DecodeContext { link, tool: self.tool.as_deref().zip(self.validate_output) }
     }
 
     /// Takes note of the end of an exchange and returns its result.

@@ -1,42 +1,37 @@
-//! The parts of a listing that matter when a tool is called: whether it may be retried, and the schema
-//! of its output. The client never lists tools for this.
+//! Keeps the facts of tool listings that matter when a tool is called: whether a call may be repeated,
+//! and the schema of its output. Never lists tools itself.
+
+#[cfg(feature = "validate")]
+mod validate;
 
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use turnbuckle_types::{Revision, Tool};
+use turnbuckle_types::{CallToolResult, Raw, Revision, StructuredOutput, Tool};
 
 use super::supervise::Twice;
+use crate::error::Error;
+
+#[cfg(feature = "validate")]
+pub use validate::Validate;
 
 /// How many tools are kept.
 const MOST: usize = 10_000;
-/// How many bytes of schemas are kept.
-#[cfg(feature = "validate")]
+/// The most text of schemas that is kept, in bytes.
 const MOST_TEXT: usize = 16 * 1024 * 1024;
 
-/// Whether structured output is checked against the schema of its tool.
-///
-/// ```
-/// use turnbuckle::{Client, Validate};
-/// let builder = Client::builder().validate_output(Validate::Never);
-/// # let _ = builder;
-/// ```
-#[cfg(feature = "validate")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Validate {
-    /// Checks it if the tool was listed on this connection with a usable schema. Output that does
-    /// not match, or is missing, fails the call.
-    #[default]
-    IfKnown,
-    /// Never checks it.
-    Never,
-}
+/// Whether the schemas of output are kept: only the feature `validate` has a use for them.
+const KEEPS_SCHEMAS: bool = cfg!(feature = "validate");
+
+/// Checks a result by a compiled schema.
+pub(super) type OutputRule = Arc<dyn Fn(&CallToolResult) -> Result<(), String> + Send + Sync>;
+/// Compiles the schema of a tool's output.
+pub(super) type CompileOutput = fn(&Raw) -> Result<OutputRule, String>;
 
 /// The listed tools, as far as they have such parts.
 #[derive(Default)]
@@ -50,15 +45,13 @@ pub(super) struct KnownTools {
 struct ToolTable {
     tools: HashMap<String, Arc<KnownTool>>,
     /// Invariant: the bytes of all schemas in `tools`.
-    #[cfg(feature = "validate")]
     text: usize,
 }
 
 /// The listing of one tool.
 pub(super) struct KnownTool {
     pub(super) twice: Twice,
-    #[cfg(feature = "validate")]
-    output: Option<output::Promised>,
+    output: Option<OutputSchemaText>,
 }
 
 impl KnownTools {
@@ -94,37 +87,24 @@ impl KnownTools {
 impl ToolTable {
     fn learn(&mut self, tool: &Tool, revision: Revision) {
         let twice = twice(tool);
-        #[cfg(feature = "validate")]
-        {
-            let promised = output::schema(tool, revision);
-            let known = self.tools.get(&tool.name);
-            if known.is_some_and(|known| known.twice == twice && known.promises(promised)) {
-                // Its compiled schema stays.
-                return;
-            }
-            self.forget(&tool.name);
-            let room = self.tools.len() < MOST;
-            let promised = promised.filter(|text| self.text + text.len() <= MOST_TEXT);
-            if room && (promised.is_some() || twice == Twice::Harmless) {
-                self.text += promised.map_or(0, str::len);
-                let output = promised.map(|text| output::Promised::new(&tool.name, text));
-                self.tools.insert(tool.name.clone(), Arc::new(KnownTool { twice, output }));
-            }
+        let schema = output_schema(tool, revision).filter(|_| KEEPS_SCHEMAS);
+        let known = self.tools.get(&tool.name);
+        if known.is_some_and(|known| known.twice == twice && known.schema() == schema) {
+            // Keeps the compiled schema.
+            return;
         }
-        #[cfg(not(feature = "validate"))]
-        {
-            let _ = revision;
-            self.tools.remove(&tool.name);
-            if self.tools.len() < MOST && twice == Twice::Harmless {
-                self.tools.insert(tool.name.clone(), Arc::new(KnownTool { twice }));
-            }
+        if let Some(known) = self.tools.remove(&tool.name) {
+            self.text -= known.schema().map_or(0, str::len);
         }
-    }
-
-    #[cfg(feature = "validate")]
-    fn forget(&mut self, name: &str) {
-        if let Some(known) = self.tools.remove(name) {
-            self.text -= known.output.as_ref().map_or(0, |promised| promised.text().len());
+        let schema = schema.filter(|text| self.text + text.len() <= MOST_TEXT);
+        if self.tools.len() < MOST && (schema.is_some() || twice == Twice::Harmless) {
+            self.text += schema.map_or(0, str::len);
+            let output = schema.map(|text| OutputSchemaText {
+                tool: tool.name.as_str().into(),
+                text: text.into(),
+                rule: OnceLock::new(),
+            });
+            self.tools.insert(tool.name.clone(), Arc::new(KnownTool { twice, output }));
         }
     }
 }
@@ -137,73 +117,55 @@ fn twice(tool: &Tool) -> Twice {
     if harmless { Twice::Harmless } else { Twice::Unknown }
 }
 
-#[cfg(feature = "validate")]
-mod output {
-    //! The schema of a tool's output, compiled when it is first used.
+/// Returns the text of the output schema, if the revision has such a thing.
+fn output_schema(tool: &Tool, revision: Revision) -> Option<&str> {
+    let exists = revision.structured_output() != StructuredOutput::None;
+    tool.output_schema.as_ref().filter(|_| exists).map(Raw::as_str)
+}
 
-    use std::sync::OnceLock;
+/// The schema of a tool's output, compiled when it is first needed.
+struct OutputSchemaText {
+    tool: Box<str>,
+    /// A copy, so that it does not keep a whole page in memory.
+    text: Box<str>,
+    /// `None` inside if the schema cannot be used.
+    rule: OnceLock<Option<OutputRule>>,
+}
 
-    use turnbuckle_types::{CallToolResult, Raw, Revision, StructuredOutput, Tool};
+impl OutputSchemaText {
+    /// A schema that cannot be used turns off the check of its own tool, and of no other.
+    fn rule(&self, compile: CompileOutput) -> Option<&OutputRule> {
+        let compiled = self.rule.get_or_init(|| {
+            let schema = Raw::from_json(&*self.text).ok()?;
+            let unusable = |error| {
+                tracing::warn!(tool = &*self.tool, error, "structured output is not validated");
+            };
+            compile(&schema).map_err(unusable).ok()
+        });
+        compiled.as_ref()
+    }
+}
 
-    use super::KnownTool;
-    use crate::{
-        error::{Error, Result},
-        json_schema::OutputCheck,
-    };
-
-    pub(super) struct Promised {
-        tool: Box<str>,
-        text: Box<str>,
-        /// `None` inside if it can't be used.
-        check: OnceLock<Option<OutputCheck>>,
+impl KnownTool {
+    fn schema(&self) -> Option<&str> {
+        self.output.as_ref().map(|output| &*output.text)
     }
 
-    /// The text of the schema, where the revision has such a thing.
-    pub(super) fn schema(tool: &Tool, revision: Revision) -> Option<&str> {
-        let exists = revision.structured_output() != StructuredOutput::None;
-        tool.output_schema.as_ref().filter(|_| exists).map(Raw::as_str)
-    }
-
-    impl Promised {
-        /// The text is copied, so that it does not keep a whole page in memory.
-        pub(super) fn new(tool: &str, text: &str) -> Promised {
-            Promised { tool: tool.into(), text: text.into(), check: OnceLock::new() }
-        }
-
-        pub(super) fn text(&self) -> &str {
-            &self.text
-        }
-
-        /// A schema that is not usable disables the check of its tool.
-        fn check(&self) -> Option<&OutputCheck> {
-            let compiled = self.check.get_or_init(|| {
-                let schema = Raw::from_json(&*self.text).ok()?;
-                let unusable = |error| {
-                    tracing::warn!(tool = &*self.tool, %error, "structured output is not checked");
-                };
-                OutputCheck::compile(&schema).map_err(unusable).ok()
-            });
-            compiled.as_ref()
-        }
-    }
-
-    impl KnownTool {
-        pub(super) fn promises(&self, schema: Option<&str>) -> bool {
-            self.output.as_ref().map(Promised::text) == schema
-        }
-
-        /// Returns the result if it matches the listed schema.
-        pub(crate) fn checked(&self, result: CallToolResult) -> Result<CallToolResult> {
-            let check = self.output.as_ref().and_then(|promised| promised.check());
-            match check.map(|check| check.check(&result)) {
-                None | Some(Ok(())) => Ok(result),
-                Some(Err(why)) => {
-                    let tool = self.output.as_ref().map_or("", |promised| &*promised.tool);
-                    let message = format!(
-                        "the result of the tool `{tool}` does not match its listed schema: {why}"
-                    );
-                    Err(Error::protocol(message).with_tool_result(result))
-                }
+    /// Hands a result on if it fits the schema that the listing gave.
+    pub(super) fn checked(
+        &self,
+        result: CallToolResult,
+        compile: CompileOutput,
+    ) -> crate::Result<CallToolResult> {
+        let Some(output) = &self.output else { return Ok(result) };
+        match output.rule(compile).map(|rule| rule(&result)) {
+            None | Some(Ok(())) => Ok(result),
+            Some(Err(why)) => {
+                let tool = &output.tool;
+                let message = format!(
+                    "the result of the tool `{tool}` does not fit its output schema: {why}"
+                );
+                Err(Error::protocol(message).with_tool_result(result))
             }
         }
     }

@@ -55,7 +55,15 @@ mod output {
     use turnbuckle_types::CallToolResult;
 
     use super::*;
-    use crate::error::{ErrorKind, Result};
+    use crate::{
+        error::{ErrorKind, Result},
+        json_schema::validator::OutputCheck,
+    };
+
+    fn compile(schema: &Raw) -> std::result::Result<OutputRule, String> {
+        let check = OutputCheck::compile(schema).map_err(|error| error.to_string())?;
+        Ok(Arc::new(move |result| check.check(result)))
+    }
 
     fn gave(content: Option<Value>) -> CallToolResult {
         let mut result = CallToolResult::new([]);
@@ -66,7 +74,7 @@ mod output {
     /// What becomes of output under a schema.
     fn judged(schema: Value, content: Option<Value>) -> Result<CallToolResult> {
         let known = learned(&[tool("t", Some(schema))]);
-        known.tool("t").unwrap().checked(gave(content))
+        known.tool("t").unwrap().checked(gave(content), compile)
     }
 
     fn integer() -> Value {
@@ -91,7 +99,7 @@ mod output {
     fn a_tool_that_failed_promised_nothing() {
         let known = learned(&[tool("t", Some(integer()))]);
         let failed = CallToolResult::error("no such city");
-        known.tool("t").unwrap().checked(failed).unwrap();
+        known.tool("t").unwrap().checked(failed, compile).unwrap();
     }
 
     // req: client:jsonschema:falsy-structured-content-validated
@@ -138,10 +146,10 @@ mod output {
         let known = learned(&tools);
         for tool in &tools[1..] {
             let tool = known.tool(&tool.name).unwrap();
-            tool.checked(gave(Some(json!("anything")))).unwrap();
-            tool.checked(gave(None)).unwrap();
+            tool.checked(gave(Some(json!("anything"))), compile).unwrap();
+            tool.checked(gave(None), compile).unwrap();
         }
-        assert!(known.tool("fine").unwrap().checked(gave(None)).is_err());
+        assert!(known.tool("fine").unwrap().checked(gave(None), compile).is_err());
     }
 
     #[test]
@@ -151,7 +159,7 @@ mod output {
         known.learn(&[tool("t", Some(integer()))], Revision::LATEST);
         assert!(Arc::ptr_eq(&first, &known.tool("t").unwrap()));
         known.learn(&[tool("t", Some(json!({"type": "object"})))], Revision::LATEST);
-        known.tool("t").unwrap().checked(gave(Some(json!({})))).unwrap();
+        known.tool("t").unwrap().checked(gave(Some(json!({}))), compile).unwrap();
         known.learn(&[tool("t", None)], Revision::LATEST);
         assert!(known.tool("t").is_none());
         assert_eq!(known.lock().text, 0);

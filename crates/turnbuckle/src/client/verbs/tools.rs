@@ -76,12 +76,10 @@ impl Call<CallToolResult> {
 fn result(context: &DecodeContext<'_>, raw: &Raw) -> Result<CallToolResult> {
     let result =
         complete::<CallToolResult>(Method::CallTool, raw, |result| result.result_type.as_ref())?;
-    #[cfg(feature = "validate")]
-    if let Some(tool) = context.tool {
-        return tool.checked(result);
+    match context.tool {
+        Some((tool, compile)) => tool.checked(result, compile),
+        None => Ok(result),
     }
-    let _ = context;
-    Ok(result)
 }
 
 fn output<T: DeserializeOwned>(context: &DecodeContext<'_>, raw: &Raw) -> Result<T> {

@@ -1,171 +1,168 @@
-//! Owns the way through a JSON text up to some byte. Does not own which byte, nor why.
+//! Walks through a JSON text up to some byte.
 //!
-//! The text is taken for JSON as far as it is walked. Where it is not, the way means little, but
+//! The text counts as JSON as far as it is walked. Where it is not, the place means little, but
 //! nothing goes wrong.
 
 use std::ops::Range;
 
-use super::Place;
+use super::{push_index, push_key};
 
-/// serde_json refuses what is deeper, except in what it skips. There, one place stands for all.
+/// serde_json refuses deeper nesting, except in values that it skips. There, one place stands for all.
 const DEEPEST: usize = 128;
+
+/// Which value an error is about if its position allows for two.
+///
+/// Behind the end of an array or object, and behind the comma after an item, an error is about the
+/// last value inside if a decoder refused that value once it was read. It is about the array or object
+/// if that is incomplete.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Culprit {
+    /// The last value: the array or object is known to be complete.
+    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only arguments have schemas"))]
+    Value,
+    /// Unknown: the place is the one that has both.
+    Around,
+}
+
+/// The way from the root to a value.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Place(pub(super) Vec<Step>);
 
 /// One step from a value into it.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Step {
+pub(super) enum Step {
     Key(String),
     Index(usize),
 }
 
-/// What has to come next.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Next {
-    Value,
-    Key,
-    Colon,
-    /// A comma or the end: the value is complete, or this is within it.
-    End,
+impl Place {
+    /// Appends the place to a path.
+    pub(crate) fn write(&self, path: &mut String) {
+        for step in &self.0 {
+            match step {
+                Step::Key(key) => push_key(path, key),
+                Step::Index(index) => push_index(path, *index),
+            }
+        }
+    }
 }
 
-/// An array or object, or the text as a whole, which holds the root.
-#[derive(Default)]
+/// An array or object that the walk is in, or has just left.
 struct Open {
     is_object: bool,
     commas: usize,
     key: Range<usize>,
-    /// The value inside that was come to last.
-    inner: Range<usize>,
+    is_empty: bool,
+}
+
+impl Open {
+    fn step(&self, text: &str) -> Step {
+        match self.is_object {
+            true => Step::Key(unquoted(text.get(self.key.clone()).unwrap_or_default())),
+            false => Step::Index(self.commas),
+        }
+    }
+}
+
+/// What the walk passed last.
+enum Last {
+    /// The start of the text, or of an array or object.
+    Start,
+    Comma,
+    Key,
+    Colon,
+    Scalar,
+    End(Open),
 }
 
 /// Where a walk ended.
 pub(super) struct Walk {
-    pub(super) next: Next,
-    /// Never empty.
     open: Vec<Open>,
-    /// What ended right before.
-    closed: Option<Open>,
-    /// The item before the comma that is right before.
-    before: Range<usize>,
+    last: Last,
+    /// Whether a comma comes next.
+    goes_on: bool,
 }
 
-/// Walks up to a byte, or to the end of what it is within.
+/// Walks up to a byte, or to the end of the token that it is within.
 pub(super) fn walk(text: &str, to: usize) -> Walk {
     let bytes = text.as_bytes();
-    let open = vec![Open::default()];
-    let mut walk = Walk { next: Next::Value, open, closed: None, before: 0..0 };
+    let mut walk = Walk { open: Vec::new(), last: Last::Start, goes_on: false };
     let (mut at, mut deeper) = (0, 0_usize);
     loop {
         at += bytes[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let Some(byte) = bytes.get(at).copied().filter(|_| at < to) else { break };
+        let Some(byte) = bytes.get(at).copied() else { break };
+        if at >= to {
+            walk.goes_on = byte == b',';
+            break;
+        }
         let end = end_of_token(bytes, at);
         match byte {
-            b'{' | b'[' if walk.open.len() > DEEPEST => deeper += 1,
+            b'{' | b'[' if walk.open.len() >= DEEPEST => deeper += 1,
             b'}' | b']' if deeper > 0 => deeper -= 1,
             _ if deeper > 0 => {}
             _ => walk.pass(byte, at..end),
         }
         at = end;
     }
-    if walk.next == Next::Value {
-        walk.before = walk.come_to(at..at);
-    }
     walk
 }
 
 impl Walk {
     fn pass(&mut self, byte: u8, token: Range<usize>) {
-        self.closed = None;
-        match (byte, self.open.last_mut()) {
+        let is_key = matches!(self.last, Last::Start | Last::Comma)
+            && self.open.last().is_some_and(|open| open.is_object);
+        if let Some(open) = self.open.last_mut()
+            && !matches!(byte, b'}' | b']')
+        {
+            open.is_empty = false;
+        }
+        self.last = match (byte, self.open.last_mut()) {
             (b'{' | b'[', _) => {
-                self.come_to(token.clone());
                 let is_object = byte == b'{';
-                self.open.push(Open { is_object, ..Open::default() });
-                self.next = if is_object { Next::Key } else { Next::Value };
+                self.open.push(Open { is_object, commas: 0, key: 0..0, is_empty: true });
+                Last::Start
             }
-            (b'}' | b']', _) => {
-                self.closed = if self.open.len() > 1 { self.open.pop() } else { None };
-                if let Some(open) = self.open.last_mut() {
-                    open.inner.end = token.end;
-                }
-                self.next = Next::End;
-            }
+            (b'}' | b']', _) => self.open.pop().map_or(Last::Scalar, Last::End),
             (b',', Some(open)) => {
                 open.commas += 1;
-                self.next = if open.is_object { Next::Key } else { Next::Value };
+                Last::Comma
             }
-            (b':', _) => self.next = Next::Value,
-            (b'"', Some(open)) if self.next == Next::Key => {
+            (b':', _) => Last::Colon,
+            (b'"', Some(open)) if is_key => {
                 open.key = token;
-                self.next = Next::Colon;
+                Last::Key
             }
-            _ => {
-                self.come_to(token);
-                self.next = Next::End;
-            }
-        }
-    }
-
-    /// Notes a value, and says which one was there before.
-    fn come_to(&mut self, value: Range<usize>) -> Range<usize> {
-        let inner = self.open.last_mut().map(|open| &mut open.inner);
-        inner.map_or(0..0, |inner| std::mem::replace(inner, value))
-    }
-
-    /// The value that the walk ended in, behind or right before.
-    pub(super) fn current(&self) -> Range<usize> {
-        self.open.last().map_or(0..0, |open| open.inner.clone())
-    }
-
-    /// The last value in what ended right before, or the item before the comma right before.
-    pub(super) fn last(&self) -> Option<Range<usize>> {
-        let last = match (&self.closed, self.open.last(), self.next) {
-            (Some(closed), ..) => &closed.inner,
-            (None, Some(open), Next::Value) if !open.is_object => &self.before,
-            _ => return None,
+            _ => Last::Scalar,
         };
-        (!last.is_empty()).then(|| last.clone())
     }
 
-    /// Whether a byte is within the name that was come to last.
-    pub(super) fn is_in_key(&self, at: usize) -> bool {
-        self.open.last().is_some_and(|open| at < open.key.end)
-    }
-
-    /// Whether the first item of an array comes next.
-    pub(super) fn is_first_item(&self) -> bool {
-        let is_first = |open: &Open| !open.is_object && open.commas == 0;
-        self.next == Next::Value && self.open.len() > 1 && self.open.last().is_some_and(is_first)
-    }
-
-    /// The place of the current value.
-    pub(super) fn value<'t>(&self, text: &'t str) -> Place<'t> {
-        place(text, &self.open)
-    }
-
-    /// The place of the array or object around the current value.
-    pub(super) fn holder<'t>(&self, text: &'t str) -> Place<'t> {
-        match &self.open[..] {
-            [around @ .., _] if !around.is_empty() => place(text, around),
-            open => place(text, open),
+    /// Returns the place that an error at the end of this walk is about.
+    pub(super) fn place(&self, text: &str, culprit: Culprit) -> Place {
+        let mut steps: Vec<Step> = self.open.iter().map(|open| open.step(text)).collect();
+        match &self.last {
+            Last::Colon | Last::Scalar => {}
+            // Refused as a whole: otherwise the comma would have been passed.
+            Last::End(closed) if culprit == Culprit::Value && !self.goes_on && !closed.is_empty => {
+                steps.push(closed.step(text));
+            }
+            Last::End(_) => {}
+            Last::Comma if culprit == Culprit::Value => {
+                if let Some(Step::Index(index)) = steps.last_mut() {
+                    *index -= 1;
+                } else {
+                    steps.pop();
+                }
+            }
+            Last::Comma | Last::Start | Last::Key => {
+                steps.pop();
+            }
         }
+        Place(steps)
     }
 }
 
-/// The place of the value that the innermost of these came to last.
-fn place<'t>(text: &'t str, open: &[Open]) -> Place<'t> {
-    let step = |open: &Open| match open.is_object {
-        true => Step::Key(unquoted(text.get(open.key.clone()).unwrap_or_default())),
-        false => Step::Index(open.commas),
-    };
-    let start = open.last().map_or(0, |open| open.inner.start);
-    Place {
-        steps: open.iter().skip(1).map(step).collect(),
-        rest: text.get(start..).unwrap_or_default(),
-    }
-}
-
-/// What a string in JSON stands for; as it is written, if it stands for nothing.
-pub(crate) fn unquoted(string: &str) -> String {
+/// Returns the string that a string in JSON stands for; as it is written, if it stands for none.
+fn unquoted(string: &str) -> String {
     serde_json::from_str(string).unwrap_or_else(|_| string.trim_matches('"').to_owned())
 }
 
@@ -178,7 +175,7 @@ fn end_of_token(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Where the string ends that starts at `start`.
+/// Returns where the string ends that starts at `start`.
 pub(crate) fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {

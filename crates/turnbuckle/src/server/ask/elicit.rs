@@ -107,7 +107,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Question for Elicitation
         let form = Result::as_ref(&self.form);
         let form = form.map_err(|error| Unanswered::Unfit(error.to_string()))?;
         let content = filled_in(&form.schema, answer)?;
-        decode_arguments(content.as_str(), form.checks.as_ref())
+        decode_arguments(content.as_str(), Some(&form.checks))
             .map_err(|error| Unanswered::Unfit(error.to_string()))
     }
 }
@@ -307,7 +307,7 @@ impl<Q: Question> Question for Action<Q> {
 struct Form {
     schema: ElicitSchema,
     /// What a form can't say, and decoding does not enforce.
-    checks: Option<Checks>,
+    checks: Checks,
     /// What follows the message in the params, in each revision, once it was asked for.
     rests: [OnceLock<Option<Box<str>>>; Revision::ALL.len()],
 }

@@ -7,16 +7,14 @@ use turnbuckle_types::{CallToolResult, ContentBlock, Method, Raw, RpcError, json
 use super::{Ended, Gate, Subject, Target, Visit, encode, reach, settled, text};
 use crate::{
     dispatch::{Outcome, Reply, duplex::Permit},
-    json_schema::problem::unfit_output,
     server::{
         app::App,
         ask::{self, Course},
         context::Ctx,
         extract::{Arguments, Invocation},
-        items::{Check, Promise, ToolDef},
+        items::ToolDef,
         registry::Entry,
         reply::Failure,
-        schema::Checks,
     },
 };
 
@@ -98,7 +96,7 @@ fn answer(
     permit: Permit,
 ) -> impl Future<Output = Outcome> + Send {
     let ctx = call.ctx.clone();
-    call.checks = checks(&tool);
+    call.checks.clone_from(&tool.checks);
     let mut course = Course::new(&tool.registration, call, permit);
     async move {
         if let Err(failure) = fits(&tool, &asked.arguments) {
@@ -127,23 +125,12 @@ fn finished(
     Ok(encode(app, ctx, result, size, |result| &mut result.meta))
 }
 
-/// What the arguments are checked for when they are decoded.
-fn checks(tool: &ToolDef) -> Option<Arc<Checks>> {
-    match &tool.check {
-        Check::Decoding(checks) => checks.clone(),
-        #[cfg(feature = "validate")]
-        Check::Schema(_) => None,
-    }
-}
-
-/// Whether the arguments fit a hand-written schema, if there is one.
+/// Validates the arguments by a hand-written schema, if there is one.
 fn fits(tool: &ToolDef, arguments: &Raw) -> Result<(), Failure> {
-    #[cfg(feature = "validate")]
-    if let Check::Schema(schema) = &tool.check {
-        return schema.validate(arguments.as_str()).map_err(Failure::arguments);
+    match &tool.check_input {
+        Some(check) => check(arguments.as_str()).map_err(Failure::arguments),
+        None => Ok(()),
     }
-    let _ = (tool, arguments);
-    Ok(())
 }
 
 /// Output that does not fit its schema is the server's mistake.
@@ -151,24 +138,8 @@ fn keeps_promise(
     tool: &ToolDef,
     replied: Result<CallToolResult, Failure>,
 ) -> Result<CallToolResult, Failure> {
-    let (promise, Ok(result)) = (&tool.promise, &replied) else { return replied };
-    let kept = match promise {
-        Promise::Kept => return replied,
-        Promise::Checks(checks) => kept(checks, result),
-        #[cfg(feature = "validate")]
-        Promise::Schema(schema) => schema.check(result),
-    };
-    kept.map_err(Failure::internal).and(replied)
-}
-
-/// Whether a result has what its type is to have beside its shape. An error promises nothing.
-fn kept(checks: &Checks, result: &CallToolResult) -> Result<(), String> {
-    match &result.structured_content {
-        Some(content) if result.is_error != Some(true) => {
-            unfit_output(&checks.problems(content.as_str())).map_or(Ok(()), Err)
-        }
-        _ => Ok(()),
-    }
+    let (Some(check), Ok(result)) = (&tool.check_output, &replied) else { return replied };
+    check(result).map_err(Failure::internal).and(replied)
 }
 
 /// Roughly how long the result's text will be, so that a large one is written in one piece.

@@ -23,7 +23,6 @@ pub use toolset::Toolset;
 pub use visibility::{Item, ItemKind};
 
 pub(super) use completer::{Completer, Completers};
-pub(super) use tool::{Check, Promise};
 pub(super) use visibility::Rules;
 
 use super::{

@@ -83,7 +83,7 @@ impl PromptDef {
     ) -> PromptDef {
         registration.problems.extend(name_problem("prompt", &name));
         let (schema, checks) = match registration.sound(description.input) {
-            Some(input) => (input.schema, input.checks.map(|checks| Arc::new(checks.of_texts()))),
+            Some(input) => (input.schema, Some(Arc::new(input.checks.of_texts()))),
             None => (Raw::empty_object(), None),
         };
         let members = members(&schema);

@@ -1,4 +1,4 @@
-//! Tools.
+//! A tool: its description, its handler, and how its arguments and output are checked.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::envelope::annotations::Annotations;
 use crate::server::{
     extract::Description,
     handler::{BlockingFn, HandlerFn},
-    schema::Checks,
+    schema::{ArgumentError, Checks, kept},
     structured::Structured,
 };
 
@@ -19,34 +19,23 @@ use crate::server::{
 pub struct ToolDef {
     pub(crate) spec: turnbuckle_types::Tool,
     pub(crate) registration: Registration<CallToolResult>,
-    pub(crate) check: Check,
-    pub(crate) promise: Promise,
-    /// The form of structured output in revisions that know only objects; set when the server starts.
+    /// The rules of the type that its arguments are decoded into.
+    pub(crate) checks: Option<Arc<Checks>>,
+    /// Validates the arguments by a hand-written schema, before they are decoded.
+    pub(crate) check_input: Option<CheckInput>,
+    /// Checks a result for what neither its type nor the handler guarantees.
+    pub(crate) check_output: Option<CheckOutput>,
+    /// What its structured output is where only objects are known; found when the server starts.
     pub(crate) structured: Structured,
     /// Arguments that HTTP repeats in headers; set when the server starts.
     #[cfg(feature = "http")]
     pub(crate) repeated: Annotations,
 }
 
-/// How arguments are checked before the handler runs.
-#[derive(Clone)]
-pub(crate) enum Check {
-    /// By decoding them, plus the constraints that decoding does not know.
-    Decoding(Option<Arc<Checks>>),
-    #[cfg(feature = "validate")]
-    Schema(Arc<crate::server::schema::HandWritten>),
-}
-
-/// The check of a tool's output against its schema.
-#[derive(Clone)]
-pub(crate) enum Promise {
-    /// No schema, or the type guarantees it.
-    Kept,
-    /// Constraints of the type that serialising does not know.
-    Checks(Checks),
-    #[cfg(feature = "validate")]
-    Schema(crate::server::schema::OutputCheck),
-}
+/// Validates the text of arguments.
+pub(crate) type CheckInput = Arc<dyn Fn(&str) -> Result<(), ArgumentError> + Send + Sync>;
+/// Checks a result. The error is for the log.
+pub(crate) type CheckOutput = Arc<dyn Fn(&CallToolResult) -> Result<(), String> + Send + Sync>;
 
 /// Creates a tool from an `async fn` whose arguments are extractors.
 ///
@@ -97,24 +86,25 @@ impl IntoTool for ToolDef {
 }
 
 impl ToolDef {
-    fn new(
-        name: String,
-        (mut registration, description): (Registration<CallToolResult>, Description),
-    ) -> ToolDef {
+    fn new(name: String, (mut registration, description): (Registration<CallToolResult>, Description)) -> ToolDef {
         registration.problems.extend(name_problem("tool", &name));
         let (schema, checks) = match registration.sound(description.input) {
-            Some(input) => (input.schema, input.checks.map(Arc::new)),
+            Some(input) => (input.schema, Some(Arc::new(input.checks))),
             None => (no_arguments(), None),
         };
         let mut spec = turnbuckle_types::Tool::new(name, schema);
         let output = registration.sound(description.output);
         let (schema, promised) = output.map(|output| (output.schema, output.checks)).unzip();
         spec.output_schema = schema;
+        let check_output = promised
+            .flatten()
+            .map(|checks| -> CheckOutput { Arc::new(move |result| kept(&checks, result)) });
         ToolDef {
             spec,
             registration,
-            check: Check::Decoding(checks),
-            promise: promised.flatten().map_or(Promise::Kept, Promise::Checks),
+            checks,
+            check_input: None,
+            check_output,
             structured: Structured::default(),
             #[cfg(feature = "http")]
             repeated: Annotations::default(),
@@ -149,46 +139,60 @@ impl ToolDef {
         self
     }
 
-    /// Replaces the schema of the arguments with a hand-written one. With the `validate`
-    /// feature, arguments are checked against it before the handler runs.
+    /// Replaces the schema of the arguments with a hand-written one, by which nothing is checked: the
+    /// handler, or decoding into its [`Args`](crate::Args), has to refuse arguments that do not fit.
+    /// With the feature `validate`, `Tool::input_schema` checks them.
     #[must_use]
-    pub fn input_schema(mut self, schema: impl Into<Raw>) -> ToolDef {
-        let schema = schema.into();
-        #[cfg(feature = "validate")]
-        match crate::server::schema::HandWritten::compile(&schema) {
-            Ok(compiled) => self.check = Check::Schema(Arc::new(compiled)),
-            Err(error) => self.registration.problems.push(error.to_string()),
-        }
-        #[cfg(not(feature = "validate"))]
-        {
-            self.check = Check::Decoding(None);
-        }
-        self.spec.input_schema = schema;
+    pub fn input_schema_unchecked(mut self, schema: impl Into<Raw>) -> ToolDef {
+        self.checks = self.checks.map(|checks| Arc::new(checks.without_constraints()));
+        self.check_input = None;
+        self.spec.input_schema = schema.into();
         self
     }
 
-    /// Sets the schema of the structured output by hand. Revisions that know only objects see
-    /// output of any other schema as the member `result` of one. With the `validate` feature,
-    /// output that does not fit it, or is missing, is logged and reported as an internal error.
+    /// Sets the schema of the structured output by hand. Output is not checked by it. Revisions that
+    /// know only objects see output of any other schema as the member `result` of one. With the
+    /// feature `validate`, `ToolDef::output_schema` checks output.
     #[must_use]
-    pub fn output_schema(mut self, schema: impl Into<Raw>) -> ToolDef {
-        let schema = schema.into();
-        #[cfg(feature = "validate")]
-        match crate::server::schema::OutputCheck::compile(&schema) {
-            Ok(compiled) => self.promise = Promise::Schema(compiled),
-            Err(error) => self.registration.problems.push(error.to_string()),
-        }
-        #[cfg(not(feature = "validate"))]
-        {
-            self.promise = Promise::Kept;
-        }
-        self.spec.output_schema = Some(schema);
+    pub fn output_schema_unchecked(mut self, schema: impl Into<Raw>) -> ToolDef {
+        self.check_output = None;
+        self.spec.output_schema = Some(schema.into());
         self
     }
 
     /// Returns the name.
     pub fn name(&self) -> &str {
         &self.spec.name
+    }
+}
+
+#[cfg(feature = "validate")]
+impl ToolDef {
+    /// Replaces the schema of the arguments with a hand-written one, by which arguments are validated
+    /// before the handler runs.
+    #[must_use]
+    pub fn input_schema(self, schema: impl Into<Raw>) -> ToolDef {
+        let mut tool = self.input_schema_unchecked(schema);
+        let validator = crate::server::schema::HandWritten::compile(&tool.spec.input_schema);
+        tool.check_input = tool.registration.sound(Some(validator)).map(|validator| -> CheckInput {
+            Arc::new(move |arguments| validator.validate(arguments))
+        });
+        tool
+    }
+
+    /// Sets the schema of the structured output by hand. Output that does not fit it, or is missing,
+    /// is an internal error, and the log says what is wrong. Revisions that know only objects see
+    /// output of any other schema as the member `result` of one.
+    #[must_use]
+    pub fn output_schema(self, schema: impl Into<Raw>) -> ToolDef {
+        let schema = schema.into();
+        let mut tool = self.output_schema_unchecked(schema.clone());
+        let check = crate::server::schema::OutputCheck::compile(&schema);
+        tool.check_output = tool
+            .registration
+            .sound(Some(check))
+            .map(|check| -> CheckOutput { Arc::new(move |result| check.check(result)) });
+        tool
     }
 }
 

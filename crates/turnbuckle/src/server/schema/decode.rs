@@ -1,12 +1,14 @@
-//! Owns decoding arguments into their type and saying what is wrong when that fails.
-//! Does not own the wording of single failures, nor the checks that follow decoding.
+//! Decodes arguments into their type, and says what is wrong when that fails.
 
 use serde::de::DeserializeOwned;
 
 use super::checks::Checks;
-use super::explain;
-use super::problem::ArgumentError;
-use crate::envelope::place::{Failure, end_of_string, failure_of, read};
+use super::number::EXACT;
+use super::problem::{ArgumentError, Problem};
+use crate::envelope::place::{Culprit, Failure, end_of_string, read};
+
+/// The longest text of a type's own decoder that is repeated.
+const LONGEST_MESSAGE: usize = 300;
 
 /// Decodes a tool's arguments, given as the text of one JSON value, and runs the checks.
 ///
@@ -22,9 +24,11 @@ use crate::envelope::place::{Failure, end_of_string, failure_of, read};
 /// }
 ///
 /// let checks = input_schema_of::<Page>()?.checks;
-/// assert_eq!(decode_arguments::<Page>(r#"{"size": 20}"#, checks.as_ref())?.size, 20);
-/// let error = decode_arguments::<Page>(r#"{"size": 0}"#, checks.as_ref()).unwrap_err();
+/// assert_eq!(decode_arguments::<Page>(r#"{"size": 20}"#, Some(&checks))?.size, 20);
+/// let error = decode_arguments::<Page>(r#"{"size": 0}"#, Some(&checks)).unwrap_err();
 /// assert_eq!(error.to_string(), "`size` must be at least 1, is 0");
+/// let error = decode_arguments::<Page>(r#"{"size": "all"}"#, Some(&checks)).unwrap_err();
+/// assert_eq!(error.to_string(), "`size`: expected an integer, got a string");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn decode_arguments<T: DeserializeOwned>(
@@ -33,11 +37,11 @@ pub fn decode_arguments<T: DeserializeOwned>(
 ) -> Result<T, ArgumentError> {
     // serde would take the items of an array for the fields of a struct.
     if !text.trim_ascii_start().starts_with('{') {
-        return Err(ArgumentError::one(explain::not_an_object(text)));
+        return Err(not_an_object(text));
     }
     let arguments = match read(text) {
         Ok(arguments) => arguments,
-        Err(failure) => read_again(text, failure)?,
+        Err(failure) => read_again(text, failure, checks)?,
     };
     checks.map_or(Ok(()), |checks| checks.run(text))?;
     Ok(arguments)
@@ -45,11 +49,45 @@ pub fn decode_arguments<T: DeserializeOwned>(
 
 /// Tries once more with whole numbers written plainly, or says what is wrong.
 #[cold]
-fn read_again<T: DeserializeOwned>(text: &str, failure: Failure) -> Result<T, ArgumentError> {
-    let Some(plain) = write_whole_numbers_plainly(text) else {
-        return Err(explain::explain(text, &failure, failure_of::<T>));
+fn read_again<T: DeserializeOwned>(
+    text: &str,
+    failure: Failure,
+    checks: Option<&Checks>,
+) -> Result<T, ArgumentError> {
+    match write_whole_numbers_plainly(text) {
+        None => Err(explain(text, &failure, checks)),
+        Some(plain) => read(&plain).map_err(|failure| explain(&plain, &failure, checks)),
+    }
+}
+
+/// Says which rules of the schema the text violates. If it violates none, a decoder has rules of its
+/// own, and its words are passed on.
+fn explain(text: &str, failure: &Failure, checks: Option<&Checks>) -> ArgumentError {
+    let problems = checks.map(|checks| checks.explain(text)).unwrap_or_default();
+    if !problems.is_empty() {
+        return ArgumentError { problems };
+    }
+    let mut path = String::new();
+    failure.place(text, Culprit::Value).write(&mut path);
+    let mut message = failure.message();
+    if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
+        message.truncate(end);
+        message.push('…');
+    }
+    ArgumentError::one(Problem::new(path, message))
+}
+
+#[cold]
+fn not_an_object(text: &str) -> ArgumentError {
+    let got = match text.trim_ascii_start().bytes().next() {
+        Some(b'"') => "a string",
+        Some(b'[') => "an array",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        Some(b'-' | b'0'..=b'9') => "a number",
+        _ => "no JSON",
     };
-    read(&plain).map_err(|failure| explain::explain(&plain, &failure, failure_of::<T>))
+    ArgumentError::one(Problem::new("", format!("expected an object, got {got}")))
 }
 
 /// The text with numbers such as `1.0` and `1e3` written as integers; `None` when there are none.
@@ -80,7 +118,6 @@ fn write_whole_numbers_plainly(text: &str) -> Option<String> {
 
 /// `1` for `1.0`; `None` for what is written plainly already, is not whole or is not exact.
 fn plain_whole_number(text: &str) -> Option<String> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
     if text != "-0" && !text.contains(['.', 'e', 'E']) {
         return None;
     }

@@ -1,5 +1,4 @@
-//! Owns validating values against a schema that somebody wrote by hand, and what is said of them.
-//! Does not own compiling such a schema, nor derived ones: those are checked by decoding and `Checks`.
+//! Validates arguments by a hand-written schema.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +8,8 @@ use turnbuckle_types::Raw;
 
 use super::SchemaError;
 use super::problem::ArgumentError;
-use crate::json_schema::{compile, violations::problems};
+pub use crate::json_schema::validator::OutputCheck;
+use crate::json_schema::validator::{compile, violations::problems};
 
 /// A hand-written input schema, compiled.
 ///

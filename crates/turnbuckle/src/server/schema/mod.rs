@@ -1,26 +1,25 @@
-//! Owns how argument and result types become JSON Schemas, and how arguments are decoded and checked.
-//! Does not own when that happens (registration, dispatch), nor what a failure becomes on the wire.
+//! JSON Schemas of argument and result types, and how arguments are decoded and checked.
 //!
-//! A type's schema is what schemars derives, brought into a shape that clients and model APIs take
-//! without complaint ([`input_schema_of`]). Arguments of such a tool are decoded straight into the
-//! type; what decoding does not enforce (ranges, lengths, patterns) is compiled once into [`Checks`].
-//! What serialising does not keep of a result is checked in the same way. Behind the feature
-//! `validate`, arguments are validated by `HandWritten`, and output by `OutputCheck`, where their
-//! schemas were written by hand.
+//! A type's schema is the one that schemars derives, brought into a shape that clients and model APIs
+//! take without complaint ([`input_schema_of`]). Arguments are decoded straight into the type; the
+//! constraints that decoding does not enforce (ranges, lengths, patterns) are compiled once into
+//! [`Checks`]. Where decoding fails, the same [`Checks`] say what is wrong. With the feature `validate`,
+//! `HandWritten` validates arguments, and `OutputCheck` output, by hand-written schemas.
 
 mod checks;
+mod compile;
 mod decode;
-mod explain;
 #[cfg(feature = "validate")]
 mod handwritten;
 mod inline;
 mod keywords;
+mod kinds;
 mod number;
 mod portable;
 mod problem;
-mod shape;
 mod text;
 mod texts;
+mod union;
 mod walk;
 mod wrap;
 
@@ -28,22 +27,22 @@ mod wrap;
 mod tests;
 
 pub(super) use inline::definition_name;
+pub(super) use portable::mark_order;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use turnbuckle_types::Raw;
 
 pub use self::checks::Checks;
+pub(crate) use self::checks::kept;
 pub use self::decode::decode_arguments;
 #[cfg(feature = "validate")]
-pub use self::handwritten::HandWritten;
+pub use self::handwritten::{HandWritten, OutputCheck};
 pub use self::keywords::lint;
+pub(crate) use self::portable::ORDER;
 pub(crate) use self::problem::shorten;
 pub use self::problem::{ArgumentError, Problem};
-pub(crate) use self::shape::{Shape, shape_of};
 pub(crate) use self::wrap::wrap;
-#[cfg(feature = "validate")]
-pub use crate::json_schema::OutputCheck;
 pub use crate::json_schema::SchemaError;
 pub(crate) use crate::json_schema::rewrite::without_keyword;
 
@@ -68,7 +67,7 @@ pub(crate) use crate::json_schema::rewrite::without_keyword;
 ///         r#""label":{"type":"string"}},"required":["ms"]}"#,
 ///     )
 /// );
-/// assert!(input.checks.is_none(), "decoding enforces all of it");
+/// assert!(input.checks.is_empty(), "decoding enforces all of it");
 /// # Ok::<(), turnbuckle::schema::SchemaError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -76,24 +75,24 @@ pub(crate) use crate::json_schema::rewrite::without_keyword;
 pub struct InputSchema {
     /// The schema: always an object at the root.
     pub schema: Raw,
-    /// The constraints that decoding into the type does not enforce; `None` when there are none.
-    pub checks: Option<Checks>,
+    /// The constraints that decoding into the type does not enforce, and the sentences for arguments
+    /// that cannot be decoded.
+    pub checks: Checks,
 }
 
-/// The schema of arguments of type `T`, in the portable shape.
+/// Returns the schema of arguments of type `T`, in the portable shape.
 ///
 /// The root is an object, optional fields are left out of `required` and have no `null`,
 /// numeric `format`s give way to bounds, unit enums are plain `enum`s, small definitions are
-/// inlined, and properties stand in the order of declaration. Keywords that are not JSON Schema's
-/// own are dropped, except `x-mcp-header`.
+/// inlined, and properties stand in the order of declaration; those that are not always serialized
+/// (`skip_serializing_if`) stand last. Keywords that are not JSON Schema's own are dropped, except
+/// `x-mcp-header`.
 ///
 /// Decoding stays a little wider than the schema: `null` is taken for an absent optional field,
 /// an array for a nested struct, and `{"Name":null}` for the unit variant `Name`.
 pub fn input_schema_of<T: JsonSchema + DeserializeOwned>() -> Result<InputSchema, SchemaError> {
-    let shape = shape::shape_of::<T>();
-    let tree = portable::input_tree::<T>(&shape)?;
-    let checks = Checks::compile_beside(&tree, &shape)?;
-    Ok(InputSchema { schema: text::write(&tree, &shape)?, checks })
+    let tree = portable::input_tree::<T>()?;
+    Ok(InputSchema { schema: text::write(&tree)?, checks: Checks::compile(&tree)? })
 }
 
 /// The schema of a tool's structured result.
@@ -136,7 +135,7 @@ impl OutputSchema {
 pub fn output_schema_of<T: JsonSchema>() -> Result<OutputSchema, SchemaError> {
     let tree = portable::output_tree::<T>();
     let is_object = tree.get("type").is_some_and(|kind| kind == "object");
-    let checks = Checks::compile_output(&tree)?;
-    let schema = text::write(&tree, &shape::Shape::default())?;
-    Ok(OutputSchema { schema, is_object, checks })
+    let checks = Checks::compile_for(&tree, compile::Side::Output)?;
+    let checks = (!checks.is_empty()).then_some(checks);
+    Ok(OutputSchema { schema: text::write(&tree)?, is_object, checks })
 }

@@ -1,10 +1,12 @@
-//! Owns numbers of JSON as the checks see them: compared exactly, and with what types enforce.
-//! Does not own which limits there are.
+//! Numbers of JSON, compared exactly, and the ranges of integer types.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use serde_json::Value;
+
+/// Up to here doubles hold every integer.
+pub(super) const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A number of JSON: exact as long as it is whole.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +27,14 @@ impl Number {
         match self {
             Number::Whole(number) => number as f64,
             Number::Real(number) => number,
+        }
+    }
+
+    /// Whether decoding takes the number for an integer: `1.0` counts, up to where doubles are exact.
+    pub(super) fn is_whole(self) -> bool {
+        match self {
+            Number::Whole(_) => true,
+            Number::Real(real) => real.fract() == 0.0 && real.abs() <= EXACT,
         }
     }
 
@@ -69,9 +79,9 @@ impl fmt::Display for Number {
     }
 }
 
-/// The range that decoding into the integer type of this name enforces.
-pub(super) fn enforced_range(format: &str) -> (Option<Number>, Option<Number>) {
-    let (least, most) = match format {
+/// Returns the range that decoding into the integer type of this name enforces.
+pub(super) fn enforced_range(format: &str) -> Option<(i128, i128)> {
+    Some(match format {
         "int8" => (i8::MIN.into(), i8::MAX.into()),
         "int16" => (i16::MIN.into(), i16::MAX.into()),
         "int32" => (i32::MIN.into(), i32::MAX.into()),
@@ -81,7 +91,6 @@ pub(super) fn enforced_range(format: &str) -> (Option<Number>, Option<Number>) {
         "uint32" => (0, u32::MAX.into()),
         "uint64" | "uint" => (0, u64::MAX.into()),
         "uint128" => (0, i128::MAX),
-        _ => return (None, None),
-    };
-    (Some(Number::Whole(least)), Some(Number::Whole(most)))
+        _ => return None,
+    })
 }

@@ -1,34 +1,32 @@
-//! Owns the portable shape: what is changed in schemars' output so that every client takes it.
-//! Does not own which definitions are inlined, nor the order and text of the result.
+//! Brings the schemas of schemars into a shape that every client takes.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::SchemaError;
+use super::compile::Side;
 use super::inline;
-use super::keywords::{self, each_inner_mut};
-use super::shape::Shape;
+use super::keywords::{self, Holds, each_inner_mut};
 
-/// Whose view of a type a schema is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    /// What may be sent to be decoded.
-    Input,
-    /// What serialising gives.
-    Output,
-}
+/// A mark on an object: the names of its properties in the order of declaration. Never written.
+pub(crate) const ORDER: &str = "turnbuckle:order";
+/// A mark on an `enum`: the type that it belongs to enforces it when it decodes. Never written.
+pub(super) const DECODED: &str = "turnbuckle:decoded";
 
-/// The schema of arguments. Numeric `format`s are still in it: they say what decoding enforces.
-pub(super) fn input_tree<T: JsonSchema>(shape: &Shape) -> Result<Value, SchemaError> {
-    let mut tree = tree_of::<T>(Side::Input, shape);
+/// Returns the schema of arguments. It still has numeric `format`s, which say what decoding
+/// enforces.
+pub(super) fn input_tree<T: JsonSchema>() -> Result<Value, SchemaError> {
+    let mut tree = root_schema::<T>(Side::Input);
+    mark_order(&mut tree, &root_schema::<T>(Side::Output));
+    let mut tree = portable(tree, Side::Input, &T::schema_name());
     require_object(&mut tree, &T::schema_name())?;
     Ok(tree)
 }
 
-/// The schema of a result; its root says `object` whenever every value is one.
+/// Returns the schema of a result; its root says `object` whenever every value is one.
 pub(super) fn output_tree<T: JsonSchema>() -> Value {
-    let mut tree = tree_of::<T>(Side::Output, &Shape::default());
+    let mut tree = portable(root_schema::<T>(Side::Output), Side::Output, &T::schema_name());
     let union = ["oneOf", "anyOf"].into_iter().find_map(|keyword| tree.get(keyword)?.as_array());
     let is_object = |branch: &Value| branch.get("type").is_some_and(|kind| kind == "object");
     if union.is_some_and(|branches| branches.iter().all(is_object)) {
@@ -37,21 +35,61 @@ pub(super) fn output_tree<T: JsonSchema>() -> Value {
     tree
 }
 
-fn tree_of<T: JsonSchema>(side: Side, shape: &Shape) -> Value {
+/// Returns the schema as schemars makes it.
+#[inline(never)]
+fn root_schema<T: JsonSchema>(side: Side) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
     let settings = match side {
         Side::Input => settings.for_deserialize(),
         Side::Output => settings.for_serialize(),
     };
-    let mut root = settings.into_generator().into_root_schema_for::<T>().to_value();
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+fn portable(mut root: Value, side: Side, name: &str) -> Value {
     // schemars titles the root after the type unless it has a title of its own.
     if let Value::Object(members) = &mut root
-        && members.get("title").is_some_and(|title| *title == *T::schema_name())
+        && members.get("title").is_some_and(|title| *title == *name)
     {
         members.remove("title");
     }
-    tidy(&mut root, side, shape);
+    tidy(&mut root, side);
+    let definitions = root.get_mut("$defs").and_then(Value::as_object_mut);
+    for definition in definitions.into_iter().flat_map(Map::values_mut) {
+        // An `enum` that is a type of its own, other than one that limits a field.
+        if let Value::Object(members) = definition
+            && members.contains_key("enum")
+        {
+            members.insert(DECODED.to_owned(), true.into());
+        }
+    }
     inline::inline(root)
+}
+
+/// Marks objects with the order of their fields. A map of properties has no order, but a list of
+/// required ones has, and every field that is always serialized is required in the schema of the
+/// serialized type.
+pub(crate) fn mark_order(schema: &mut Value, serialized: &Value) {
+    let (Value::Object(members), Value::Object(serialized)) = (schema, serialized) else {
+        return;
+    };
+    for (keyword, inner) in members.iter_mut() {
+        match (keywords::holds(keyword), inner, serialized.get(keyword)) {
+            (Some(Holds::Schema), inner, Some(other)) => mark_order(inner, other),
+            (Some(Holds::Schemas), Value::Array(inner), Some(Value::Array(other))) => {
+                inner.iter_mut().zip(other).for_each(|(inner, other)| mark_order(inner, other));
+            }
+            (Some(Holds::NamedSchemas), Value::Object(inner), Some(Value::Object(other))) => {
+                for (name, inner) in inner {
+                    other.get(name).into_iter().for_each(|other| mark_order(inner, other));
+                }
+            }
+            _ => {}
+        }
+    }
+    if let Some(order) = serialized.get("required") {
+        members.insert(ORDER.to_owned(), order.clone());
+    }
 }
 
 /// Refuses what cannot be a tool's arguments, and makes the root say `object`.
@@ -103,18 +141,18 @@ fn refuse(name: &str, is: &str, instead: &str) -> SchemaError {
 }
 
 /// Brings one schema, and first all that it contains, into shape.
-fn tidy(schema: &mut Value, side: Side, shape: &Shape) {
+fn tidy(schema: &mut Value, side: Side) {
     if let Value::Bool(accepts) = schema {
         *schema = if *accepts { json!({}) } else { json!({"not": {}}) };
     }
     let Value::Object(members) = schema else {
         return;
     };
-    members.retain(|keyword, _| keywords::holds(keyword).is_some());
+    members.retain(|keyword, _| keyword == ORDER || keywords::holds(keyword).is_some());
     drop_open_boundaries(members);
     each_inner_mut(members, |inner| {
         if *inner != Value::Bool(false) {
-            tidy(inner, side, shape);
+            tidy(inner, side);
         }
     });
     if let Some(value) = members.remove("const") {
@@ -125,7 +163,6 @@ fn tidy(schema: &mut Value, side: Side, shape: &Shape) {
     for keyword in ["allOf", "anyOf", "oneOf"] {
         merge_only_branch(members, keyword);
     }
-    order_choices(members, shape);
     if side == Side::Input {
         forbid_null_in_optional(members);
     }
@@ -211,26 +248,6 @@ fn note_on(choice: &Value, branch: &Value) -> Option<String> {
         (None, false) => return None,
     };
     Some(format!("- `{}`: {note}", choice.as_str()?))
-}
-
-/// schemars puts documented variants last; the decoder knows the order of declaration.
-fn order_choices(members: &mut Map<String, Value>, shape: &Shape) {
-    let Some(Value::Array(choices)) = members.get_mut("enum") else {
-        return;
-    };
-    if choices.len() < 2 || !choices.iter().all(Value::is_string) {
-        return;
-    }
-    if let Some(variants) = shape.variants_with(choices.iter().filter_map(Value::as_str)) {
-        let mut known = Vec::with_capacity(choices.len());
-        for variant in variants {
-            while let Some(at) = choices.iter().position(|choice| choice == variant) {
-                known.push(choices.remove(at));
-            }
-        }
-        // What is left, if anything, stays where it is.
-        choices.append(&mut known);
-    }
 }
 
 /// A union or intersection of one schema is that schema.

@@ -1,23 +1,27 @@
-//! Owns what is said about arguments that cannot be used. Does not own finding the problems.
+//! The error of arguments that cannot be used.
 
 use std::fmt;
 
+pub(crate) use crate::envelope::place::shorten;
+pub(super) use crate::envelope::place::{push_index, push_key};
 pub use crate::json_schema::problem::Problem;
-pub(crate) use crate::json_schema::problem::shorten;
-pub(super) use crate::json_schema::problem::{count, must_be_one_of, push_index, push_key};
+pub(super) use crate::json_schema::problem::{count, must_be_one_of, one_of};
 
 /// Arguments that do not fit a tool: what is wrong, and where.
 ///
 /// ```
-/// use turnbuckle::schema::decode_arguments;
+/// use turnbuckle::schema::{decode_arguments, input_schema_of};
 ///
-/// #[derive(Debug, serde::Deserialize)]
+/// #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 /// struct Add { a: i64, b: i64 }
 ///
-/// let error = decode_arguments::<Add>(r#"{"a": "one", "b": 2}"#, None).unwrap_err();
-/// assert_eq!(error.to_string(), "`a`: expected an integer, got a string");
-/// let error = decode_arguments::<Add>(r#"{"a": 1}"#, None).unwrap_err();
-/// assert_eq!(error.to_string(), "`b` is missing");
+/// let checks = input_schema_of::<Add>()?.checks;
+/// let error = decode_arguments::<Add>(r#"{"a": "one"}"#, Some(&checks)).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "there are 2 problems:\n- `a`: expected an integer, got a string\n- `b` is missing"
+/// );
+/// # Ok::<(), turnbuckle::schema::SchemaError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

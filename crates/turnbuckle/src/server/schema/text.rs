@@ -1,5 +1,4 @@
-//! Owns the text of a generated schema: the order of keywords and of properties.
-//! Does not own its content, save that formats which are not standard are not written.
+//! Writes a generated schema as text, with keywords and properties in a fixed order.
 
 use std::fmt::Write as _;
 
@@ -8,18 +7,18 @@ use turnbuckle_types::Raw;
 
 use super::SchemaError;
 use super::keywords::{Holds, KEYWORDS, is_standard_format};
-use super::shape::Shape;
+use super::portable::ORDER;
 
 /// The schema as text: the same for the same type, whichever map serde_json is built with.
-pub(super) fn write(schema: &Value, shape: &Shape) -> Result<Raw, SchemaError> {
+pub(super) fn write(schema: &Value) -> Result<Raw, SchemaError> {
     let mut out = String::new();
-    write_schema(&mut out, schema, shape);
+    write_schema(&mut out, schema);
     Raw::from_json(out).map_err(|error| {
         SchemaError::new(format!("the generated schema is not valid JSON ({error}): report this"))
     })
 }
 
-fn write_schema(out: &mut String, schema: &Value, shape: &Shape) {
+fn write_schema(out: &mut String, schema: &Value) {
     let Value::Object(members) = schema else {
         write_data(out, schema);
         return;
@@ -34,18 +33,18 @@ fn write_schema(out: &mut String, schema: &Value, shape: &Shape) {
         }
         list.key(out, keyword);
         match (holds, value) {
-            (Holds::Schema, schema) => write_schema(out, schema, shape),
+            (Holds::Schema, schema) => write_schema(out, schema),
             (Holds::Schemas, Value::Array(schemas)) => {
                 let mut inner = List::open(out, '[');
                 for schema in schemas {
                     inner.item(out);
-                    write_schema(out, schema, shape);
+                    write_schema(out, schema);
                 }
                 out.push(']');
             }
             (Holds::NamedSchemas, Value::Object(named)) => {
                 let names = if *keyword == "properties" {
-                    order(members, named, shape)
+                    order(members, named)
                 } else {
                     let mut names: Vec<&str> = named.keys().map(String::as_str).collect();
                     names.sort_unstable();
@@ -54,7 +53,7 @@ fn write_schema(out: &mut String, schema: &Value, shape: &Shape) {
                 let mut inner = List::open(out, '{');
                 for name in names {
                     inner.key(out, name);
-                    write_schema(out, &named[name], shape);
+                    write_schema(out, &named[name]);
                 }
                 out.push('}');
             }
@@ -64,28 +63,15 @@ fn write_schema(out: &mut String, schema: &Value, shape: &Shape) {
     out.push('}');
 }
 
-/// The names of properties in the order of declaration, as far as it can be known: the decoder's
-/// list of fields, else the required ones (which schemars keeps in order) and then the rest.
-fn order<'a>(
-    schema: &'a Map<String, Value>,
-    properties: &'a Map<String, Value>,
-    shape: &Shape,
-) -> Vec<&'a str> {
-    let required = schema.get("required").and_then(Value::as_array);
-    let required: Vec<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
-    let fields = shape.fields_with(properties.keys().map(String::as_str));
-    let first = fields.unwrap_or(&required);
-
+/// Returns the names of properties in the order of declaration, as far as it is known, then the
+/// others by name.
+fn order<'a>(schema: &'a Map<String, Value>, properties: &'a Map<String, Value>) -> Vec<&'a str> {
     let mut names: Vec<&str> = properties.keys().map(String::as_str).collect();
     names.sort_unstable();
-    let mut ordered = Vec::with_capacity(names.len());
-    for field in first {
-        if let Some(at) = names.iter().position(|name| name == field) {
-            ordered.push(names.remove(at));
-        }
-    }
-    ordered.append(&mut names);
-    ordered
+    let known = schema.get(ORDER).or_else(|| schema.get("required")).and_then(Value::as_array);
+    let place = |name: &str| known?.iter().position(|field| field == name);
+    names.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
+    names
 }
 
 fn write_data(out: &mut String, data: &Value) {

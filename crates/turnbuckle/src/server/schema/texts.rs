@@ -1,16 +1,18 @@
-//! Owns texts as the JSON that checks look at: a prompt's arguments and the variables of a URI come
-//! as texts, whatever they are read as. Does not own the checks, nor decoding the texts.
+//! Texts as the JSON that [`Checks`](super::Checks) look at: the arguments of a prompt and the variables
+//! of a URI arrive as texts, whatever they are decoded into.
 
 use serde_json::{Map, Value};
 
 use super::checks::Node;
+use super::kinds::Kinds;
 use crate::server::uri::TextValue;
 
-/// The texts as an object: a number where numbers are checked, a list where lists are, else text.
+/// Returns the texts as an object, each as the type that its schema has.
 pub(super) fn as_json(nodes: &[Node], values: &[(String, TextValue)]) -> Value {
     let roots = with_others(nodes, vec![0]);
     let value = |name: &str, value: &TextValue| {
-        let members = roots.iter().flat_map(|root| nodes[*root].object.nodes_of(name));
+        let objects = roots.iter().filter_map(|root| nodes[*root].object.as_ref());
+        let members = objects.flat_map(|object| object.nodes_of(name));
         Checked(nodes, with_others(nodes, members.collect())).value(value)
     };
     let members = values.iter().map(|(name, text)| (name.clone(), value(name, text)));
@@ -40,24 +42,23 @@ impl Checked<'_> {
     }
 
     fn value(&self, value: &TextValue) -> Value {
+        let is_array = |node: &Node| node.kinds.has(Kinds::ARRAY) || node.array.is_some();
         let texts: Vec<&str> = value.iter().collect();
         match &texts[..] {
-            [text] if !self.nodes().any(|node| node.array.is_checked()) => self.scalar(text),
+            [text] if !self.nodes().any(is_array) => self.scalar(text),
             texts => texts.iter().enumerate().map(|(at, text)| self.item(at, text)).collect(),
         }
     }
 
     fn item(&self, at: usize, text: &str) -> Value {
-        let items = self.nodes().filter_map(|node| node.array.node_of(at));
+        let arrays = self.nodes().filter_map(|node| node.array.as_ref());
+        let items = arrays.filter_map(|array| array.node_of(at));
         Checked(self.0, with_others(self.0, items.collect())).scalar(text)
     }
 
-    /// Text was decoded before it is checked: what is no number is none for its type either.
+    /// The text was decoded before it is checked: one that is no number is none for its type either.
     fn scalar(&self, text: &str) -> Value {
-        let chosen = |kind: fn(&Value) -> bool| {
-            self.nodes().flat_map(|node| node.choices.iter().flatten()).any(kind)
-        };
-        if self.nodes().any(|node| node.number.is_checked()) || chosen(Value::is_number) {
+        if self.nodes().any(|node| node.kinds.has_numbers() || node.number.is_some()) {
             let whole = text.parse::<i64>().map(Value::from);
             let whole = whole.or_else(|_| text.parse::<u64>().map(Value::from));
             if let Some(number) = whole.ok().or_else(|| text.parse::<f64>().ok().map(Value::from)) {
@@ -65,7 +66,7 @@ impl Checked<'_> {
             }
         }
         match text.parse::<bool>() {
-            Ok(word) if chosen(Value::is_boolean) => word.into(),
+            Ok(word) if self.nodes().any(|node| node.kinds.has(Kinds::BOOLEAN)) => word.into(),
             _ => text.into(),
         }
     }

@@ -1,5 +1,4 @@
-//! Owns running compiled checks over the text of arguments, without building a tree of values.
-//! Does not own which checks there are.
+//! Runs the nodes of [`Checks`](super::Checks) over the text of a value, without building a tree.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,42 +9,121 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::checks::{Applies, ArrayCheck, Node, ObjectCheck, Size};
+use super::checks::{Applies, ArrayRule, Need, Node, ObjectRule, Size};
+use super::kinds::Kinds;
 use super::number::Number;
-use super::problem::{Problem, count, must_be_one_of, push_index, push_key};
+use super::problem::{Problem, count, must_be_one_of, push_index, push_key, shorten};
+use crate::envelope::place::without_position;
 
 /// How many violations are reported; the rest would only repeat them.
 const MOST_PROBLEMS: usize = 8;
 
-/// What stands for a number when serde_json is built with `arbitrary_precision`.
+/// The key that stands for a number when serde_json is built with `arbitrary_precision`.
 const NUMBER_TOKEN: &str = "$serde_json::private::Number";
 
-/// The violations in the text of one JSON value.
-pub(super) fn walk(nodes: &[Node], text: &str) -> Vec<Problem> {
-    let mut run = Run { nodes, problems: Vec::new() };
-    let outcome = run.check(0, text, &Place::Root);
-    if let (Err(error), true) = (outcome, run.problems.is_empty()) {
-        run.report(&Place::Root, format!("is not JSON that can be checked: {error}"));
+/// Which rules are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Those that decoding does not enforce.
+    Constraints,
+    /// All of them, to explain why a text cannot be decoded.
+    Everything,
+}
+
+/// Returns the violations in the text of one JSON value.
+pub(super) fn walk(nodes: &[Node], text: &str, scope: Scope) -> Vec<Problem> {
+    // Reading a part again, for each branch of a union, costs its length. Nested unions must not
+    // multiply that without bound.
+    let budget = 64 * 1024 + 16 * text.len();
+    let mut run = Run { nodes, scope, problems: Vec::new(), unreadable: None, budget };
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let walk = Walk { run: &mut run, node: 0, place: &Place::Root, takes_null: false };
+    let outcome = walk.deserialize(&mut deserializer);
+    if let Err(error) = outcome.and_then(|()| deserializer.end())
+        && (scope == Scope::Everything || run.problems.is_empty())
+    {
+        let message = format!("is not JSON that can be read: {}", without_position(&error));
+        return vec![Problem::new(run.unreadable.unwrap_or_default(), message)];
     }
     run.problems
 }
 
-struct Run<'c> {
-    nodes: &'c [Node],
-    problems: Vec<Problem>,
+pub(super) struct Run<'c> {
+    pub(super) nodes: &'c [Node],
+    scope: Scope,
+    pub(super) problems: Vec<Problem>,
+    /// The path of the innermost value that could not be read.
+    unreadable: Option<String>,
+    /// How many bytes may be read again.
+    budget: usize,
 }
 
 impl Run<'_> {
+    /// Checks a text that was read before.
     fn check(&mut self, node: usize, text: &str, place: &Place<'_>) -> serde_json::Result<()> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        Walk { run: self, node, place }.deserialize(&mut deserializer)
+        let walk = Walk { run: self, node, place, takes_null: false };
+        walk.deserialize(&mut deserializer)
     }
 
-    fn report(&mut self, place: &Place<'_>, message: String) {
-        if self.problems.len() < MOST_PROBLEMS {
-            let mut path = String::new();
-            place.write(&mut path);
-            self.problems.push(Problem::new(path, message));
+    /// Returns the problems of a value under one node, and `None` when the budget is used up.
+    pub(super) fn attempt(
+        &mut self,
+        node: usize,
+        text: &str,
+        place: &Place<'_>,
+    ) -> serde_json::Result<Option<Vec<Problem>>> {
+        let Some(budget) = self.budget.checked_sub(text.len()) else { return Ok(None) };
+        self.budget = budget;
+        let before = std::mem::take(&mut self.problems);
+        let outcome = self.check(node, text, place);
+        let problems = std::mem::replace(&mut self.problems, before);
+        outcome.map(|()| Some(problems))
+    }
+
+    /// Checks a value by every node that applies to it.
+    fn check_all(
+        &mut self,
+        node: usize,
+        text: &str,
+        place: &Place<'_>,
+        takes_null: bool,
+    ) -> serde_json::Result<()> {
+        let mut own = serde_json::Deserializer::from_str(text);
+        own.deserialize_any(Walk { run: &mut *self, node, place, takes_null })?;
+        if text == "null" && takes_null {
+            return Ok(());
+        }
+        let node = &self.nodes[node];
+        for (other, applies) in &node.also {
+            let counts = self.concerns(*other) && (*applies == Applies::Always || text != "null");
+            if counts && self.scope == Scope::Everything {
+                let problems = self.attempt(*other, text, place)?.unwrap_or_default();
+                problems.into_iter().for_each(|problem| self.push(problem));
+            } else if counts {
+                self.check(*other, text, place)?;
+            }
+        }
+        if self.scope == Scope::Everything && !node.union.is_empty() {
+            self.union(node, text, place)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a node has to be looked at.
+    fn concerns(&self, node: usize) -> bool {
+        self.scope == Scope::Everything || self.nodes[node].constrains
+    }
+
+    pub(super) fn report(&mut self, place: &Place<'_>, message: String) {
+        let mut path = String::new();
+        place.write(&mut path);
+        self.push(Problem::new(path, message));
+    }
+
+    pub(super) fn push(&mut self, problem: Problem) {
+        if self.problems.len() < MOST_PROBLEMS && !self.problems.contains(&problem) {
+            self.problems.push(problem);
         }
     }
 
@@ -58,20 +136,66 @@ impl Run<'_> {
         }
     }
 
+    /// Checks the type of a value and whether it is one of the choices. Returns whether the other
+    /// rules are worth looking at.
+    fn fits(
+        &mut self,
+        node: &Node,
+        kind: Kinds,
+        place: &Place<'_>,
+        is: impl Fn(&Value) -> bool,
+        shown: impl Fn() -> String,
+    ) -> bool {
+        let everything = self.scope == Scope::Everything;
+        if let Some(choices) =
+            node.choices.as_ref().filter(|choices| everything || !choices.decoded)
+        {
+            if !choices.values.iter().any(is) {
+                self.report(place, must_be_one_of(&choices.values, &shown()));
+                return !everything;
+            }
+        } else if everything && !node.kinds.take(kind) {
+            let is_fraction = node.kinds.has_numbers() && kind == Kinds::NUMBER;
+            let got = if is_fraction { shown() } else { kind.words() };
+            self.report(place, format!("expected {}, got {got}", node.kinds.words()));
+            return false;
+        }
+        true
+    }
+
     fn number(&mut self, node: &Node, number: Number, place: &Place<'_>) {
-        let check = &node.number;
+        let is = |choice: &Value| Number::of(choice) == Some(number);
+        if !self.fits(node, Kinds::of_number(number), place, is, || number.to_string()) {
+            return;
+        }
+        let Some(rule) = &node.number else { return };
+        if self.scope == Scope::Everything {
+            if let Some((least, most)) = rule.range
+                && (number < Number::Whole(least) || number > Number::Whole(most))
+            {
+                let message = match most {
+                    i128::MAX => format!("expected an integer of at least {least}, got {number}"),
+                    _ => format!("expected an integer from {least} to {most}, got {number}"),
+                };
+                self.report(place, message);
+                return;
+            }
+            if rule.excluded.contains(&number) {
+                self.report(place, format!("must not be {number}"));
+            }
+        }
         let limits = [
-            (check.minimum, "at least", check.minimum.is_some_and(|limit| number < limit)),
+            (rule.minimum, "at least", rule.minimum.is_some_and(|limit| number < limit)),
             (
-                check.exclusive_minimum,
+                rule.exclusive_minimum,
                 "more than",
-                check.exclusive_minimum.is_some_and(|limit| number <= limit),
+                rule.exclusive_minimum.is_some_and(|limit| number <= limit),
             ),
-            (check.maximum, "at most", check.maximum.is_some_and(|limit| number > limit)),
+            (rule.maximum, "at most", rule.maximum.is_some_and(|limit| number > limit)),
             (
-                check.exclusive_maximum,
+                rule.exclusive_maximum,
                 "less than",
-                check.exclusive_maximum.is_some_and(|limit| number >= limit),
+                rule.exclusive_maximum.is_some_and(|limit| number >= limit),
             ),
         ];
         for (limit, relation, violated) in limits {
@@ -79,32 +203,29 @@ impl Run<'_> {
                 self.report(place, format!("must be {relation} {limit}, is {number}"));
             }
         }
-        if let Some(step) = check.multiple_of.filter(|step| !number.is_multiple_of(*step)) {
+        if let Some(step) = rule.multiple_of.filter(|step| !number.is_multiple_of(*step)) {
             self.report(place, format!("must be a multiple of {step}, is {number}"));
         }
-        self.choice(node, place, |choice| Number::of(choice) == Some(number));
     }
 
     fn text(&mut self, node: &Node, text: &str, place: &Place<'_>) {
-        if !node.text.size.is_any() {
-            self.size(node.text.size, text.chars().count() as u64, "character", place);
+        let shown = || shorten(&Value::from(text).to_string());
+        if !self.fits(node, Kinds::STRING, place, |choice| choice == text, shown) {
+            return;
         }
-        if let Some(pattern) = node.text.pattern.as_ref().filter(|regex| !regex.is_match(text)) {
+        let Some(rule) = &node.text else { return };
+        if !rule.size.is_any() {
+            self.size(rule.size, text.chars().count() as u64, "character", place);
+        }
+        if let Some(pattern) = rule.pattern.as_ref().filter(|regex| !regex.is_match(text)) {
             self.report(place, format!("must match the pattern `{pattern}`"));
-        }
-        self.choice(node, place, |choice| choice == text);
-    }
-
-    fn choice(&mut self, node: &Node, place: &Place<'_>, is: impl Fn(&Value) -> bool) {
-        if let Some(choices) = node.choices.as_ref().filter(|choices| !choices.iter().any(is)) {
-            self.report(place, must_be_one_of(choices));
         }
     }
 }
 
-/// Where a value stands: the way back to the root, written down only when there is a violation.
+/// Where a value stands: the way back to the root, written down only for a violation.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+pub(super) enum Place<'a> {
     Root,
     Member(&'a Place<'a>, &'a str),
     Item(&'a Place<'a>, usize),
@@ -131,28 +252,42 @@ struct Walk<'r, 'c> {
     run: &'r mut Run<'c>,
     node: usize,
     place: &'r Place<'r>,
+    /// Whether decoding takes `null` for a member that is left out.
+    takes_null: bool,
+}
+
+impl<'c> Walk<'_, 'c> {
+    fn rules(&self) -> &'c Node {
+        &self.run.nodes[self.node]
+    }
+
+    /// Whether several nodes check this value, so that it is read once for each.
+    fn is_read_again(&self) -> bool {
+        let node = self.rules();
+        node.also.iter().any(|(other, _)| self.run.concerns(*other))
+            || (self.run.scope == Scope::Everything && !node.union.is_empty())
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        let nodes = self.run.nodes;
-        let also = &nodes[self.node].also;
-        if also.is_empty() {
-            return deserializer.deserialize_any(self);
+        let Walk { run, node, place, takes_null } = self;
+        let walk = Walk { run: &mut *run, node, place, takes_null };
+        let outcome = if walk.is_read_again() {
+            <&RawValue>::deserialize(deserializer).and_then(|text| {
+                run.check_all(node, text.get(), place, takes_null).map_err(Error::custom)
+            })
+        } else {
+            deserializer.deserialize_any(walk)
+        };
+        if outcome.is_err() && run.unreadable.is_none() {
+            let mut path = String::new();
+            place.write(&mut path);
+            run.unreadable = Some(path);
         }
-        // More than one node checks this value: read it once for each.
-        let text = <&RawValue>::deserialize(deserializer)?.get();
-        let Walk { run, node, place } = self;
-        let mut own = serde_json::Deserializer::from_str(text);
-        own.deserialize_any(Walk { run: &mut *run, node, place }).map_err(Error::custom)?;
-        for (other, applies) in also {
-            if *applies == Applies::Always || text != "null" {
-                run.check(*other, text, place).map_err(Error::custom)?;
-            }
-        }
-        Ok(())
+        outcome
     }
 }
 
@@ -164,43 +299,53 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<(), E> {
-        self.run.choice(&self.run.nodes[self.node], self.place, |choice| *choice == value);
+        let is = |choice: &Value| *choice == value;
+        self.run.fits(self.rules(), Kinds::BOOLEAN, self.place, is, || value.to_string());
         Ok(())
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<(), E> {
-        self.run.number(&self.run.nodes[self.node], Number::Whole(value.into()), self.place);
+        self.run.number(self.rules(), Number::Whole(value.into()), self.place);
         Ok(())
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<(), E> {
-        self.run.number(&self.run.nodes[self.node], Number::Whole(value.into()), self.place);
+        self.run.number(self.rules(), Number::Whole(value.into()), self.place);
         Ok(())
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        self.run.number(&self.run.nodes[self.node], Number::Real(value), self.place);
+        self.run.number(self.rules(), Number::Real(value), self.place);
         Ok(())
     }
 
     fn visit_str<E>(self, value: &str) -> Result<(), E> {
-        self.run.text(&self.run.nodes[self.node], value, self.place);
+        self.run.text(self.rules(), value, self.place);
         Ok(())
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        self.run.choice(&self.run.nodes[self.node], self.place, Value::is_null);
+        if !(self.takes_null && self.run.scope == Scope::Everything) {
+            let shown = || "null".to_owned();
+            self.run.fits(self.rules(), Kinds::NULL, self.place, Value::is_null, shown);
+        }
         Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<(), A::Error> {
-        let node = &self.run.nodes[self.node];
-        self.run.choice(node, self.place, |_| false);
-        walk_array(self.run, &node.array, items, self.place)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let node = self.rules();
+        let shown = || Kinds::ARRAY.words();
+        match (self.run.fits(node, Kinds::ARRAY, self.place, |_| false, shown), &node.array) {
+            (true, Some(rule)) => walk_array(self.run, rule, items, self.place),
+            _ => {
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(())
+            }
+        }
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let node = &self.run.nodes[self.node];
+        let node = self.rules();
         let first: Option<Key<'de>> = members.next_key()?;
         if first.as_ref().is_some_and(|key| key.0 == NUMBER_TOKEN) {
             let text: String = members.next_value()?;
@@ -209,14 +354,23 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
             }
             return Ok(());
         }
-        self.run.choice(node, self.place, |_| false);
-        walk_object(self.run, &node.object, first, members, self.place)
+        let shown = || Kinds::OBJECT.words();
+        match (self.run.fits(node, Kinds::OBJECT, self.place, |_| false, shown), &node.object) {
+            (true, Some(rule)) => walk_object(self.run, rule, first, members, self.place),
+            _ => {
+                if first.is_some() {
+                    members.next_value::<IgnoredAny>()?;
+                    while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                }
+                Ok(())
+            }
+        }
     }
 }
 
 fn walk_array<'de, A: SeqAccess<'de>>(
     run: &mut Run<'_>,
-    check: &ArrayCheck,
+    rule: &ArrayRule,
     mut items: A,
     place: &Place<'_>,
 ) -> Result<(), A::Error> {
@@ -225,8 +379,8 @@ fn walk_array<'de, A: SeqAccess<'de>>(
     let mut length = 0;
     loop {
         let place = &Place::Item(place, length);
-        let node = check.node_of(length);
-        let more = if check.unique {
+        let node = rule.node_of(length).filter(|node| run.concerns(*node));
+        let more = if rule.unique {
             let text: Option<&RawValue> = items.next_element()?;
             if let Some(text) = text.map(RawValue::get) {
                 if let Some(node) = node {
@@ -238,7 +392,7 @@ fn walk_array<'de, A: SeqAccess<'de>>(
             }
             text.is_some()
         } else if let Some(node) = node {
-            items.next_element_seed(Walk { run, node, place })?.is_some()
+            items.next_element_seed(Walk { run, node, place, takes_null: false })?.is_some()
         } else {
             items.next_element::<IgnoredAny>()?.is_some()
         };
@@ -253,40 +407,86 @@ fn walk_array<'de, A: SeqAccess<'de>>(
             "must not be there twice: all items must differ".to_owned(),
         );
     }
-    run.size(check.size, length as u64, "item", place);
+    if !rule.is_tuple || run.scope == Scope::Everything {
+        run.size(rule.size, length as u64, "item", place);
+    }
     Ok(())
 }
 
 fn walk_object<'de, A: MapAccess<'de>>(
     run: &mut Run<'_>,
-    check: &ObjectCheck,
+    rule: &ObjectRule,
     first: Option<Key<'de>>,
     mut members: A,
     place: &Place<'_>,
 ) -> Result<(), A::Error> {
     let mut length = 0;
     let mut next = first;
+    // The properties that are there, noted only to explain.
+    let mut present: Vec<Cow<'de, str>> = Vec::new();
     while let Some(Key(key)) = next {
-        let place = &Place::Member(place, &key);
-        if let Some(names) = check.names {
-            run.text(&run.nodes[names], &key, place);
+        let member = &Place::Member(place, &key);
+        let property = rule.property(&key);
+        if let Some(names) = rule.names {
+            run.text(&run.nodes[names], &key, member);
         }
-        if check.patterns.is_empty() {
-            match check.by_name(&key).unwrap_or(check.additional) {
-                Some(node) => members.next_value_seed(Walk { run, node, place })?,
+        if run.scope == Scope::Everything && property.is_none() {
+            refuse_unknown(run, rule, &key, place);
+        }
+        if rule.patterns.is_empty() {
+            let node = property.map_or(rule.additional, |property| Some(property.node));
+            let takes_null =
+                property.is_some_and(|one| one.need == Need::Optional { takes_null: true });
+            match node.filter(|node| run.concerns(*node)) {
+                Some(node) => {
+                    members.next_value_seed(Walk { run, node, place: member, takes_null })?;
+                }
                 None => drop(members.next_value::<IgnoredAny>()?),
             }
         } else {
             let text: &RawValue = members.next_value()?;
-            for node in check.nodes_of(&key) {
-                run.check(node, text.get(), place).map_err(Error::custom)?;
+            for node in rule.nodes_of(&key) {
+                if run.concerns(node) {
+                    run.check(node, text.get(), member).map_err(Error::custom)?;
+                }
+            }
+        }
+        if run.scope == Scope::Everything && property.is_some() {
+            if present.contains(&key) {
+                run.report(member, "is given twice".to_owned());
+            } else {
+                present.push(key);
             }
         }
         length += 1;
         next = members.next_key()?;
     }
-    run.size(check.size, length, "member", place);
+    if run.scope == Scope::Everything {
+        for property in &rule.properties {
+            if property.need == Need::Required && !present.iter().any(|one| **one == *property.name)
+            {
+                run.report(&Place::Member(place, &property.name), "is missing".to_owned());
+            }
+        }
+    }
+    run.size(rule.size, length, "member", place);
     Ok(())
+}
+
+/// Refuses a member that is no property, if the object is closed.
+fn refuse_unknown(run: &mut Run<'_>, rule: &ObjectRule, key: &str, place: &Place<'_>) {
+    if !rule.is_closed || rule.patterns.iter().any(|(pattern, _)| pattern.is_match(key)) {
+        return;
+    }
+    let properties = rule.properties.iter().map(|property| format!("`{}`", property.name));
+    let patterns = rule.patterns.iter().map(|(pattern, _)| format!("names that match `{pattern}`"));
+    let expected: Vec<String> = properties.chain(patterns).collect();
+    let expected = match &expected[..] {
+        [] => "none is expected".to_owned(),
+        [only] => format!("expected {only}"),
+        several => format!("expected one of {}", several.join(", ")),
+    };
+    run.report(place, format!("unknown field `{}`, {expected}", shorten(key)));
 }
 
 /// A key that borrows from the text unless it has escapes.
@@ -316,7 +516,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
     }
 }
 
-/// The same text for equal values: spacing, escapes, `1` or `1.0`, and the order of members aside.
+/// Returns the same text for equal values, whatever their spacing, escapes and order of members are.
 fn canonical(text: &str) -> serde_json::Result<String> {
     let mut out = String::new();
     write_canonical(&serde_json::from_str(text)?, &mut out);

@@ -1,16 +1,16 @@
-//! Owns the tests of places. Does not own those of the sentences about them.
+//! Tests of the places of errors.
 
 mod agreement;
 mod cases;
 mod spoil;
 mod types;
 
-use super::Step;
+use super::walk::{Place, Step};
 
-fn written(steps: &[Step]) -> Vec<String> {
+fn written(place: &Place) -> Vec<String> {
     let write = |step: &Step| match step {
         Step::Key(key) => format!("{key:?}"),
         Step::Index(index) => index.to_string(),
     };
-    steps.iter().map(write).collect()
+    place.0.iter().map(write).collect()
 }

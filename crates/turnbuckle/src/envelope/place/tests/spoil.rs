@@ -175,16 +175,3 @@ pub(super) fn one_of(text: &str, seed: u64) -> String {
     alone.write(&mut dice, &mut text);
     text
 }
-
-/// A text that is JSON no more, most of the time.
-pub(super) fn broken(text: &str, seed: u64) -> Option<String> {
-    let mut dice = Dice(seed);
-    let mut bytes = text.to_owned().into_bytes();
-    let at = dice.below(bytes.len());
-    match dice.below(3) {
-        0 => bytes.truncate(at),
-        1 => drop(bytes.remove(at)),
-        _ => bytes[at] = b"{}[]\":,x0-.\\"[dice.below(12)],
-    }
-    String::from_utf8(bytes).ok()
-}

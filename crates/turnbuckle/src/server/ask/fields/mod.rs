@@ -1,7 +1,9 @@
-//! Owns how a flat struct becomes the fields of a form.
-//! Does not own the question that shows it, nor how an answer is checked.
+//! Turns a flat struct into the fields of a form.
 
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::{
+    JsonSchema,
+    generate::{Contract, SchemaSettings},
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use turnbuckle_types::{
@@ -10,7 +12,7 @@ use turnbuckle_types::{
     TitledSelect,
 };
 
-use crate::server::schema::{SchemaError, Shape, shape_of};
+use crate::server::schema::{ORDER, SchemaError, mark_order};
 
 /// The form that asks for a value of type `T`: a struct whose fields are text, numbers, `bool`, enums
 /// without data, and lists of such enums.
@@ -43,19 +45,25 @@ use crate::server::schema::{SchemaError, Shape, shape_of};
 /// # Ok::<(), turnbuckle::schema::SchemaError>(())
 /// ```
 pub fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<ElicitSchema, SchemaError> {
-    let settings = SchemaSettings::draft2020_12().for_deserialize().with(|settings| {
-        settings.meta_schema = None;
-        settings.inline_subschemas = true;
-    });
-    let root = settings.into_generator().into_root_schema_for::<T>().to_value();
-    form(&root, &shape_of::<T>()).map_err(|why| {
+    let mut root = inlined::<T>(Contract::Deserialize);
+    mark_order(&mut root, &inlined::<T>(Contract::Serialize));
+    form(&root).map_err(|why| {
         SchemaError::new(format!("`{}` can't be asked for in a form: {why}", T::schema_name()))
     })
 }
 
+fn inlined<T: JsonSchema>(contract: Contract) -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.contract = contract;
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
 type Members = Map<String, Value>;
 
-fn form(root: &Value, shape: &Shape) -> Result<ElicitSchema, String> {
+fn form(root: &Value) -> Result<ElicitSchema, String> {
     let no_struct = || "it must be a struct with named fields".to_owned();
     let is_object = root.get("type").is_some_and(|kind| kind == "object");
     let is_union = ["oneOf", "anyOf", "allOf"].iter().any(|keyword| root.get(keyword).is_some());
@@ -71,14 +79,13 @@ fn form(root: &Value, shape: &Shape) -> Result<ElicitSchema, String> {
         Some(Value::Object(properties)) => properties,
         _ => &empty,
     };
-    // JSON objects have no order here; the decoder knows the one of declaration.
     let mut names: Vec<&str> = properties.keys().map(String::as_str).collect();
-    if let Some(fields) = shape.fields_with(names.iter().copied()) {
-        names.sort_by_key(|name| fields.iter().position(|field| field == name));
-    }
+    let order = root.get(ORDER).and_then(Value::as_array);
+    let place = |name: &str| order?.iter().position(|field| field == name);
+    names.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
     let mut fields = Named::new();
     for name in &names {
-        let field = field(&properties[*name], shape).map_err(|why| format!("`{name}` {why}"))?;
+        let field = field(&properties[*name]).map_err(|why| format!("`{name}` {why}"))?;
         fields.insert(*name, field);
     }
     let mut form = ElicitSchema::new(fields);
@@ -90,12 +97,12 @@ fn form(root: &Value, shape: &Shape) -> Result<ElicitSchema, String> {
 }
 
 /// One field, or why it has no place in a form.
-fn field(schema: &Value, shape: &Shape) -> Result<PrimitiveSchema, String> {
+fn field(schema: &Value) -> Result<PrimitiveSchema, String> {
     let Value::Object(members) = schema else {
         return Err("can be anything; say what it is".to_owned());
     };
     let members = &plain(members.clone());
-    if let Some(choices) = choices(members, shape) {
+    if let Some(choices) = choices(members) {
         return Ok(select(members, choices));
     }
     match members.get("type").and_then(Value::as_str) {
@@ -109,7 +116,7 @@ fn field(schema: &Value, shape: &Shape) -> Result<PrimitiveSchema, String> {
             field.default = members.get("default").and_then(Value::as_bool);
             Ok(field.into())
         }
-        Some("array") => several(members, shape),
+        Some("array") => several(members),
         Some("object") => {
             Err("is a struct or a map: a form is flat; put the inner fields into the form itself"
                 .into())
@@ -167,8 +174,9 @@ struct Pick {
     title: Option<String>,
 }
 
-/// The values of an enum without data, in the order of declaration; `None` for anything else.
-fn choices(members: &Members, shape: &Shape) -> Option<Vec<Pick>> {
+/// Returns the values of an enum without data; `None` for anything else. Variants without
+/// documentation come first.
+fn choices(members: &Members) -> Option<Vec<Pick>> {
     let mut choices = Vec::new();
     let union = ["oneOf", "anyOf"].iter().find_map(|keyword| members.get(*keyword)?.as_array());
     match union {
@@ -186,11 +194,6 @@ fn choices(members: &Members, shape: &Shape) -> Option<Vec<Pick>> {
             let values = plain_values(members)?.into_iter();
             choices.extend(values.map(|value| Pick { value, title: None }));
         }
-    }
-    // schemars puts documented variants last.
-    let names = choices.iter().map(|choice| choice.value.as_str());
-    if let Some(variants) = shape.variants_with(names) {
-        choices.sort_by_key(|choice| variants.iter().position(|name| *name == choice.value));
     }
     Some(choices).filter(|choices| !choices.is_empty())
 }
@@ -232,9 +235,9 @@ fn select(members: &Members, choices: Vec<Pick>) -> PrimitiveSchema {
 }
 
 /// A list, which in a form is some of the values of an enum.
-fn several(members: &Members, shape: &Shape) -> Result<PrimitiveSchema, String> {
+fn several(members: &Members) -> Result<PrimitiveSchema, String> {
     let items = members.get("items").and_then(Value::as_object);
-    let choices = items.and_then(|items| choices(&plain(items.clone()), shape));
+    let choices = items.and_then(|items| choices(&plain(items.clone())));
     let Some(choices) = choices else {
         return Err(
             "is a list: in a form it can only be a list of an enum whose variants hold no \

@@ -30,9 +30,13 @@ impl Sides {
 
     /// What decoding says, once the schema has been seen to say the same.
     fn accept<T: DeserializeOwned>(&self, text: &str) -> Result<bool, String> {
-        let decoded = decode_arguments::<T>(text, self.input.checks.as_ref());
+        let decoded = decode_arguments::<T>(text, Some(&self.input.checks));
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let validated = self.validator.validate(&value);
+        let explained = self.input.checks.explain(text);
+        if explained.is_empty() != validated.is_ok() {
+            return Err(format!("{text} is explained by {explained:?}: {:?}", validated.err()));
+        }
         match (&decoded, &validated) {
             (Ok(_), Err(error)) => Err(format!("only the schema refuses {text}: {error}")),
             (Err(error), Ok(())) => Err(format!("only decoding refuses {text}: {error}")),
@@ -317,10 +321,7 @@ proptest! {
 
         let schema = serde_json::json!({"properties": {"v": schema}});
         let text = format!("{{\"v\":{value}}}");
-        let checked = match Checks::compile(&schema).unwrap() {
-            Some(checks) => checks.run(&text),
-            None => Ok(()),
-        };
+        let checked = Checks::compile(&schema).unwrap().run(&text);
         let validator = jsonschema::options().offline().build(&schema).unwrap();
         let tree: Value = serde_json::from_str(&text).unwrap();
         prop_assert_eq!(checked.is_ok(), validator.is_valid(&tree), "{} under {}", text, schema);
@@ -328,8 +329,16 @@ proptest! {
 
     #[test]
     fn nothing_makes_decoding_panic(text in "[ -~äß\\n]{0,40}") {
-        let _ = decode_arguments::<Strict>(&text, None);
-        let _ = decode_arguments::<Strict>(&format!("{{\"limit\":{text}}}"), None);
-        let _ = decode_arguments::<Maps>(&format!("{{\"counts\":{{\"{text}\":1.0}}}}"), None);
+        let (strict, maps, tagged) =
+            (Sides::of::<Strict>(), Sides::of::<Maps>(), Sides::of::<Tagged>());
+        let (strict, maps, tagged) =
+            (&strict.input.checks, &maps.input.checks, &tagged.input.checks);
+        let _ = decode_arguments::<Strict>(&text, Some(strict));
+        let limit = format!("{{\"limit\":{text}}}");
+        let _ = decode_arguments::<Strict>(&limit, Some(strict));
+        let counts = format!("{{\"counts\":{{\"{text}\":1.0}}}}");
+        let _ = decode_arguments::<Maps>(&counts, Some(maps));
+        let external = format!("{{\"external\":{text}}}");
+        let _ = decode_arguments::<Tagged>(&external, Some(tagged));
     }
 }

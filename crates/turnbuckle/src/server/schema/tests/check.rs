@@ -6,7 +6,9 @@ use super::zoo::*;
 use crate::server::schema::{Checks, input_schema_of};
 
 fn checks(schema: &Value) -> Checks {
-    Checks::compile(schema).unwrap().expect("there is something to check")
+    let checks = Checks::compile(schema).unwrap();
+    assert!(!checks.is_empty(), "there is something to check");
+    checks
 }
 
 /// What is said of this value of the property `v`.
@@ -63,12 +65,12 @@ fn texts() {
 fn choices() {
     assert_said!({"enum": ["a", 1, true, null]},
         "\"a\"" => [], "1" => [], "1.0" => [], "true" => [], "null" => [],
-        "\"b\"" => ["`v` must be one of \"a\", 1, true, null"],
-        "false" => ["`v` must be one of \"a\", 1, true, null"],
-        "2" => ["`v` must be one of \"a\", 1, true, null"],
-        "[]" => ["`v` must be one of \"a\", 1, true, null"],
-        "{}" => ["`v` must be one of \"a\", 1, true, null"]);
-    assert_said!({"const": "a"}, "\"a\"" => [], "null" => ["`v` must be \"a\""]);
+        "\"b\"" => ["`v` must be one of \"a\", 1, true, null, is \"b\""],
+        "false" => ["`v` must be one of \"a\", 1, true, null, is false"],
+        "2" => ["`v` must be one of \"a\", 1, true, null, is 2"],
+        "[]" => ["`v` must be one of \"a\", 1, true, null, is an array"],
+        "{}" => ["`v` must be one of \"a\", 1, true, null, is an object"]);
+    assert_said!({"const": "a"}, "\"a\"" => [], "null" => ["`v` must be \"a\", is null"]);
 }
 
 #[test]
@@ -146,7 +148,7 @@ fn a_nullable_value_is_checked_unless_it_is_null() {
 fn unions_are_left_to_decoding() {
     for keyword in ["oneOf", "anyOf"] {
         let schema = json!({"properties": {"v": {keyword: [{"minimum": 1}, {"maximum": 0}]}}});
-        assert!(Checks::compile(&schema).unwrap().is_none(), "{keyword}");
+        assert!(Checks::compile(&schema).unwrap().is_empty(), "{keyword}");
     }
 }
 
@@ -162,7 +164,7 @@ fn the_root_is_checked_too_and_reports_are_bounded() {
     assert_eq!(error.problems.len(), 8);
     assert_eq!(
         checks.run("{").unwrap_err().to_string(),
-        "the arguments object is not JSON that can be checked: EOF while parsing an object at line 1 column 1"
+        "the arguments object is not JSON that can be read: EOF while parsing an object"
     );
 }
 
@@ -170,7 +172,7 @@ fn the_root_is_checked_too_and_reports_are_bounded() {
 fn only_what_decoding_does_not_enforce_is_compiled() {
     macro_rules! assert_nothing_to_check {
         ($($type:ty),*) => { $(
-            assert!(input_schema_of::<$type>().unwrap().checks.is_none(), stringify!($type));
+            assert!(input_schema_of::<$type>().unwrap().checks.is_empty(), stringify!($type));
         )* };
     }
     assert_nothing_to_check!(
@@ -178,7 +180,7 @@ fn only_what_decoding_does_not_enforce_is_compiled() {
     );
     macro_rules! assert_something_to_check {
         ($($type:ty),*) => { $(
-            assert!(input_schema_of::<$type>().unwrap().checks.is_some(), stringify!($type));
+            assert!(!input_schema_of::<$type>().unwrap().checks.is_empty(), stringify!($type));
         )* };
     }
     assert_something_to_check!(Constrained, Tree, Forest, Sapling, Sequences, Extended);
@@ -186,10 +188,10 @@ fn only_what_decoding_does_not_enforce_is_compiled() {
 
 #[test]
 fn an_enum_that_no_type_decodes_is_checked() {
-    let checks = input_schema_of::<Extended>().unwrap().checks.unwrap();
+    let checks = input_schema_of::<Extended>().unwrap().checks;
     assert!(checks.run(r#"{"region": "eu"}"#).is_ok());
     let error = checks.run(r#"{"region": "asia"}"#).unwrap_err();
-    assert_eq!(error.to_string(), "`region` must be one of \"eu\", \"us\"");
+    assert_eq!(error.to_string(), "`region` must be one of \"eu\", \"us\", is \"asia\"");
 }
 
 #[test]
@@ -211,7 +213,7 @@ fn a_schema_that_cannot_be_checked_is_refused() {
     assert!(said.starts_with("the schema nests more than 64 levels deep at `[][]["), "{said}");
     // References that never arrive anywhere end nevertheless.
     let circle = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
-    assert!(Checks::compile(&circle).unwrap().is_none());
+    assert!(Checks::compile(&circle).unwrap().is_empty());
 }
 
 #[test]
@@ -233,7 +235,7 @@ fn the_range_of_an_integer_type_is_not_checked_but_any_tighter_one_is() {
             );
             serde_json::from_str(&text).unwrap()
         };
-        assert!(Checks::compile(&schema(least, most)).unwrap().is_none(), "{format}");
+        assert!(Checks::compile(&schema(least, most)).unwrap().is_empty(), "{format}");
         let tighter = checks(&schema(least + 1, most - 1));
         assert!(tighter.run(&format!("[{}, {}]", least + 1, most - 1)).is_ok(), "{format}");
         let error = tighter.run(&format!("[{least}, {most}]")).unwrap_err();

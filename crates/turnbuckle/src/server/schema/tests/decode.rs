@@ -1,15 +1,24 @@
-//! Owns what is said about arguments that do not decode. Does not own the checks that follow.
+//! The sentences on arguments that cannot be decoded.
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use super::zoo::*;
-use crate::server::schema::{Problem, decode_arguments, input_schema_of};
+use crate::server::schema::{ArgumentError, Problem, decode_arguments, input_schema_of};
 
+fn decode<T: DeserializeOwned + JsonSchema>(text: &str) -> Result<T, ArgumentError> {
+    decode_arguments(text, Some(&input_schema_of::<T>().unwrap().checks))
+}
+
+fn refused<T: DeserializeOwned + JsonSchema>(text: &str) -> ArgumentError {
+    decode::<T>(text).err().unwrap()
+}
+
+/// Compares the first problem.
 macro_rules! assert_says {
     ($type:ty, $text:expr, $sentence:expr) => {{
-        let error = decode_arguments::<$type>($text, None).unwrap_err();
-        assert_eq!(error.to_string(), $sentence, "for {}", $text);
-        assert_eq!(error.problems.len(), 1);
+        let error = refused::<$type>($text);
+        assert_eq!(error.problems[0].to_string(), $sentence, "for {}", $text);
     }};
 }
 
@@ -62,21 +71,21 @@ fn a_missing_an_unknown_and_a_repeated_field_are_named() {
     assert_says!(
         Strict,
         r#"{"query":"a","colour":1}"#,
-        "unknown field `colour`, expected one of `verbose`, `limit`, `max`, `query`"
+        "unknown field `colour`, expected one of `limit`, `query`, `verbose`"
     );
     assert_says!(
         Strict,
         r#"{"a`, expected `b":1}"#,
-        "unknown field `a`, expected `b`, expected one of `verbose`, `limit`, `max`, `query`"
+        "unknown field `a`, expected `b`, expected one of `limit`, `query`, `verbose`"
     );
     assert_says!(Point, r#"{"x":1,"y":1,"x":2}"#, "`x` is given twice");
 
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Deserialize, JsonSchema)]
     struct Outer {
         #[expect(dead_code, reason = "only its decoding matters")]
         inner: Vec<Closed>,
     }
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     struct Closed {}
     assert_says!(
@@ -94,22 +103,18 @@ fn an_integer_that_does_not_fit_is_told_the_range() {
         r#"{"limit":-1}"#,
         "`limit`: expected an integer from 0 to 4294967295, got -1"
     );
-    assert_says!(Integers, r#"{"n":0}"#, "`n`: expected an integer other than 0, got 0");
+    assert_says!(Integers, r#"{"n":0}"#, "`n` must be at least 1, is 0");
     assert_says!(Strict, r#"{"limit":1.5}"#, "`limit`: expected an integer, got 1.5");
-    assert_says!(Integers, r#"{"s":1e30}"#, "`s`: expected an integer, got 1e+30");
-    assert_says!(Point, r#"{"x":1e999}"#, "`x` is a number too large to be represented");
+    assert_says!(Integers, r#"{"s":1e30}"#, "`s`: expected an integer, got 1e30");
+    assert_says!(Point, r#"{"x":1e999}"#, "`x` is not JSON that can be read: number out of range");
 }
 
 #[test]
 fn sizes_of_tuples_and_arrays_are_told() {
-    assert_says!(Sequences, r#"{"pair":[1]}"#, "`pair`: expected an array of 2 items, got 1");
-    assert_says!(Sequences, r#"{"pair":[1,"a","b"]}"#, "`pair`: expected fewer items");
-    assert_says!(Sequences, r#"{"triple":[1,2]}"#, "`triple`: expected an array of 3 items, got 2");
-    assert_says!(
-        Primitives,
-        r#"{"letter":"ab"}"#,
-        "`letter`: expected a single character, got \"ab\""
-    );
+    assert_says!(Sequences, r#"{"pair":[1]}"#, "`pair` must have at least 2 items, has 1");
+    assert_says!(Sequences, r#"{"pair":[1,"a","b"]}"#, "`pair` must have at most 2 items, has 3");
+    assert_says!(Sequences, r#"{"triple":[1,2]}"#, "`triple` must have at least 3 items, has 2");
+    assert_says!(Primitives, r#"{"letter":"ab"}"#, "`letter` must have at most 1 character, has 2");
 }
 
 #[test]
@@ -117,17 +122,17 @@ fn choices_are_listed() {
     assert_says!(
         Enums,
         r#"{"plain":"dog"}"#,
-        "`plain`: unknown choice `dog`, expected `zebra` or `ant`"
+        "`plain` must be one of \"zebra\", \"ant\", is \"dog\""
     );
     assert_says!(
         Enums,
         "{\"many\":[\"celsius\",\n  7]}",
-        "`many[1]`: expected one of its named choices, got a number"
+        "`many[1]` must be one of \"fahrenheit\", \"celsius\", \"kelvin\", is 7"
     );
     assert_says!(
         Tagged,
         r#"{"internal":{"kind":"oval"}}"#,
-        "`internal.kind`: unknown choice `oval`, expected one of `circle`, `rectangle`, `nothing`"
+        "`internal.kind` must be one of \"circle\", \"rectangle\", \"nothing\", is \"oval\""
     );
     assert_says!(Tagged, r#"{"internal":{"kind":"circle"}}"#, "`internal.radius` is missing");
     assert_says!(Tagged, r#"{"internal":{}}"#, "`internal.kind` is missing");
@@ -146,17 +151,17 @@ fn choices_are_listed() {
     assert_says!(
         Tagged,
         r#"{"external":{"Unit":1}}"#,
-        "`external.Unit`: expected null, got an integer"
+        "`external` must be one of \"Unit\", {\"Newtype\": …}, {\"Pair\": …}, {\"Fields\": …}, is an object"
     );
     assert_says!(
         Maps,
         r#"{"by_number":{"x":"a"}}"#,
-        "`by_number`: expected other keys, such as numbers or named choices"
+        "`by_number`: unknown field `x`, expected names that match `^\\d+$`"
     );
     assert_says!(
         Maps,
         r#"{"by_number":{"1x":"a"}}"#,
-        "`by_number`: expected other keys, such as numbers or named choices"
+        "`by_number`: unknown field `1x`, expected names that match `^\\d+$`"
     );
     assert_says!(
         Maps,
@@ -166,9 +171,13 @@ fn choices_are_listed() {
     assert_says!(
         Tagged,
         r#"{"external":{"Newtype":"a","Unit":null}}"#,
-        "`external`: expected one of its named choices"
+        "`external`: unknown field `Unit`, expected `Newtype`"
     );
-    assert_says!(Tagged, r#"{"external":{}}"#, "`external`: expected one of its named choices");
+    assert_says!(
+        Tagged,
+        r#"{"external":{}}"#,
+        "`external` must be one of \"Unit\", {\"Newtype\": …}, {\"Pair\": …}, {\"Fields\": …}, is an object"
+    );
 }
 
 #[test]
@@ -176,13 +185,17 @@ fn what_is_not_json_is_said_to_be_so() {
     assert_says!(
         Point,
         r#"{"x":1,"#,
-        "the arguments object is not valid JSON: EOF while parsing a value"
+        "the arguments object is not JSON that can be read: EOF while parsing a value"
     );
-    assert_says!(Point, r#"{"x":1,"y":1}}"#, "expected one JSON object and nothing after it");
+    assert_says!(
+        Point,
+        r#"{"x":1,"y":1}}"#,
+        "the arguments object is not JSON that can be read: trailing characters"
+    );
     let deep =
         format!(r#"{{"name":"","children":{}1{}"#, "[{\"children\":".repeat(90), "}]".repeat(90));
-    let error = decode_arguments::<Tree>(&format!("{deep}}}"), None).unwrap_err();
-    assert_eq!(error.problems[0].message, "is nested too deeply");
+    let error = refused::<Tree>(&format!("{deep}}}"));
+    assert_eq!(error.problems[0].message, "is not JSON that can be read: recursion limit exceeded");
 }
 
 #[test]
@@ -194,34 +207,30 @@ fn long_input_is_not_repeated_in_full() {
         format!(r#"{{"query":["{long}"]}}"#),
     ];
     for text in &texts {
-        let error = decode_arguments::<Strict>(text, None).unwrap_err();
+        let error = refused::<Strict>(text);
         assert!(!error.to_string().contains(&"long".repeat(11)), "{error}");
     }
     let choice = format!(r#"{{"plain":"{long}"}}"#);
     assert_says!(
         Enums,
         &choice,
-        format!("`plain`: unknown choice `{}…`, expected `zebra` or `ant`", "long".repeat(10))
+        format!("`plain` must be one of \"zebra\", \"ant\", is \"{}lon…", "long".repeat(9))
     );
     let letter = format!(r#"{{"letter":"{long}"}}"#);
-    assert_says!(
-        Primitives,
-        &letter,
-        format!("`letter`: expected a single character, got \"{}…\"", "long".repeat(10))
-    );
+    assert_says!(Primitives, &letter, "`letter` must have at most 1 character, has 200");
     let key = format!(r#"{{"counts":{{"{long}":"x"}}}}"#);
-    let error = decode_arguments::<Maps>(&key, None).unwrap_err();
+    let error = refused::<Maps>(&key);
     assert_eq!(error.problems[0].path, format!("counts.{}…", "long".repeat(10)));
 }
 
 #[test]
 fn names_of_rust_types_do_not_leak() {
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Deserialize, JsonSchema)]
     struct SecretOuter {
         #[expect(dead_code, reason = "only its decoding matters")]
         field: SecretChoice,
     }
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Deserialize, JsonSchema)]
     enum SecretChoice {
         Tuple(
             #[expect(dead_code, reason = "as above")] u8,
@@ -233,7 +242,7 @@ fn names_of_rust_types_do_not_leak() {
         },
         Newtype(#[expect(dead_code, reason = "as above")] Box<SecretOuter>),
     }
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Deserialize, JsonSchema)]
     struct SecretUnit;
 
     let values = [
@@ -256,7 +265,7 @@ fn names_of_rust_types_do_not_leak() {
     ];
     for value in values {
         let text = format!(r#"{{"field":{value}}}"#);
-        let said = decode_arguments::<SecretOuter>(&text, None).unwrap_err().to_string();
+        let said = refused::<SecretOuter>(&text).to_string();
         assert!(!said.contains("Secret") && !said.contains("struct"), "{text}: {said}");
         assert!(!said.contains("enum") && !said.contains("variant"), "{text}: {said}");
     }
@@ -264,8 +273,9 @@ fn names_of_rust_types_do_not_leak() {
 
 #[test]
 fn the_words_of_a_type_of_ones_own_are_kept() {
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Deserialize, JsonSchema)]
     #[serde(try_from = "u8")]
+    #[schemars(with = "u8")]
     struct Even;
     impl TryFrom<u8> for Even {
         type Error = String;
@@ -273,7 +283,7 @@ fn the_words_of_a_type_of_ones_own_are_kept() {
             if number.is_multiple_of(2) { Ok(Even) } else { Err(format!("{number} is not even")) }
         }
     }
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Deserialize, JsonSchema)]
     struct Pair {
         #[expect(dead_code, reason = "only its decoding matters")]
         even: Even,
@@ -291,11 +301,11 @@ fn the_words_of_a_type_of_ones_own_are_kept() {
 fn whole_numbers_may_be_written_with_a_fraction_or_an_exponent() {
     for number in ["7", "7.0", "0.7e1", "70e-1", "7.000E0"] {
         let text = format!(r#"{{"query":"1.0 \" 2.0","limit":{number}}}"#);
-        let strict: Strict = decode_arguments(&text, None).unwrap();
+        let strict: Strict = decode(&text).unwrap();
         assert_eq!(strict.limit, 7, "{number}");
         assert_eq!(strict.query, "1.0 \" 2.0", "strings stay as they are");
     }
-    let zero: Strict = decode_arguments(r#"{"query":"","limit":-0}"#, None).unwrap();
+    let zero: Strict = decode(r#"{"query":"","limit":-0}"#).unwrap();
     assert_eq!(zero.limit, 0);
     // The second number is still wrong, and its path is still named.
     assert_says!(Integers, r#"{"z":1.0,"y":2.5}"#, "`y`: expected an integer, got 2.5");
@@ -304,7 +314,7 @@ fn whole_numbers_may_be_written_with_a_fraction_or_an_exponent() {
     // The checks see such numbers too.
     let checks = input_schema_of::<Constrained>().unwrap().checks;
     let text = r#"{"count":1e3,"code":"ab","word":"a","tags":[],"steps":5.0}"#;
-    let error = decode_arguments::<Constrained>(text, checks.as_ref()).unwrap_err();
+    let error = decode_arguments::<Constrained>(text, Some(&checks)).unwrap_err();
     assert_eq!(error.to_string(), "`count` must be at most 100, is 1000.0");
 }
 
@@ -312,7 +322,7 @@ fn whole_numbers_may_be_written_with_a_fraction_or_an_exponent() {
 fn several_problems_are_a_list() {
     let checks = input_schema_of::<Constrained>().unwrap().checks;
     let text = r#"{"count":0,"code":"a","word":"a","tags":[],"steps":5}"#;
-    let error = decode_arguments::<Constrained>(text, checks.as_ref()).unwrap_err();
+    let error = decode_arguments::<Constrained>(text, Some(&checks)).unwrap_err();
     assert_eq!(
         error.to_string(),
         "there are 2 problems:\n\
@@ -325,7 +335,7 @@ fn several_problems_are_a_list() {
 #[test]
 fn null_stands_for_an_optional_field_that_is_absent() {
     let text = r#"{"second":null,"third":null,"unit":null,"point":null,"holes":[null,1]}"#;
-    let optional: Optional = decode_arguments(text, None).unwrap();
+    let optional: Optional = decode(text).unwrap();
     assert_eq!(optional.second, None);
     assert_eq!(optional.holes, [None, Some(1)]);
 }

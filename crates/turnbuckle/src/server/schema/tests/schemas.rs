@@ -134,7 +134,7 @@ fn optional_fields_are_not_required_and_not_null() {
                 "unit_with_docs",
                 concat!(
                     r#"{"type":"string","description":"A scale of temperature.\n\n- `celsius`: Water freezes "#,
-                    r#"at 0.\n- `kelvin`: Nothing is below 0.","enum":["celsius","fahrenheit","kelvin"]}"#
+                    r#"at 0.\n- `kelvin`: Nothing is below 0.","enum":["fahrenheit","celsius","kelvin"]}"#
                 ),
             ),
             ("point", POINT),
@@ -241,7 +241,7 @@ fn enums_are_lists_of_names_in_order_of_declaration() {
                 concat!(
                     r#"{"type":"string","description":"How it is measured.\n\nA scale of temperature.\n\n- "#,
                     r#"`celsius`: Water freezes at 0.\n- `kelvin`: Nothing is below 0.","#,
-                    r#""enum":["celsius","fahrenheit","kelvin"]}"#
+                    r#""enum":["fahrenheit","celsius","kelvin"]}"#
                 ),
             ),
             ("single", r#"{"type":"string","enum":["Only"]}"#),
@@ -250,7 +250,7 @@ fn enums_are_lists_of_names_in_order_of_declaration() {
                 concat!(
                     r#"{"type":"array","items":{"type":"string","description":"A scale of temperature.\n\n- "#,
                     r#"`celsius`: Water freezes at 0.\n- `kelvin`: Nothing is below 0.","#,
-                    r#""enum":["celsius","fahrenheit","kelvin"]}}"#
+                    r#""enum":["fahrenheit","celsius","kelvin"]}}"#
                 ),
             ),
         ],

@@ -1,14 +1,16 @@
-//! Owns turning the text of a schema that somebody wrote by hand into a validator: its bounds, its
-//! dialect, and that it refers to nothing outside itself. Does not own what is validated by it.
+//! Compiles the text of a hand-written schema into a validator. A schema is bounded in size and depth,
+//! has a known dialect, and refers to nothing outside itself.
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ReferencingError, ValidationError, Validator};
 use serde_json::{Value, json};
 use turnbuckle_types::Raw;
 
-use super::SchemaError;
-use super::problem::shorten;
-use super::rewrite::{Inside, rewrite};
+use crate::envelope::place::shorten;
+use crate::json_schema::{
+    SchemaError,
+    rewrite::{Inside, rewrite},
+};
 
 /// The largest schema that is compiled, in bytes.
 const LARGEST: usize = 256 * 1024;

@@ -1,6 +1,4 @@
-//! Owns whether what a tool returned is what its hand-written output schema promises.
-//! Does not own derived schemas: their types keep the shape, and a server's `Checks` look at the rest.
-//! Nor does it own what a broken promise becomes on the wire.
+//! Validates the output of a tool by a hand-written schema.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +6,8 @@ use std::sync::Arc;
 use jsonschema::Validator;
 use turnbuckle_types::{CallToolResult, Raw};
 
-use super::{SchemaError, compile, problem::unfit_output, violations::problems};
+use super::{compile, violations::problems};
+use crate::json_schema::{SchemaError, problem::unfit_output};
 
 /// A hand-written output schema, compiled.
 ///

@@ -1,12 +1,12 @@
-//! Owns what is wrong with a value, by a schema that was compiled, in words.
-//! Does not own compiling the schema, nor what becomes of the words.
+//! The sentences on the violations that a validator finds.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{JsonType, ValidationError, Validator};
 use serde_json::Value;
 
-use super::problem::{Problem, count, must_be_one_of, push_index, push_key, shorten};
+use crate::envelope::place::{push_index, push_key, shorten};
+use crate::json_schema::problem::{Problem, count, must_be_one_of};
 
 /// How many violations are reported; the rest would only repeat them.
 const MOST_PROBLEMS: usize = 8;
@@ -84,10 +84,12 @@ fn sentence(kind: &ValidationErrorKind, value: &Value) -> String {
         Kind::Pattern { pattern } => format!("must match the pattern `{pattern}`"),
         Kind::Format { format } => format!("must be in the format `{format}`"),
         Kind::Enum { options } => match &**options {
-            Value::Array(options) => must_be_one_of(options),
-            only => must_be_one_of(std::slice::from_ref(only)),
+            Value::Array(options) => must_be_one_of(options, &is()),
+            only => must_be_one_of(std::slice::from_ref(only), &is()),
         },
-        Kind::Constant { expected_value } => must_be_one_of(std::slice::from_ref(expected_value)),
+        Kind::Constant { expected_value } => {
+            must_be_one_of(std::slice::from_ref(expected_value), &is())
+        }
         Kind::UniqueItems => "must not have the same item twice".to_owned(),
         Kind::Contains => "must have an item of the kind that its schema asks for".to_owned(),
         Kind::AdditionalProperties { unexpected }

@@ -1,0 +1,7 @@
+//! Validation of values by hand-written schemas, with the crate jsonschema.
+
+pub(crate) mod compile;
+mod output;
+pub(crate) mod violations;
+
+pub use output::OutputCheck;
