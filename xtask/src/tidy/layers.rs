@@ -33,7 +33,7 @@ const ROOMS: &[(&str, u8)] = &[
     ("ext", 5),
     // The places that join a client and a server.
     ("in_process", 6),
-    ("bridge", 6),
+    ("__seam", 6),
     // What users test their servers with; the program itself has no use for it.
     ("testing", 7),
 ];
