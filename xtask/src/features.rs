@@ -6,7 +6,8 @@ use std::time::Instant;
 use crate::workspace;
 
 /// The crates whose features are public API.
-const CRATES: [&str; 2] = ["turnbuckle-auth", "turnbuckle"];
+const CRATES: [&str; 4] =
+    ["turnbuckle-auth", "turnbuckle", "turnbuckle-host", "turnbuckle-gateway"];
 
 /// What has a half for either side: features that do nothing without one.
 const HALVES: [&str; 4] = ["http", "http,auth", "sse-2024", "validate"];

@@ -26,7 +26,8 @@ const LAYERS: &[(&str, u8)] = &[
     ("client", 4),
     ("server", 4),
     ("in_process", 6),
-    ("bridge", 6),
+    ("__seam", 6),
+    // What users test their servers with; the program itself has no use for it.
     ("testing", 7),
 ];
 

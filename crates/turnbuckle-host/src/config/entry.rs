@@ -1,5 +1,4 @@
-//! Owns what one server's entry in a file says, in each of the spellings that hosts use.
-//! Does not own the file around it, nor what variables become.
+//! Reads the entry of one server, in each of the spellings that hosts use.
 
 use std::path::Path;
 
@@ -11,16 +10,16 @@ use super::{
     server::{HttpConfig, ProcessConfig, ServerConfig, Word},
 };
 
-/// Members that say where a server is. Windsurf and Gemini have words of their own.
+/// Members with the URL of a server. Windsurf and Gemini have names of their own.
 const ADDRESSES: [&str; 3] = ["url", "serverUrl", "httpUrl"];
 const PROCESS_TYPES: [&str; 2] = ["stdio", "local"];
 const HTTP_TYPES: [&str; 5] =
     ["http", "sse", "streamable-http", "streamableHttp", "streamable_http"];
-/// Other members that have a meaning here.
+/// The other members that are read.
 const MEMBERS: [&str; 9] =
     ["type", "command", "args", "env", "envFile", "cwd", "headers", "disabled", "enabled"];
 
-/// What an entry means, or what is wrong with it: a sentence that begins with the member.
+/// Reads an entry. The error is a sentence that begins with the member.
 pub(super) fn read(
     entry: &Value,
     variables: &Variables<'_>,
@@ -44,7 +43,7 @@ pub(super) fn read(
     }
 }
 
-/// Whether the entry says that its server is not to be started.
+/// Returns whether the entry disables its server.
 pub(super) fn is_disabled(entry: &Value) -> bool {
     entry["disabled"] == Value::Bool(true) || entry["enabled"] == Value::Bool(false)
 }
@@ -55,7 +54,7 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// A member that is there; one that is null is not.
+    /// Returns a member that is not null.
     fn member(&self, name: &str) -> Option<&Value> {
         self.members.get(name).filter(|value| !value.is_null())
     }
@@ -71,7 +70,7 @@ impl Entry<'_> {
                 process = process.word(self.expanded(&format!("args[{index}]"), argument)?);
             }
         }
-        // First: what the entry itself says goes before.
+        // First, so that the variables of `env` override them.
         for (name, value) in self.env_file(folder)? {
             process = process.env(name, value);
         }
@@ -83,7 +82,7 @@ impl Entry<'_> {
         }
         if self.member("cwd").is_some() {
             let directory = self.word("cwd")?.value;
-            // A path that is absolute stays what it is.
+            // An absolute path stays as it is.
             process = match folder {
                 Some(folder) => process.current_dir(folder.join(directory)),
                 None => process.current_dir(directory),
@@ -92,21 +91,21 @@ impl Entry<'_> {
         Ok(process)
     }
 
-    /// The variables of a file that the entry names.
+    /// Returns the variables of `envFile`.
     fn env_file(&self, folder: Option<&Path>) -> Result<Vec<(String, String)>, String> {
         if self.member("envFile").is_none() {
             return Ok(Vec::new());
         }
         let Word { value, shown } = self.word("envFile")?;
         let path = match folder {
-            // A path that is absolute stays what it is.
+            // An absolute path stays as it is.
             Some(folder) => folder.join(value),
             None if Path::new(&value).is_absolute() => value.into(),
             None => {
                 return Err(format!("`envFile`: there is no folder that `{shown}` could be in"));
             }
         };
-        // What a variable became may be a secret.
+        // The expanded path may hold a secret.
         let wrong = |why: &dyn std::fmt::Display| format!("`envFile`: {shown}: {why}");
         let text = super::read_text(&path).map_err(|error| wrong(&error))?;
         dotenv::parse(&text).map_err(|why| wrong(&why))
@@ -121,8 +120,8 @@ impl Entry<'_> {
         Ok(http)
     }
 
-    /// A server that says it is of another kind than its members do is not guessed at. Which of
-    /// the HTTP wires it is, is found out by connecting.
+    /// Checks that `type` fits the other members. All HTTP types are the same here: which HTTP transport
+    /// the server has is found by connecting.
     fn check_type(&self, fitting: &[&str], because: &str) -> Result<(), String> {
         let Some(kind) = self.member("type") else { return Ok(()) };
         match kind.as_str() {
@@ -137,7 +136,7 @@ impl Entry<'_> {
         }
     }
 
-    /// A member that has to be a text with something in it.
+    /// Returns a member that has to be a string and not empty.
     fn word(&self, name: &str) -> Result<Word, String> {
         let word = self.members.get(name).map(|value| self.expanded(name, value));
         let word = word.unwrap_or_else(|| Err(format!("`{name}`: a string is expected")))?;
@@ -153,8 +152,7 @@ impl Entry<'_> {
         Ok(members.into_iter().flatten())
     }
 
-    /// A text with its variables replaced. Numbers and truth values are often written as such
-    /// where a text is meant.
+    /// Expands the variables of a value. Numbers and booleans are accepted as strings.
     fn expanded(&self, member: &str, value: &Value) -> Result<Word, String> {
         let shown = match value {
             Value::String(text) => text.clone(),
@@ -169,7 +167,7 @@ impl Entry<'_> {
     }
 }
 
-/// Members that mean something to other hosts are no mistake.
+/// Logs members that only other hosts read.
 fn note_ignored(members: &Map<String, Value>) {
     for name in members.keys() {
         let name = name.as_str();

@@ -1,22 +1,22 @@
-//! Owns the variables that a text of a configuration may hold, and what they become.
-//! Does not own where their values come from, nor which texts may hold any.
+//! Expands the variables in a string of a configuration.
+//!
+//! The crates for this also expand `$NAME`, which stands for itself here, and do not know the prefixes
+//! `env:` and `input:`.
 
 use std::path::Path;
 
-/// Has values for names.
+/// Returns the value of a name.
 pub(super) type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// Where values come from.
+/// The sources of values.
 pub(super) struct Variables<'a> {
     pub(super) env: &'a Lookup<'a>,
     pub(super) inputs: Option<&'a Lookup<'a>>,
     pub(super) workspace: Option<&'a Path>,
 }
 
-/// The text with its variables replaced, or what is wrong with one. What a variable becomes is not
-/// looked at again, no shell has a hand in it, and a `$` that opens no `${…}` is a `$`.
-///
-/// The sentence names variables and never values.
+/// Returns the text with its variables replaced, or a sentence that names a variable and never a value.
+/// Values are not expanded again, no shell is involved, and a `$` that opens no `${…}` is a `$`.
 pub(super) fn expand(text: &str, variables: &Variables<'_>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -50,15 +50,15 @@ fn value(inside: &str, variables: &Variables<'_>) -> Result<String, String> {
     };
     if default.is_some_and(|default| default.contains("${")) {
         return Err(format!(
-            "the default of `{name}` holds another variable, which is not looked at"
+            "the default of `{name}` holds another variable, which is not supported"
         ));
     }
-    // Windows has names like `ProgramFiles(x86)`; where it is said that it is one, it is one.
+    // Windows has names like `ProgramFiles(x86)`: any name is allowed after `env:`.
     if name.is_empty() || !(named || is_name(name)) {
         return Err(format!("`${{{inside}}}` is not a variable that is known here"));
     }
     match ((variables.env)(name), default) {
-        // As a shell has it, an empty one counts as none where there is a default.
+        // As in a shell, an empty variable counts as unset where there is a default.
         (Some(value), None) => Ok(value),
         (Some(value), Some(_)) if !value.is_empty() => Ok(value),
         (_, Some(default)) => Ok(default.to_owned()),
@@ -69,13 +69,13 @@ fn value(inside: &str, variables: &Variables<'_>) -> Result<String, String> {
 fn input(id: &str, variables: &Variables<'_>) -> Result<String, String> {
     let Some(inputs) = variables.inputs else {
         return Err(format!(
-            "`${{input:{id}}}` is asked of the user, and nobody here can ask: give `ConfigReader::inputs` a function that does"
+            "`${{input:{id}}}` is asked of the user: set a function that asks with `ConfigReader::inputs`"
         ));
     };
     inputs(id).ok_or_else(|| format!("the input `{id}` was not given"))
 }
 
-/// What editors define themselves.
+/// Returns the value of a variable that editors define.
 fn predefined(name: &str, variables: &Variables<'_>) -> Option<Result<String, String>> {
     let folder = |of: fn(&Path) -> Option<String>| {
         let unknown = || format!("there is no folder that `${{{name}}}` could be");
@@ -133,7 +133,7 @@ mod tests {
             ("${workspaceFolder}/b", "/work/loom/b"),
             ("${workspaceFolderBasename}", "loom"),
             ("$TOKEN $ $$ {TOKEN} $", "$TOKEN $ $$ {TOKEN} $"),
-            // Once is enough: a value is no program.
+            // Values are not expanded again.
             ("${NESTED}", "${TOKEN}$(id)"),
         ] {
             assert_eq!(expanded(text).as_deref(), Ok(expected), "{text}");

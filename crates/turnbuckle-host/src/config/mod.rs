@@ -1,5 +1,4 @@
-//! Owns the file in which editors and desktop hosts say which servers there are: its spellings, its
-//! variables, and that one broken entry costs only itself. Does not own connecting to any of them.
+//! Reads `mcp.json`, the file in which editors and desktop hosts list their servers.
 
 mod dotenv;
 mod entry;
@@ -47,19 +46,19 @@ const JSONC: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// Which servers there are, as an `mcp.json` says.
+/// The servers of an `mcp.json`.
 ///
 /// Both forms are read: `{"mcpServers": {…}}` of desktop hosts and most editors, and
 /// `{"servers": {…}}` of VS Code; comments and trailing commas are allowed. Variables are replaced
 /// in `command`, `args`, `env`, `envFile`, `cwd`, `url` and `headers`: `${NAME}`, `${NAME:-default}`,
-/// `${env:NAME}`, `${input:id}`, `${userHome}`, `${workspaceFolder}`. The variables of an `envFile` are
-/// read with the rest; those of `env` go before them. An entry that is broken costs only itself.
+/// `${env:NAME}`, `${input:id}`, `${userHome}`, `${workspaceFolder}`. Variables in `env` override those of
+/// an `envFile`. A broken entry does not affect the others.
 ///
 /// ```
 /// use turnbuckle_host::McpConfig;
 ///
 /// let text = r#"{
-///     // as editors write it
+///     // comments are allowed
 ///     "mcpServers": {
 ///         "notes": {"command": "notes-server", "args": ["--in", "${NOTES:-notes}"]},
 ///         "search": {"url": "https://mcp.example.com/mcp", "headers": {"x-key": "${NO_SUCH_KEY}"}},
@@ -83,7 +82,7 @@ struct Entry {
     use_of: Use,
 }
 
-/// Whether a server is to be started with the others.
+/// Whether a server is started with the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Enabled,
@@ -91,17 +90,17 @@ enum Use {
 }
 
 impl McpConfig {
-    /// Reads a file of at most 1 MiB. It blocks for as long as that takes.
+    /// Reads a file of at most 1 MiB. It blocks the thread.
     pub fn read(path: impl AsRef<Path>) -> Result<McpConfig> {
         McpConfig::reader().read(path)
     }
 
-    /// Reads a text, with this program's environment.
+    /// Parses a text, with the environment of this process.
     pub fn parse(text: &str) -> Result<McpConfig> {
         McpConfig::reader().parse(text)
     }
 
-    /// Reads a text, with an environment of one's own.
+    /// Parses a text, with the given environment.
     pub fn parse_with(
         text: &str,
         env: impl Fn(&str) -> Option<String> + Send + Sync,
@@ -109,7 +108,7 @@ impl McpConfig {
         McpConfig::reader().env(env).parse(text)
     }
 
-    /// Settings for reading: where variables have their values from.
+    /// Returns a reader, which has the sources of variables as settings.
     pub fn reader<'a>() -> ConfigReader<'a> {
         ConfigReader {
             env: Box::new(|name| std::env::var(name).ok()),
@@ -118,17 +117,18 @@ impl McpConfig {
         }
     }
 
-    /// All servers in the order of the file, the disabled ones too; or what is wrong with each.
+    /// Returns all servers in the order of the file, including disabled ones. The error of a broken entry
+    /// says what is wrong.
     pub fn servers(&self) -> impl Iterator<Item = (&str, Result<&ServerConfig, &Error>)> {
         self.entries.iter().map(|entry| (entry.name.as_str(), entry.server.as_ref()))
     }
 
-    /// The server of this name.
+    /// Returns the server of this name.
     pub fn server(&self, name: &str) -> Option<Result<&ServerConfig, &Error>> {
         self.entry(name).map(|entry| entry.server.as_ref())
     }
 
-    /// Whether the file says that this server is not to be started (`"disabled": true`).
+    /// Returns whether the file disables this server (`"disabled": true`).
     pub fn is_disabled(&self, name: &str) -> bool {
         self.entry(name).is_some_and(|entry| entry.use_of == Use::Disabled)
     }
@@ -138,7 +138,7 @@ impl McpConfig {
     }
 }
 
-/// Reads an [`McpConfig`], with values for its variables from where one likes.
+/// Reads an [`McpConfig`], with settings for the values of its variables.
 ///
 /// ```
 /// use turnbuckle_host::McpConfig;
@@ -159,38 +159,38 @@ pub struct ConfigReader<'a> {
 type Lookup<'a> = Box<dyn Fn(&str) -> Option<String> + Send + Sync + 'a>;
 
 impl<'a> ConfigReader<'a> {
-    /// What `${NAME}` and `${env:NAME}` are; variables of this program's environment unless set.
+    /// Sets the values of `${NAME}` and `${env:NAME}`. The default is the environment of this process.
     pub fn env(mut self, env: impl Fn(&str) -> Option<String> + Send + Sync + 'a) -> Self {
         self.env = Box::new(env);
         self
     }
 
-    /// What `${input:id}` is, asked of a user for instance. Unless set, a server that needs one is
-    /// broken, and its error says so.
+    /// Sets the values of `${input:id}`, which for example asks the user. Without it, a server with an
+    /// input is an error.
     pub fn inputs(mut self, inputs: impl Fn(&str) -> Option<String> + Send + Sync + 'a) -> Self {
         self.inputs = Some(Box::new(inputs));
         self
     }
 
-    /// What `${workspaceFolder}` is. Unless set it is the folder of the file, or the one above where
-    /// that is an editor's own (`.vscode`, `.cursor`).
+    /// Sets the value of `${workspaceFolder}`. The default is the folder of the file, or its parent if the
+    /// folder is an editor's own (`.vscode`, `.cursor`).
     pub fn workspace_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.workspace = Some(folder.into());
         self
     }
 
-    /// Reads a file of at most 1 MiB. It blocks for as long as that takes. A relative `cwd` or
-    /// `envFile` is relative to the file's folder.
+    /// Reads a file of at most 1 MiB. It blocks the thread. A relative `cwd` or `envFile` is relative to
+    /// the file's folder.
     pub fn read(self, path: impl AsRef<Path>) -> Result<McpConfig> {
         let path = path.as_ref();
         let text = text_of(path)?;
-        // What is relative must not depend on where this program goes later.
+        // Relative paths must not depend on a later change of the working directory.
         let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         self.parse_in(&text, &path.display().to_string(), whole.parent())
     }
 
-    /// Reads a text, and the files that an `envFile` in it names. A relative `cwd` or `envFile` is
-    /// relative to the workspace folder if there is one.
+    /// Parses a text, and reads the `envFile`s in it. A relative `cwd` or `envFile` is relative to the
+    /// workspace folder, if there is one.
     pub fn parse(self, text: &str) -> Result<McpConfig> {
         self.parse_in(text, "the configuration", None)
     }
@@ -213,7 +213,7 @@ impl<'a> ConfigReader<'a> {
                 .map_err(|why| broken(format!("server `{name}`: {why}")));
             let use_of = if entry::is_disabled(&value) { Use::Disabled } else { Use::Enabled };
             let entry = Entry { name, server, use_of };
-            // As everyone who reads JSON has it, the last of one name counts.
+            // As usual in JSON, the last member of a name counts.
             match entries.iter_mut().find(|before| before.name == entry.name) {
                 Some(before) => {
                     tracing::warn!(server = entry.name, "is there twice; the last one counts");
@@ -244,7 +244,7 @@ fn text_of(path: &Path) -> Result<String> {
     })
 }
 
-/// The text of a file that is not too long.
+/// Reads a file of at most [`BYTES`].
 fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     std::fs::File::open(path)?.take(BYTES + 1).read_to_string(&mut text)?;
@@ -255,7 +255,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// The project that a file in this folder is about.
+/// Returns the workspace that a file in this folder belongs to.
 fn workspace_of(folder: &Path) -> &Path {
     let own = folder.file_name().is_some_and(|name| name == ".vscode" || name == ".cursor");
     if own { folder.parent().unwrap_or(folder) } else { folder }

@@ -1,13 +1,12 @@
-//! Owns how one server is reached: a program to start, or an address. Does not own the file it may
-//! come from, nor the connection.
+//! How to reach one server: a program to start, or a URL.
 
 use std::{fmt, path::PathBuf, process::Command};
 
 use turnbuckle::{Client, ClientBuilder, Result};
 
-/// How a server is reached.
+/// How to reach a server.
 ///
-/// Values of variables and headers are not in `Debug` nor in `Display`.
+/// `Debug` and `Display` do not show the values of variables and headers.
 ///
 /// ```
 /// use turnbuckle_host::{HttpConfig, ProcessConfig, ServerConfig};
@@ -22,16 +21,16 @@ use turnbuckle::{Client, ClientBuilder, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerConfig {
-    /// A program that is started and spoken to over its standard streams.
+    /// A program to start, which serves over its standard streams.
     Process(ProcessConfig),
     /// A server at a URL.
     Http(HttpConfig),
 }
 
-/// A program that is started and spoken to over its standard streams.
+/// A program to start, which serves over its standard streams.
 ///
-/// Of this program's environment it sees what [`Spawn`](turnbuckle::transport::child::Spawn) lets
-/// through, and what is set here.
+/// Its environment has the variables of this process that
+/// [`Spawn`](turnbuckle::transport::child::Spawn) passes on, and those that are set here.
 ///
 /// ```
 /// use turnbuckle_host::ProcessConfig;
@@ -45,7 +44,7 @@ pub enum ServerConfig {
 pub struct ProcessConfig {
     program: Word,
     arguments: Vec<Word>,
-    /// `None` takes a variable away.
+    /// `None` removes a variable.
     env: Vec<(String, Option<String>)>,
     directory: Option<PathBuf>,
 }
@@ -63,7 +62,7 @@ pub struct HttpConfig {
     headers: Vec<(String, String)>,
 }
 
-/// A text, and what may be shown of it: how it stands in its file, with its variables' names.
+/// An expanded string, and its text in the file, which may be shown.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) value: String,
@@ -77,7 +76,8 @@ impl From<String> for Word {
 }
 
 impl ProcessConfig {
-    /// This program, found as the operating system finds programs. No shell reads it.
+    /// Creates a configuration of this program, which is searched as the operating system does. No shell is
+    /// involved.
     pub fn new(program: impl Into<String>) -> ProcessConfig {
         ProcessConfig::of(program.into().into())
     }
@@ -86,7 +86,7 @@ impl ProcessConfig {
         ProcessConfig { program, arguments: Vec::new(), env: Vec::new(), directory: None }
     }
 
-    /// One more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(self, argument: impl Into<String>) -> ProcessConfig {
         self.word(argument.into().into())
@@ -97,7 +97,7 @@ impl ProcessConfig {
         self
     }
 
-    /// More arguments.
+    /// Adds arguments.
     #[must_use]
     pub fn args<I: Into<String>>(self, arguments: impl IntoIterator<Item = I>) -> ProcessConfig {
         arguments.into_iter().fold(self, ProcessConfig::arg)
@@ -110,21 +110,21 @@ impl ProcessConfig {
         self
     }
 
-    /// Takes a variable away that it would see otherwise.
+    /// Removes a variable from its environment.
     #[must_use]
     pub fn env_remove(mut self, name: impl Into<String>) -> ProcessConfig {
         self.env.push((name.into(), None));
         self
     }
 
-    /// The folder that it runs in; this program's own unless set.
+    /// Sets its working directory. The default is that of this process.
     #[must_use]
     pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> ProcessConfig {
         self.directory = Some(directory.into());
         self
     }
 
-    /// The command that starts it.
+    /// Returns the command that starts it.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program.value);
         command.args(self.arguments.iter().map(|word| &word.value));
@@ -142,7 +142,7 @@ impl ProcessConfig {
 }
 
 impl HttpConfig {
-    /// This `http` or `https` address.
+    /// Creates a configuration of this `http` or `https` URL.
     pub fn new(url: impl Into<String>) -> HttpConfig {
         HttpConfig::of(url.into().into())
     }
@@ -158,12 +158,12 @@ impl HttpConfig {
         self
     }
 
-    /// The address.
+    /// Returns the URL.
     pub fn url(&self) -> &str {
         &self.url.value
     }
 
-    /// The headers of every request: names and values.
+    /// Returns the names and values of the headers.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
@@ -234,7 +234,7 @@ impl fmt::Display for ServerConfig {
 }
 
 impl fmt::Debug for ProcessConfig {
-    // What variables hold is often a secret: their names are shown.
+    // Values of variables are often secrets: only the names are shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let arguments: Vec<_> = self.arguments.iter().map(|word| &word.shown).collect();
         let env: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
@@ -257,7 +257,7 @@ impl fmt::Debug for HttpConfig {
     }
 }
 
-/// An address without user, password, query and fragment.
+/// Returns a URL without user, password, query and fragment.
 fn without_secrets(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };

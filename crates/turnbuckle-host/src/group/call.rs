@@ -1,5 +1,4 @@
-//! Owns the way from a name that a model says to the server that is meant. Does not own the call
-//! that is then made there.
+//! Calls a tool or prompt of a group by its name.
 
 use std::{future::IntoFuture, pin::Pin, time::Duration};
 
@@ -19,7 +18,7 @@ use super::{
     refused,
 };
 
-/// Where a name of a group leads.
+/// The server of a name in a group.
 ///
 /// ```
 /// # async fn example(group: turnbuckle_host::ClientGroup) -> turnbuckle::Result<()> {
@@ -33,14 +32,14 @@ use super::{
 pub struct Routed {
     /// The server.
     pub server: String,
-    /// What it is called there.
+    /// The name that the server knows.
     pub name: String,
-    /// The way there.
+    /// The client of the server.
     pub client: Client,
 }
 
-/// A call to a server of a group that has not been made yet. `.await` finds the server and makes it;
-/// dropping that future cancels it.
+/// A call to a server of a group. `.await` finds the server and sends the request; dropping that future
+/// cancels it.
 ///
 /// ```
 /// # use turnbuckle::{Client, Server, tool};
@@ -68,7 +67,7 @@ pub struct GroupCall<T> {
     make: Make<T>,
 }
 
-/// How many names are shown to somebody who said another.
+/// How many names an error lists.
 const SHOWN: usize = 5;
 
 type Make<T> = Box<dyn FnOnce(&Routed) -> Result<Call<T>> + Send>;
@@ -79,9 +78,8 @@ enum Target {
 }
 
 impl ClientGroup {
-    /// Calls a tool by the name that [`tools`](ClientGroup::tools) gave it, at its server and with
-    /// the name that it has there. Tools are listed first if they never were. Otherwise it is as
-    /// [`Client::call_tool`]. Dropping the future cancels it.
+    /// Calls a tool by its name from [`tools`](ClientGroup::tools). The tools are listed first if they never
+    /// were. Otherwise it is like [`Client::call_tool`]. Dropping the future cancels it.
     pub fn call_tool(&self, name: &str, arguments: impl Serialize) -> GroupCall<CallToolResult> {
         let arguments = encoded(&arguments);
         self.to(Target::Named(Kind::Tool, name.to_owned()), |routed| {
@@ -89,8 +87,8 @@ impl ClientGroup {
         })
     }
 
-    /// Has a prompt rendered, by the name that [`prompts`](ClientGroup::prompts) gave it; otherwise
-    /// as [`Client::get_prompt`]. Dropping the future cancels it.
+    /// Gets a prompt by its name from [`prompts`](ClientGroup::prompts); otherwise like
+    /// [`Client::get_prompt`]. Dropping the future cancels it.
     pub fn get_prompt(&self, name: &str, arguments: impl Serialize) -> GroupCall<GetPromptResult> {
         let arguments = encoded(&arguments);
         self.to(Target::Named(Kind::Prompt, name.to_owned()), |routed| {
@@ -98,8 +96,7 @@ impl ClientGroup {
         })
     }
 
-    /// Reads a resource of a server, as [`Client::read_resource`] does. Dropping the future cancels
-    /// it.
+    /// Reads a resource of a server, like [`Client::read_resource`]. Dropping the future cancels it.
     pub fn read_resource(
         &self,
         server: &str,
@@ -137,7 +134,7 @@ impl ClientGroup {
         Ok(Routed { server: origin.server, name: origin.name, client })
     }
 
-    /// One lists, the others wait for what it finds.
+    /// Lists and looks up; concurrent calls wait for one listing.
     async fn list_and_look_up(&self, kind: Kind, name: &str) -> Result<Origin> {
         let listing = self.shared().listing.lock().await;
         if let LookUp::Found(origin) = self.look_up(kind, name) {
@@ -151,7 +148,7 @@ impl ClientGroup {
         match self.look_up(kind, name) {
             LookUp::Found(origin) => Ok(origin),
             LookUp::Refused(error) => Err(error),
-            // Somebody has just come; the next call will ask it.
+            // A server was added in between; the next call lists it.
             LookUp::Unlisted => Err(nothing(kind, name, &Names::default())),
         }
     }
@@ -179,7 +176,7 @@ impl ClientGroup {
         }
     }
 
-    /// The client of a server that runs, or that is starting and has a little time.
+    /// Returns the client of a server, and waits for its start.
     async fn running(&self, server: &str) -> Result<Client> {
         let patience = self.shared().options.patience;
         match tokio::time::timeout(patience, self.ready(server)).await {
@@ -194,7 +191,7 @@ impl ClientGroup {
         }
     }
 
-    /// What `ready` says of a server now; `None` while it is starting.
+    /// Returns the result of [`ready`](ClientGroup::ready); `None` while the server is starting.
     pub(super) fn ready_now(&self, server: &str) -> Option<Result<Client>> {
         let state = self.shared().state();
         let Some(member) = state.member(server) else { return Some(Err(unknown(server))) };
@@ -210,23 +207,22 @@ impl ClientGroup {
     }
 }
 
-/// What a name leads to, as far as is known.
+/// The result of looking up a name.
 enum LookUp {
     Found(Origin),
     Refused(Error),
-    /// Nothing, but there is a server that was never asked.
+    /// Nothing, but there is a server that was never listed.
     Unlisted,
 }
 
 impl<T: Send + 'static> GroupCall<T> {
-    /// Sets options of the call: whatever a [`Call`] has.
+    /// Sets options of the [`Call`].
     pub fn with(self, options: impl FnOnce(Call<T>) -> Call<T> + Send + 'static) -> GroupCall<T> {
         let make = self.make;
         GroupCall { make: Box::new(|routed| make(routed).map(options)), ..self }
     }
 
-    /// The longest time the call may take in all, over all its rounds, once its server is found: see
-    /// [`Call::timeout`].
+    /// Sets the timeout of the call in all its rounds, once its server is found: see [`Call::timeout`].
     ///
     /// ```no_run
     /// # async fn example(group: turnbuckle_host::ClientGroup) -> turnbuckle::Result<()> {
@@ -242,8 +238,8 @@ impl<T: Send + 'static> GroupCall<T> {
         self.with(move |call| call.timeout(total))
     }
 
-    /// Calls `callback` for each progress report, in order, before the call returns. A
-    /// callback that panics costs only itself.
+    /// Calls `callback` for each progress notification, in order, before the call returns. A panic of the
+    /// callback is caught and logged.
     ///
     /// ```no_run
     /// # async fn example(group: turnbuckle_host::ClientGroup) -> turnbuckle::Result<()> {
@@ -309,7 +305,7 @@ fn nothing(kind: Kind, name: &str, names: &Names) -> Error {
     refused(format!("no server of this group has a {word} `{name}`{hint}"))
 }
 
-/// Arguments as they were when the call was made.
+/// Encodes arguments.
 fn encoded(arguments: &impl Serialize) -> Result<Box<RawValue>> {
     to_raw_value(arguments).map_err(|error| {
         let message = format!("the value can't be encoded: {error}");

@@ -1,4 +1,4 @@
-//! Owns how the servers of a group are, now and from now on. Does not own what makes them so.
+//! The health of the servers of a group, and a stream of its changes.
 
 use std::{
     pin::Pin,
@@ -12,13 +12,13 @@ use tokio::sync::watch;
 use super::members::Shared;
 use crate::BoxFuture;
 
-/// How a server of a group is.
+/// The health of a server of a group.
 ///
 /// ```
 /// use turnbuckle_host::{Health, Status};
 /// fn line(health: &Health) -> String {
 ///     match &health.status {
-///         Status::Ready => format!("{} is there", health.server),
+///         Status::Ready => format!("{} is ready", health.server),
 ///         Status::Failed(why) => format!("{} did not start: {why}", health.server),
 ///         other => format!("{}: {other:?}", health.server),
 ///     }
@@ -28,13 +28,13 @@ use crate::BoxFuture;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
-    /// The name that the group knows it by.
+    /// The name of the server in the group.
     pub server: String,
-    /// How it is.
+    /// Its status.
     pub status: Status,
 }
 
-/// What a server of a group is doing.
+/// The status of a server of a group.
 ///
 /// ```
 /// use turnbuckle_host::Status;
@@ -43,25 +43,24 @@ pub struct Health {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
-    /// It is being connected to, or waits for its turn.
+    /// It is connecting, or waits to be started.
     Starting,
     /// It can be called.
     Ready,
-    /// Its connection was lost and is being made again.
+    /// Its connection was lost and is being opened again.
     Reconnecting,
-    /// It could not be reached, as often as it was tried: why. The next call tries again; until then
-    /// nobody does.
+    /// It could not be reached, for this reason, and all attempts are used up. The next call tries again.
     Unreachable(String),
-    /// It did not start, or is lost for good: why.
+    /// It did not start, or its connection is lost for good, for this reason.
     Failed(String),
-    /// It was stopped, or is not to be started.
+    /// It was stopped, or is disabled.
     Stopped,
 }
 
-/// How the servers of a group are: first all of them, then each whenever that changes.
+/// A stream of the health of a group's servers: first of all servers, then of each that changes.
 ///
-/// Of a server that changes faster than this is read only the latest is told, so nothing piles up.
-/// It does not keep the group alive, and ends with it. Dropping it changes nothing.
+/// If a server changes several times between two reads, only the latest status is yielded. The stream does
+/// not keep the group alive, and ends with it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -97,7 +96,7 @@ impl HealthStream {
         HealthStream { group, seen: 0, waiting: Waiting::No(changes) }
     }
 
-    /// The next one; `None` when the group is gone. Dropping the future loses nothing.
+    /// Returns the next change; `None` when the group has been dropped. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Health> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
@@ -119,7 +118,7 @@ impl Stream for HealthStream {
             match std::mem::replace(&mut self.waiting, Waiting::Ended) {
                 Waiting::Ended => return Poll::Ready(None),
                 Waiting::No(mut changes) => {
-                    // Marked before looking: what changes after the look wakes.
+                    // Marked first, so that a later change wakes the task.
                     changes.mark_unchanged();
                     if let Some(health) = self.look() {
                         self.waiting = Waiting::No(changes);

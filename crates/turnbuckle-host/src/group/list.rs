@@ -1,5 +1,4 @@
-//! Owns what all servers of a group offer, taken together, and that one that fails costs only
-//! itself. Does not own the names that a model sees: `names` makes them.
+//! Lists the tools, prompts and resources of all servers of a group.
 
 use std::{collections::HashSet, future::poll_fn, task::Poll};
 
@@ -16,7 +15,7 @@ use super::{
 };
 use crate::BoxFuture;
 
-/// What has a name that a model sees.
+/// The kinds of items that have a name for a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Tool = 0,
@@ -45,9 +44,9 @@ impl Kind {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct GroupTools {
-    /// The tools: server by server in the order in which they came to the group.
+    /// The tools, in the order of their servers in the group.
     pub tools: Vec<GroupTool>,
-    /// Servers that did not say what they have, and why.
+    /// The servers that could not be listed, and their errors.
     pub failed: Vec<(String, Error)>,
 }
 
@@ -63,9 +62,9 @@ pub struct GroupTools {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GroupTool {
-    /// What a model calls it: at most 64 characters of `A-Z a-z 0-9 _ -`, and no other tool's.
+    /// The name for a model: at most 64 characters of `A-Z a-z 0-9 _ -`, unique in the group.
     pub name: String,
-    /// The server that has it.
+    /// The server that offers it.
     pub server: String,
     /// The tool, with the name that its server gave it.
     pub tool: Tool,
@@ -83,9 +82,9 @@ pub struct GroupTool {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct GroupPrompts {
-    /// The prompts: server by server in the order in which they came to the group.
+    /// The prompts, in the order of their servers in the group.
     pub prompts: Vec<GroupPrompt>,
-    /// Servers that did not say what they have, and why.
+    /// The servers that could not be listed, and their errors.
     pub failed: Vec<(String, Error)>,
 }
 
@@ -101,16 +100,15 @@ pub struct GroupPrompts {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GroupPrompt {
-    /// What it is called in the group: as tools are, and no other prompt's.
+    /// The name in the group, unique among its prompts.
     pub name: String,
-    /// The server that has it.
+    /// The server that offers it.
     pub server: String,
     /// The prompt, with the name that its server gave it.
     pub prompt: Prompt,
 }
 
-/// The resources of all servers of a group. A URI means something to its own server only, so two
-/// servers may have the same.
+/// The resources of all servers of a group. A URI belongs to its server, so two servers may have the same.
 ///
 /// ```
 /// use turnbuckle_host::GroupResources;
@@ -126,21 +124,21 @@ pub struct GroupResources {
     pub resources: Vec<(String, Resource)>,
     /// Servers and their resource templates.
     pub templates: Vec<(String, ResourceTemplate)>,
-    /// Servers that did not say what they have, and why.
+    /// The servers that could not be listed, and their errors.
     pub failed: Vec<(String, Error)>,
 }
 
-/// What is listed, of each server in turn; and the servers that failed.
+/// The list of each server, and the servers that failed.
 type Listings<T> = (Vec<(String, T)>, Vec<(String, Error)>);
 
 impl ClientGroup {
-    /// Lists the tools of all servers, all at once. A server that is starting is waited for; one that
-    /// fails, or takes longer than the group's [patience](super::GroupOptions::patience), is among
-    /// those that failed and keeps nobody waiting any longer. One that has been stopped is left out.
+    /// Lists the tools of all servers concurrently, and waits for starting servers. A server that fails, or
+    /// takes longer than [`GroupOptions::patience`](super::GroupOptions::patience), is in
+    /// [`GroupTools::failed`]. Stopped servers are skipped.
     ///
-    /// A tool keeps the name that its server gave it unless another has the same, or models do not
-    /// take it. From then on [`call_tool`](ClientGroup::call_tool) goes by the names that are given
-    /// here. Dropping the future cancels what is being asked.
+    /// A tool keeps its name unless another tool has the same, or models do not accept it. Then
+    /// [`call_tool`](ClientGroup::call_tool) uses the names that are returned here. Dropping the future
+    /// cancels the requests.
     pub async fn tools(&self) -> GroupTools {
         let (listings, failed) = self.each("tools", |client| Box::pin(tools_of(client))).await;
         let named = self.name_all(Kind::Tool, listings, &failed, |tool: &Tool| &tool.name);
@@ -148,8 +146,8 @@ impl ClientGroup {
         GroupTools { tools: tools.collect(), failed }
     }
 
-    /// Lists the prompts of all servers, as [`tools`](ClientGroup::tools) does theirs. Dropping the
-    /// future cancels what is being asked.
+    /// Lists the prompts of all servers, like [`tools`](ClientGroup::tools). Dropping the future cancels the
+    /// requests.
     pub async fn prompts(&self) -> GroupPrompts {
         let (listings, failed) = self.each("prompts", |client| Box::pin(prompts_of(client))).await;
         let named = self.name_all(Kind::Prompt, listings, &failed, |prompt: &Prompt| &prompt.name);
@@ -158,8 +156,8 @@ impl ClientGroup {
         GroupPrompts { prompts: prompts.collect(), failed }
     }
 
-    /// Lists the resources and resource templates of all servers, as [`tools`](ClientGroup::tools)
-    /// does theirs. Dropping the future cancels what is being asked.
+    /// Lists the resources and resource templates of all servers, like [`tools`](ClientGroup::tools).
+    /// Dropping the future cancels the requests.
     pub async fn resources(&self) -> GroupResources {
         let (listings, failed) =
             self.each("resources", |client| Box::pin(resources_of(client))).await;
@@ -171,7 +169,7 @@ impl ClientGroup {
         GroupResources { resources, templates, failed }
     }
 
-    /// Asks every server that is not stopped, all at once and each for as long as patience lasts.
+    /// Calls `list` for every server that is not stopped, concurrently and with a timeout.
     async fn each<T>(
         &self,
         what: &str,
@@ -204,7 +202,7 @@ impl ClientGroup {
         (listings, failed)
     }
 
-    /// Names what was listed, and keeps the names.
+    /// Names the listed items, and stores the names.
     fn name_all<T>(
         &self,
         kind: Kind,
@@ -220,7 +218,7 @@ impl ClientGroup {
         }
         for (server, _) in failed {
             let Some(member) = state.member_mut(server) else { continue };
-            // What it had goes on counting: names must not change because a server is slow today.
+            // Its earlier list still counts: names must not change because a server is slow.
             if matches!(member.offers[kind as usize], Offers::Unknown) {
                 member.offers[kind as usize] = Offers::Unsaid;
             }
@@ -251,7 +249,7 @@ fn named<T>(
     for (server, listing) in listings {
         for one in listing {
             let origin = Origin { server: server.clone(), name: own_name(&one).clone() };
-            // A server that was stopped meanwhile has none.
+            // A server that has been stopped has no names.
             let Some(name) = names.name(&origin) else { continue };
             if seen.insert(name.to_owned()) {
                 named.push((name.to_owned(), server.clone(), one));
@@ -263,7 +261,7 @@ fn named<T>(
     named
 }
 
-/// Whether it is certain that the server has none of what is asked for.
+/// Returns whether the server has declared its capabilities, and this one is not among them.
 fn lacks(client: &Client, has: fn(&ServerCapabilities) -> bool) -> bool {
     client.server_capabilities().is_some_and(|capabilities| !has(&capabilities))
 }
@@ -288,7 +286,7 @@ async fn resources_of(client: Client) -> Result<(Vec<Resource>, Vec<ResourceTemp
     }
     let resources = client.resources().all().await?;
     let templates = match client.resource_templates().all().await {
-        // Many servers with resources have never heard of templates.
+        // Many servers with resources do not implement templates.
         Err(error) if error.as_rpc().is_some_and(|rpc| rpc.code == code::METHOD_NOT_FOUND) => {
             Vec::new()
         }
@@ -297,7 +295,7 @@ async fn resources_of(client: Client) -> Result<(Vec<Resource>, Vec<ResourceTemp
     Ok((resources, templates))
 }
 
-/// Waits for all of these at once. There are as many as a group has servers, which are few.
+/// Runs all futures concurrently.
 pub(super) async fn all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut futures: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
     poll_fn(|context| {

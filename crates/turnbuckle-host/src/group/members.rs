@@ -1,5 +1,5 @@
-//! Owns which servers a group has, what each is doing, and that a start that was overtaken by a stop
-//! has no say any more. Does not own what is done with their clients.
+//! The servers of a group: their phases, and the tasks that start them. A task whose server was stopped
+//! or started again has no effect.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -21,52 +21,51 @@ use turnbuckle::{
 use super::{GroupOptions, Health, Status, follow::follow, names::Names, refused};
 use crate::BoxFuture;
 
-/// Connects to a server, as often as it is asked to.
+/// Connects to a server.
 pub(super) type Opener = Arc<dyn Fn() -> BoxFuture<'static, Result<Client>> + Send + Sync>;
 
-/// How long a server may keep its place among those that start at once. One that hangs must not keep
-/// the rest from starting.
+/// How long a server counts among those that start at once, so that one that hangs does not block the
+/// others.
 const PLACE: Duration = Duration::from_secs(5);
 
-/// What all handles of a group share. Its end is the end of every start, and of every client that
-/// nobody else holds.
+/// The state that all handles of a group share. Dropping it aborts all starts and drops all clients.
 pub(super) struct Shared {
     pub(super) options: GroupOptions,
     places: Arc<Semaphore>,
     state: Mutex<State>,
     /// The number of the last change.
     changed: watch::Sender<u64>,
-    /// Held by the one who lists because a call needs it; the others wait for what it finds.
+    /// Held by the call that lists; other calls wait for its result.
     pub(super) listing: tokio::sync::Mutex<()>,
 }
 
 /// Invariant: `change` is the greatest of all members' `change`, and no two members have the same.
 #[derive(Default)]
 pub(super) struct State {
-    /// In the order in which they came.
+    /// In the order in which they were added.
     pub(super) members: Vec<Member>,
     change: u64,
-    /// What the last listing called everything, by kind.
+    /// The names of the last listing, by kind.
     pub(super) names: [Option<Names>; 2],
 }
 
 pub(super) struct Member {
     pub(super) name: String,
     pub(super) phase: Phase,
-    /// The change that it was last started or added with: who speaks of another has no say.
+    /// The change with which it was last started or added. Tasks of earlier starts have no effect.
     start: u64,
-    /// The change that it is as it is since.
+    /// The change of its current status.
     pub(super) change: u64,
     opener: Option<Opener>,
-    /// What it said it offers, by kind.
+    /// Its listed names, by kind.
     pub(super) offers: [Offers; 2],
 }
 
 pub(super) enum Phase {
     Starting(JoinHandle<()>),
-    /// What its connection is like, as its client told last.
+    /// With the last reported status of its connection.
     Ready(Client, Status),
-    /// It did not start, or was lost for good.
+    /// It did not start, or its connection is lost for good.
     Failed(Arc<Error>),
     Stopped,
 }
@@ -76,16 +75,16 @@ pub(super) enum Phase {
 pub(super) enum Offers {
     #[default]
     Unknown,
-    /// It was asked, and did not say.
+    /// It was asked, and failed.
     Unsaid,
     Listed(Vec<String>),
 }
 
-/// What becomes known of a server's offers when it is started.
+/// Whether the names of a server are kept when it is started.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     Forgotten,
-    /// It is the same server as before.
+    /// For the same server as before.
     Kept,
 }
 
@@ -105,12 +104,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells of changes that come after this.
+    /// Returns a receiver of later changes.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// Adds a client that is connected already.
+    /// Adds a connected client.
     pub(super) fn add(self: &Arc<Self>, name: &str, client: Client) -> Result<()> {
         let runtime = Handle::try_current();
         self.enter(name, None, Known::Forgotten, |start| {
@@ -122,12 +121,12 @@ impl Shared {
         })
     }
 
-    /// Puts a server there that does not run.
+    /// Adds a server that does not run.
     pub(super) fn put(&self, name: &str, phase: Phase, opener: Option<Opener>) -> Result<()> {
         self.enter(name, opener, Known::Forgotten, |_| phase)
     }
 
-    /// Starts a server that is new, or that does not run.
+    /// Starts a server that is new or does not run.
     pub(super) fn start(self: &Arc<Self>, name: &str, opener: Opener) -> Result<()> {
         self.begin(name, opener, Known::Forgotten)
     }
@@ -198,8 +197,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes a server's work away from it, and gives back what has to be ended; `None` if there is
-    /// nothing to end.
+    /// Marks a server as stopped, and returns its phase if it has to be ended.
     pub(super) fn retire(&self, name: &str) -> Option<Phase> {
         let mut state = self.state();
         let change = state.change + 1;
@@ -215,8 +213,8 @@ impl Shared {
         if matches!(before, Phase::Failed(_)) { None } else { Some(before) }
     }
 
-    /// What a start came to. One that was overtaken has no say, and its client is closed.
-    fn started(&self, name: &str, start: u64, outcome: Result<Client>) {
+    /// Stores the outcome of a start. The outcome of an outdated start is dropped.
+    fn finish_start(&self, name: &str, start: u64, outcome: Result<Client>) {
         let mut state = self.state();
         let change = state.change + 1;
         let mut members = state.members.iter_mut();
@@ -237,8 +235,8 @@ impl Shared {
         self.changed.send_replace(change);
     }
 
-    /// What a client that was connected says of its connection.
-    fn told(&self, name: &str, start: u64, said: Result<Status>) {
+    /// Stores the reported status of a connection.
+    fn set_status(&self, name: &str, start: u64, said: Result<Status>) {
         let mut state = self.state();
         let change = state.change + 1;
         let mut members = state.members.iter_mut();
@@ -260,7 +258,7 @@ impl Shared {
         self.changed.send_replace(change);
     }
 
-    /// Follows a client that came with this change.
+    /// Follows the client of a start.
     fn follow(
         group: Weak<Shared>,
         (server, start): (String, u64),
@@ -268,7 +266,7 @@ impl Shared {
     ) -> BoxFuture<'static, ()> {
         follow(client, move |said| {
             if let Some(group) = group.upgrade() {
-                group.told(&server, start, said);
+                group.set_status(&server, start, said);
             }
         })
     }
@@ -293,7 +291,7 @@ impl State {
         self.members.iter_mut().find(|member| member.name == name)
     }
 
-    /// What changed first after that change.
+    /// Returns the member whose change is the first after `seen`.
     pub(super) fn next_after(&self, seen: u64) -> Option<&Member> {
         let later = self.members.iter().filter(|member| member.change > seen);
         later.min_by_key(|member| member.change)
@@ -320,18 +318,18 @@ pub(super) fn no_runtime() -> Error {
     refused("a group starts its servers inside a Tokio runtime")
 }
 
-/// The error of a server that is not in the group.
+/// Returns the error for a server that is not in the group.
 pub(super) fn unknown(name: &str) -> Error {
     refused(format!("there is no server `{name}` in this group"))
 }
 
-/// The error of a server that failed, for one more who asks.
+/// Returns the error for a server that has failed.
 pub(super) fn failed(name: &str, error: &Arc<Error>) -> Error {
     let message = format!("the server `{name}` has failed: {error}");
     with_source(new_error(error.kind(), message), error.clone())
 }
 
-/// One start. Telling how it ended is done by dropping it, so that a panic is an end too.
+/// One start. Its outcome is stored when it is dropped, so that a panic counts, too.
 struct Start {
     group: Weak<Shared>,
     server: String,
@@ -341,7 +339,7 @@ struct Start {
 
 impl Start {
     async fn run(mut self, opener: Opener, places: Arc<Semaphore>) {
-        // It is never closed.
+        // The semaphore is never closed.
         let place = places.acquire_owned().await.ok();
         let opening = catch_unwind(AssertUnwindSafe(|| opener()));
         drop(opener);
@@ -367,6 +365,6 @@ impl Drop for Start {
     fn drop(&mut self) {
         let Some(group) = self.group.upgrade() else { return };
         let gone = Err(new_error(ErrorKind::Closed, "told already"));
-        group.started(&self.server, self.start, std::mem::replace(&mut self.outcome, gone));
+        group.finish_start(&self.server, self.start, std::mem::replace(&mut self.outcome, gone));
     }
 }

@@ -1,6 +1,4 @@
-//! Many servers as one: started and stopped in any order, each for itself.
-//!
-//! Owns: what a host does with a group. Does not own: a connection, which is its client's.
+//! Groups of clients: many servers that start, fail and stop independently, and can be used as one.
 
 mod call;
 mod follow;
@@ -24,10 +22,10 @@ use crate::{McpConfig, ServerConfig};
 use list::all;
 use members::{Opener, Phase, Shared};
 
-/// Many servers: each is started, fails and is stopped for itself, in any order.
+/// Many servers that start, fail and stop independently.
 ///
-/// It is cheap to clone. When the last clone is dropped, starts are given up and every client is
-/// dropped: one that nobody else holds closes its connection, and its process is shut down.
+/// It is cheap to clone. Dropping the last clone aborts starts and drops all clients; a client without
+/// other owners closes its connection and shuts down its process.
 ///
 /// ```
 /// use turnbuckle::{Client, Server, tool};
@@ -65,10 +63,10 @@ pub struct ClientGroup(Arc<Shared>);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GroupOptions {
-    /// How many servers may be in the first seconds of their start at once: 16. The others wait for
-    /// their turn; a server that hangs gives its place up.
+    /// How many servers start at once: 16. The others wait; a server that takes more than five seconds no
+    /// longer counts.
     pub starts_at_once: usize,
-    /// How long a listing waits for one server, its start included, and a call for the start of its
+    /// How long a listing waits for one server including its start, and a call for the start of its
     /// server: 30 seconds.
     pub patience: Duration,
 }
@@ -95,7 +93,7 @@ impl GroupOptions {
     }
 }
 
-/// How the servers of a group ended.
+/// The result of stopping the servers of a group.
 ///
 /// ```
 /// use turnbuckle_host::GroupReport;
@@ -110,9 +108,9 @@ impl GroupOptions {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct GroupReport {
-    /// Those that ended in time, and how the processes among them did.
+    /// The servers that ended in time, and how their processes ended.
     pub stopped: Vec<(String, Option<ExitReport>)>,
-    /// Those that are still ending.
+    /// The servers that are still ending.
     pub late: Vec<String>,
 }
 
@@ -123,17 +121,17 @@ impl Default for ClientGroup {
 }
 
 impl ClientGroup {
-    /// A group without servers.
+    /// Creates a group without servers.
     pub fn new() -> ClientGroup {
         ClientGroup::with(GroupOptions::default())
     }
 
-    /// A group without servers, with settings.
+    /// Creates a group without servers, with settings.
     pub fn with(options: GroupOptions) -> ClientGroup {
         ClientGroup(Shared::new(options))
     }
 
-    /// A group of all servers of a configuration. It returns at once; see
+    /// Creates a group and starts all servers of a configuration. It returns immediately; see
     /// [`start_from`](ClientGroup::start_from).
     ///
     /// ```no_run
@@ -156,11 +154,14 @@ impl ClientGroup {
         Ok(group)
     }
 
-    /// Starts all servers of a configuration, each for itself and all at once, as far as
-    /// [`starts_at_once`](GroupOptions::starts_at_once) allows. It returns at once. A broken entry is
-    /// a server that did not start, a disabled one is a stopped server that can be
-    /// [started](ClientGroup::start_again). One whose name is in use is left as it is. It fails
-    /// outside of a Tokio runtime, and then starts nothing.
+    /// Starts all servers of a configuration concurrently, as far as
+    /// [`starts_at_once`](GroupOptions::starts_at_once) allows. It returns immediately. A broken entry is
+    /// a server that failed to start, a disabled one is a stopped server that can be
+    /// [started](ClientGroup::start_again). A server whose name is in use is skipped.
+    ///
+    /// # Errors
+    ///
+    /// Outside of a Tokio runtime it fails and starts nothing.
     pub fn start_from(
         &self,
         config: &McpConfig,
@@ -190,9 +191,11 @@ impl ClientGroup {
         Ok(())
     }
 
-    /// Starts a server, and returns at once. `builder` makes the settings, now and whenever it is
-    /// started again. It is refused if a server of that name starts or runs, and outside of a Tokio
-    /// runtime.
+    /// Starts a server, and returns immediately. `builder` is called for each start.
+    ///
+    /// # Errors
+    ///
+    /// It fails if a server of that name is starting or running, and outside of a Tokio runtime.
     pub fn start(
         &self,
         name: &str,
@@ -202,9 +205,8 @@ impl ClientGroup {
         self.0.start(name, opener(builder, server.into()))
     }
 
-    /// Starts a server that is connected to in a way of one's own; otherwise as
-    /// [`start`](ClientGroup::start). The future is dropped when the server is stopped before it is
-    /// ready.
+    /// Starts a server that `open` connects to; otherwise like [`start`](ClientGroup::start). The future is
+    /// dropped if the server is stopped before it is ready.
     pub fn start_with<F, Fut>(&self, name: &str, open: F) -> Result<()>
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -213,38 +215,37 @@ impl ClientGroup {
         self.0.start(name, Arc::new(move || Box::pin(open())))
     }
 
-    /// Starts a server again that did not start or was stopped, as it was started before. It is
-    /// refused for one that was [added](ClientGroup::add).
+    /// Starts a server again that failed or was stopped. It fails for a server that was
+    /// [added](ClientGroup::add).
     pub fn start_again(&self, name: &str) -> Result<()> {
         self.0.start_again(name)
     }
 
-    /// Adds a client that is connected already. It is refused if a server of that name starts or
-    /// runs.
+    /// Adds a connected client. It fails if a server of that name is starting or running.
     pub fn add(&self, name: &str, client: Client) -> Result<()> {
         self.0.add(name, client)
     }
 
-    /// The client of a server that is ready.
+    /// Returns the client of a server that is ready.
     pub fn client(&self, name: &str) -> Option<Client> {
         self.ready_now(name).and_then(Result::ok)
     }
 
-    /// Waits until a server has started, and gives its client; or says why there is none. Dropping
-    /// the future changes nothing.
+    /// Waits until a server has started, and returns its client, or the error of its start. Dropping the
+    /// future changes nothing.
     pub async fn ready(&self, name: &str) -> Result<Client> {
         let mut changes = self.0.changes();
         loop {
             if let Some(ready) = self.ready_now(name) {
                 return ready;
             }
-            // This handle keeps the other end.
+            // This handle owns the sender.
             let _ = changes.changed().await;
         }
     }
 
-    /// Waits until no server is starting, and says how all of them are. Dropping the future changes
-    /// nothing.
+    /// Waits until no server is starting, and returns the health of all servers. Dropping the future
+    /// changes nothing.
     pub async fn settled(&self) -> Vec<Health> {
         let mut changes = self.0.changes();
         loop {
@@ -256,28 +257,27 @@ impl ClientGroup {
         }
     }
 
-    /// All servers, also those that did not start or were stopped, in the order in which they came.
+    /// Returns all servers in the order in which they were added, including failed and stopped ones.
     pub fn servers(&self) -> Vec<Health> {
         self.0.state().members.iter().map(|member| member.health()).collect()
     }
 
-    /// How the servers are: first all of them, then each whenever that changes.
+    /// Returns a stream of the health of the servers: first of all servers, then of each that changes.
     pub fn health(&self) -> HealthStream {
         HealthStream::new(Arc::downgrade(&self.0), self.0.changes())
     }
 
-    /// Stops a server, whatever the others are doing: a start is given up, a connection is closed
-    /// for everyone who holds its client. Returns how its process ended, where one ran. A server that
-    /// is stopped already, or unknown, is none to stop.
+    /// Stops a server: aborts its start, or closes its connection for all clones of its client. Returns
+    /// how its process ended, if there was one. For an unknown or stopped server it does nothing.
     ///
-    /// The group has let go of the server when this is first polled; dropping the future after that
-    /// does not stop the closing.
+    /// The server is stopped when the future is first polled; dropping the future after that does not
+    /// interrupt the closing.
     pub async fn stop(&self, name: &str) -> Option<ExitReport> {
         end(self.0.retire(name)?).await
     }
 
-    /// Stops all servers at once, and waits until they have ended, but not past the deadline. Those
-    /// that are late go on ending. Dropping the future does not stop the closing, once it was polled.
+    /// Stops all servers concurrently, and waits until they have ended, at most until the deadline. Late
+    /// servers continue to end. Dropping the future after the first poll does not interrupt the closing.
     pub async fn stop_all(&self, deadline: Duration) -> GroupReport {
         let names: Vec<String> = self.servers().into_iter().map(|health| health.server).collect();
         let deadline = tokio::time::Instant::now().checked_add(deadline);
@@ -327,7 +327,7 @@ async fn end(phase: Phase) -> Option<ExitReport> {
     match phase {
         Phase::Starting(task) => {
             task.abort();
-            // When it is gone, so is whatever it had begun.
+            // When the task has ended, so has everything that it started.
             let _ = task.await;
             None
         }

@@ -1,53 +1,51 @@
-//! Owns the names under which a model sees what many servers offer: which, and how they lead back.
-//! Does not own listing it, nor calling it.
+//! The names under which a model sees the tools and prompts of many servers.
 //!
-//! An offer keeps its own name as long as no other has it. Where two would have one name, all of
-//! them are called by their servers' names too, so that no name means one thing today and another
-//! tomorrow because of the order in which servers answered. A name is at most 64 characters of
-//! `A-Z a-z 0-9 _ -`, which is what models take; what does not fit is cut, and has a hash of what it
-//! was at its end.
+//! An item keeps its own name if no other item has it. If several items have one name, all of them get
+//! their server's name as a prefix, so that names do not depend on the order in which servers answer. A name
+//! has at most 64 characters of `A-Z a-z 0-9 _ -`, which models accept; other names are cut, and end with
+//! a hash of the original.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// The longest name that models take.
+/// The longest name that models accept.
 pub(super) const LONGEST: usize = 64;
-/// The most of a server's name that stands in a name that has to be cut.
+/// The longest prefix of a server in a name that is cut.
 const SERVER: usize = 20;
-/// How many digits of a hash stand at the end of a name, after a `_`.
+/// The digits of a hash at the end of a name.
 const DIGITS: usize = 10;
 
-/// What an offer is called by its server, and by which.
+/// A server, and the name of an item there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Origin {
     pub(super) server: String,
     pub(super) name: String,
 }
 
-/// The names of everything that is offered, and what each stands for.
+/// The names of all items.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     by_origin: BTreeMap<Origin, String>,
     by_name: HashMap<String, Origin>,
 }
 
-/// What a name leads to.
+/// The items of a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found<'a> {
     One(&'a Origin),
-    /// Several have it, and are called by these names instead.
+    /// Several items, which have these names instead.
     Several(Vec<&'a str>),
     None,
 }
 
 impl Names {
-    /// Names all of these. The order does not matter, and one that is there twice is one.
+    /// Names these items. Neither order nor duplicates matter.
     pub(super) fn of(origins: impl IntoIterator<Item = Origin>) -> Names {
         let origins: BTreeSet<Origin> = origins.into_iter().collect();
         let plain: BTreeMap<&Origin, String> =
             origins.iter().map(|origin| (origin, own(&origin.name))).collect();
         let mut qualified = colliding(&plain);
-        // A name with a server in front leads to that server, always. Who has the same by itself
-        // steps aside, and may thereby be in the way of another: each turn moves at least one.
+        // A server-prefixed name always wins. An item whose plain name equals it is prefixed as well,
+        // which may collide again: each turn prefixes at least one more item.
         let names = loop {
             let names = with_servers(&qualified);
             let taken: HashSet<&str> = names.values().map(String::as_str).collect();
@@ -67,13 +65,13 @@ impl Names {
         Names { by_origin, by_name }
     }
 
-    /// What a model calls this.
+    /// Returns the name of an item.
     pub(super) fn name(&self, origin: &Origin) -> Option<&str> {
         self.by_origin.get(origin).map(String::as_str)
     }
 
-    /// What this name leads to. One that was right before names had to change, or while they had
-    /// to, still leads there if nothing else has it.
+    /// Returns the items of a name. A plain or prefixed name that is not in use is found, too, if it is
+    /// unambiguous.
     pub(super) fn find(&self, name: &str) -> Found<'_> {
         if let Some(origin) = self.by_name.get(name) {
             return Found::One(origin);
@@ -92,20 +90,20 @@ impl Names {
         }
     }
 
-    /// All names, server by server.
+    /// Returns all names, ordered by server.
     pub(super) fn all(&self) -> impl ExactSizeIterator<Item = &str> {
         self.by_origin.values().map(String::as_str)
     }
 
-    /// Names that one may have meant, the nearest first: at most three.
+    /// Returns up to three similar names, the most similar first.
     pub(super) fn near(&self, name: &str) -> Vec<&str> {
         let wanted = name.to_ascii_lowercase();
-        // What is much longer than any name is near none, and would take long to compare.
+        // A text that is much longer than any name is similar to none, and slow to compare.
         if wanted.chars().count() > 2 * LONGEST {
             return Vec::new();
         }
         let distance = |origin: &Origin, known: &str| {
-            // Others put something else between a server and its tool, or something in front.
+            // Other hosts have other separators and prefixes.
             if behind_its_server(&wanted, origin) {
                 return Some(0);
             }
@@ -121,7 +119,7 @@ impl Names {
     }
 }
 
-/// Those whose own name another has too.
+/// Returns the items whose plain name is not unique.
 fn colliding<'a>(plain: &BTreeMap<&'a Origin, String>) -> BTreeSet<&'a Origin> {
     let mut count: HashMap<&str, usize> = HashMap::new();
     for name in plain.values() {
@@ -130,8 +128,7 @@ fn colliding<'a>(plain: &BTreeMap<&'a Origin, String>) -> BTreeSet<&'a Origin> {
     plain.iter().filter(|(_, name)| count[name.as_str()] > 1).map(|(origin, _)| *origin).collect()
 }
 
-/// Names with servers in front, each once: `a_b` of `c` and `a` of `b_c` look the same, and get a
-/// hash.
+/// Returns unique prefixed names: `b_c` of `a` and `c` of `a_b` would be the same, and get a hash.
 fn with_servers<'a>(origins: &BTreeSet<&'a Origin>) -> BTreeMap<&'a Origin, String> {
     let mut count: HashMap<String, usize> = HashMap::new();
     for origin in origins {
@@ -146,7 +143,7 @@ fn with_servers<'a>(origins: &BTreeSet<&'a Origin>) -> BTreeMap<&'a Origin, Stri
             names.insert(origin, name);
             continue;
         }
-        // Hashes can be made to meet; then it is tried again, in an order that is always the same.
+        // Hashes may collide; then the next one is tried, always in the same order.
         let mut tries = 0u32;
         let name = loop {
             let name = hashed(&origin.server, &origin.name, tries);
@@ -160,7 +157,7 @@ fn with_servers<'a>(origins: &BTreeSet<&'a Origin>) -> BTreeMap<&'a Origin, Stri
     names
 }
 
-/// The name that something has by itself, if models take it; else one that they take.
+/// Returns the plain name, changed where models do not accept it.
 fn own(name: &str) -> String {
     if fits(name) && name.len() <= LONGEST {
         return name.to_owned();
@@ -169,7 +166,7 @@ fn own(name: &str) -> String {
     format!("{}_{end}", cut(&clean(name), LONGEST - 1 - DIGITS))
 }
 
-/// The name with the server's in front.
+/// Returns the name with the server's as a prefix.
 fn with_server(origin: &Origin) -> String {
     let Origin { server, name } = origin;
     let joined = format!("{}_{name}", clean(server));
@@ -180,7 +177,7 @@ fn hashed(server: &str, name: &str, tries: u32) -> String {
     let end = digits(&[server.as_bytes(), &[0], name.as_bytes(), &tries.to_le_bytes()]);
     let (server, name) = (clean(server), clean(name));
     let room = LONGEST - 2 - DIGITS;
-    // Where the name leaves room the server has it.
+    // A short name leaves more characters to the server.
     let server = cut(&server, SERVER.max(room.saturating_sub(name.len())));
     format!("{server}_{}_{end}", cut(&name, room - server.len()))
 }
@@ -193,7 +190,7 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// One ASCII character for each.
+/// Replaces each character that models do not accept by `_`.
 fn clean(name: &str) -> String {
     let plain = |character: char| u8::try_from(character).ok().filter(|byte| is_plain(*byte));
     name.chars().map(|character| plain(character).map_or('_', char::from)).collect()
@@ -203,8 +200,8 @@ fn cut(name: &str, longest: usize) -> &str {
     &name[..name.len().min(longest)]
 }
 
-/// FNV-1a: short, and the same on every machine and in every version. That nobody can make two
-/// meet is not asked of it.
+/// Returns digits of an FNV-1a hash, which is the same on every machine and in every version. It does not
+/// have to resist attacks.
 fn digits(parts: &[&[u8]]) -> String {
     let bytes = parts.iter().flat_map(|part| part.iter());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -215,7 +212,7 @@ fn digits(parts: &[&[u8]]) -> String {
     format!("{hash:0width$x}", width = DIGITS)
 }
 
-/// Whether a name is this offer's with its server's somewhere in front: `mcp__notes__search`.
+/// Returns whether a name is an item's with its server's before it: `mcp__notes__search`.
 fn behind_its_server(wanted: &str, origin: &Origin) -> bool {
     let clean = |name: &str| clean(name).to_ascii_lowercase();
     let (wanted, server, name) = (clean(wanted), clean(&origin.server), clean(&origin.name));
@@ -225,8 +222,8 @@ fn behind_its_server(wanted: &str, origin: &Origin) -> bool {
     !name.is_empty() && front.is_some_and(|rest| rest.is_empty() || rest.ends_with(is_between))
 }
 
-/// How far two names are from each other, if that is so little that one may be meant by the other:
-/// a slip in a short one, a third of the letters of a long one, and never all of them.
+/// Returns the distance of two names if they are similar: one edit in a short name, a third of the
+/// characters in a long one, and never all of them.
 fn close(one: &str, other: &str) -> Option<usize> {
     let shorter = one.chars().count().min(other.chars().count());
     let most = if shorter <= 5 { 1 } else { shorter / 3 };
