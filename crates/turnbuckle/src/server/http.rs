@@ -117,6 +117,11 @@ impl Host for Hosted {
     }
 
     #[cfg(feature = "sse-2024")]
+    fn has_handshake(&self) -> bool {
+        !serves::legacy(&self.served).is_empty()
+    }
+
+    #[cfg(feature = "sse-2024")]
     fn connection(&self, head: crate::dispatch::Head) -> Arc<dyn Serve> {
         let connection = Connection { head: Some(head), ..Connection::default() };
         let served = super::revisions::legacy(&self.served);

@@ -97,7 +97,7 @@ pub(crate) type Allows = fn(IpAddr) -> bool;
 /// Makes connections for the pool.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    inner: HttpsConnector<Dial>,
+    inner: HttpsConnector<RawConnector>,
     #[cfg(feature = "auth")]
     tls: Arc<ClientConfig>,
     timeout: Duration,
@@ -110,16 +110,16 @@ impl Connector {
             #[cfg(feature = "client")]
             Tls::Never => Arc::new(tls::config(rustls::RootCertStore::empty())?),
         };
-        Ok(Connector::over(Dial::new(dialing.via, None), tls, dialing.timeout))
+        Ok(Connector::over(RawConnector::new(dialing.via, None), tls, dialing.timeout))
     }
 
     /// As patient and as trusting, by another way and only to addresses that `allows` allows.
     #[cfg(feature = "auth")]
     pub(super) fn guarded(&self, via: Via, allows: Allows) -> Connector {
-        Connector::over(Dial::new(via, Some(allows)), self.tls.clone(), self.timeout)
+        Connector::over(RawConnector::new(via, Some(allows)), self.tls.clone(), self.timeout)
     }
 
-    fn over(dial: Dial, tls: Arc<ClientConfig>, timeout: Duration) -> Connector {
+    fn over(dial: RawConnector, tls: Arc<ClientConfig>, timeout: Duration) -> Connector {
         let inner = hyper_rustls::HttpsConnectorBuilder::new()
             .with_tls_config(ClientConfig::clone(&tls))
             .https_or_http()
@@ -135,7 +135,7 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<Stream>;
+    type Response = MaybeHttpsStream<RawStream>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
@@ -156,23 +156,23 @@ impl Service<Uri> for Connector {
 
 /// Opens the bare stream that TLS may then run on.
 #[derive(Clone)]
-struct Dial {
+struct RawConnector {
     straight: Tcp,
     /// To proxies: the user chose them, wherever they are.
     proxy: Tcp,
     via: Via,
 }
 
-impl Dial {
-    fn new(via: Via, allows: Option<Allows>) -> Dial {
-        Dial { straight: Tcp::new(allows), proxy: Tcp::new(None), via }
+impl RawConnector {
+    fn new(via: Via, allows: Option<Allows>) -> RawConnector {
+        RawConnector { straight: Tcp::new(allows), proxy: Tcp::new(None), via }
     }
 }
 
-impl Service<Uri> for Dial {
-    type Response = Stream;
+impl Service<Uri> for RawConnector {
+    type Response = RawStream;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Stream, BoxError>>;
+    type Future = BoxFuture<'static, Result<RawStream, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
@@ -191,7 +191,7 @@ impl Service<Uri> for Dial {
                 return Err("only http proxies are supported (http://host:port)".into());
             }
             if address.scheme_str() != Some("https") {
-                return tcp.call(to).await.map(Stream::into_proxied);
+                return tcp.call(to).await.map(RawStream::into_proxied);
             }
             let mut tunnel = Tunnel::new(to, tcp);
             if let Some(auth) = proxy.basic_auth() {
@@ -203,13 +203,13 @@ impl Service<Uri> for Dial {
 }
 
 #[cfg(all(feature = "client", unix))]
-async fn unix(path: Arc<PathBuf>) -> Result<Stream, BoxError> {
+async fn unix(path: Arc<PathBuf>) -> Result<RawStream, BoxError> {
     let stream = tokio::net::UnixStream::connect(&*path).await?;
-    Ok(Stream::Unix(TokioIo::new(stream)))
+    Ok(RawStream::Unix(TokioIo::new(stream)))
 }
 
 #[cfg(all(feature = "client", not(unix)))]
-async fn unix(path: Arc<PathBuf>) -> Result<Stream, BoxError> {
+async fn unix(path: Arc<PathBuf>) -> Result<RawStream, BoxError> {
     Err(format!("there are no Unix sockets here: {}", path.display()).into())
 }
 
@@ -217,14 +217,14 @@ async fn unix(path: Arc<PathBuf>) -> Result<Stream, BoxError> {
 /// allowed.
 #[derive(Clone)]
 struct Tcp {
-    http: HttpConnector<Allowed>,
+    http: HttpConnector<AllowedResolver>,
     allows: Option<Allows>,
 }
 
 impl Tcp {
     fn new(allows: Option<Allows>) -> Tcp {
         let mut http =
-            HttpConnector::new_with_resolver(Allowed { all: GaiResolver::new(), allows });
+            HttpConnector::new_with_resolver(AllowedResolver { all: GaiResolver::new(), allows });
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_keepalive(Some(Duration::from_secs(60)));
@@ -242,9 +242,9 @@ impl Tcp {
 }
 
 impl Service<Uri> for Tcp {
-    type Response = Stream;
+    type Response = RawStream;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Stream, BoxError>>;
+    type Future = BoxFuture<'static, Result<RawStream, BoxError>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.http.poll_ready(context).map_err(Into::into)
@@ -257,19 +257,19 @@ impl Service<Uri> for Tcp {
         let mut http = self.http.clone();
         Box::pin(async move {
             std::future::poll_fn(|context| http.poll_ready(context)).await?;
-            Ok(Stream::Tcp(http.call(address).await?))
+            Ok(RawStream::Tcp(http.call(address).await?))
         })
     }
 }
 
 /// Resolves names, to what may be dialled.
 #[derive(Clone)]
-struct Allowed {
+struct AllowedResolver {
     all: GaiResolver,
     allows: Option<Allows>,
 }
 
-impl Service<Name> for Allowed {
+impl Service<Name> for AllowedResolver {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
@@ -307,7 +307,7 @@ impl fmt::Display for NotAllowed {
 impl std::error::Error for NotAllowed {}
 
 /// A connection without TLS.
-pub(crate) enum Stream {
+pub(crate) enum RawStream {
     Tcp(TokioIo<TcpStream>),
     /// To a proxy that wants to see whole addresses.
     Proxied(TokioIo<TcpStream>),
@@ -315,19 +315,19 @@ pub(crate) enum Stream {
     Unix(TokioIo<tokio::net::UnixStream>),
 }
 
-impl Stream {
-    fn into_proxied(self) -> Stream {
+impl RawStream {
+    fn into_proxied(self) -> RawStream {
         match self {
-            Stream::Tcp(tcp) => Stream::Proxied(tcp),
+            RawStream::Tcp(tcp) => RawStream::Proxied(tcp),
             other => other,
         }
     }
 }
 
-impl Connection for Stream {
+impl Connection for RawStream {
     fn connected(&self) -> Connected {
         match self {
-            Stream::Proxied(_) => Connected::new().proxy(true),
+            RawStream::Proxied(_) => Connected::new().proxy(true),
             _ => Connected::new(),
         }
     }
@@ -337,14 +337,14 @@ impl Connection for Stream {
 macro_rules! delegate {
     ($stream:expr, $inner:ident => $call:expr) => {
         match $stream {
-            Stream::Tcp($inner) | Stream::Proxied($inner) => $call,
+            RawStream::Tcp($inner) | RawStream::Proxied($inner) => $call,
             #[cfg(all(feature = "client", unix))]
-            Stream::Unix($inner) => $call,
+            RawStream::Unix($inner) => $call,
         }
     };
 }
 
-impl Read for Stream {
+impl Read for RawStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -354,7 +354,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for RawStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -419,7 +419,7 @@ mod tests {
         let (proxy, here) = (proxy.await.unwrap(), here.await.unwrap());
         let at = format!("http://{}", proxy.local_addr().unwrap());
         let via = Via::Tunnel(Arc::new(Matcher::builder().all(at).build()));
-        let mut dial = Dial::new(via, None);
+        let mut dial = RawConnector::new(via, None);
         let secure = dial.call(Uri::from_static("https://issuer.test/token"));
         let tunnel = async {
             let (mut stream, _) = proxy.accept().await.unwrap();

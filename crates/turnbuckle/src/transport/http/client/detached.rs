@@ -1,5 +1,4 @@
-//! Owns a POST that goes on when its call is dropped, because the caller wished so.
-//! Does not own the POST itself.
+//! A POST that goes on when its call is dropped, because the caller asked for that.
 
 use std::{
     pin::Pin,
@@ -9,13 +8,11 @@ use std::{
 use tokio::sync::mpsc;
 use turnbuckle_types::RequestId;
 
+use super::timing::WAITING_EVENTS;
 use crate::{
     dispatch::{Event, Exchange, exchange::Drive},
     error::Error,
 };
-
-/// How many events may wait for a caller that does not poll.
-const WAITING: usize = 64;
 
 pub(super) enum Detached {
     New(Option<Exchange>),
@@ -32,7 +29,7 @@ impl Drive for Detached {
     fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
         if let Detached::New(post) = &mut *self {
             let Some(post) = post.take() else { return Poll::Pending };
-            let (events, receiver) = mpsc::channel(WAITING);
+            let (events, receiver) = mpsc::channel(WAITING_EVENTS);
             tokio::spawn(hold(post, events));
             *self = Detached::Running(receiver);
         }

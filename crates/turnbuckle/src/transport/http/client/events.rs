@@ -1,10 +1,9 @@
-//! Owns an answer that is a stream of events: notifications, then the response.
-//! Does not own the framing of events.
+//! Responses that are event streams: the body of one, for both eras, and the notifications and
+//! the answer of a modern request.
 
 use std::{
     sync::atomic::Ordering::Relaxed,
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -14,8 +13,8 @@ use turnbuckle_types::{
 };
 
 use super::{
-    Wire,
-    stack::{Body, Failure},
+    Wire, request,
+    stack::{Body, BoxError, Failure},
 };
 use crate::{
     dispatch::{Event, Note, outcome_to_result},
@@ -23,98 +22,151 @@ use crate::{
     transport::http::sse,
 };
 
-/// How long the end of a stream may trail its last event before the connection is given up.
-const TRAILING: Duration = Duration::from_millis(500);
-
-/// A stream on its way.
-pub(super) struct Events {
-    /// `None` once it has been read to the response.
+/// The body of a response that is an event stream.
+pub(crate) struct EventBody {
+    /// `None` once it has ended.
     body: Option<Body>,
     reader: sse::Reader,
+    longest: usize,
     /// How many bytes may still come.
     left: Option<usize>,
-    longest: usize,
 }
 
-impl Events {
-    pub(super) fn new(body: Body, longest: usize, most: Option<usize>) -> Events {
-        Events { body: Some(body), reader: sse::Reader::new(longest), left: most, longest }
+/// The next part of an event stream.
+pub(crate) enum NextEvent {
+    Event(sse::Event),
+    /// An event that is longer than allowed; reading can go on.
+    TooLong,
+    /// The stream brought more bytes than allowed in all.
+    TooMuch,
+    Ended(Ending),
+}
+
+/// How a connection ended.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    Clean,
+    Broken(BoxError),
+}
+
+impl EventBody {
+    /// Without a body it has ended. `longest` bounds one event, `most` all of them.
+    pub(crate) fn new(body: Option<Body>, longest: usize, most: Option<usize>) -> EventBody {
+        EventBody { body, reader: sse::Reader::new(longest), longest, left: most }
     }
 
-    pub(super) fn poll(
-        &mut self,
-        wire: &Wire,
-        id: Option<&RequestId>,
-        context: &mut Context<'_>,
-    ) -> Poll<Event> {
+    /// Goes on with the body of another connection.
+    pub(crate) fn renew(&mut self, body: Body) {
+        *self = EventBody::new(Some(body), self.longest, self.left);
+    }
+
+    pub(crate) fn reader(&self) -> &sse::Reader {
+        &self.reader
+    }
+
+    pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<NextEvent> {
         loop {
-            while let Some(found) = self.reader.next() {
-                let Ok(event) = found else { return Poll::Ready(failed(self.too_long(wire))) };
-                // Only events of the default kind are messages.
-                if event.kind.as_ref().is_some_and(|kind| &kind[..] != b"message") {
-                    continue;
-                }
-                if let Some(event) = read(wire, id, event.data) {
-                    if matches!(event, Event::Done(_)) {
-                        self.finish(context);
-                    }
-                    return Poll::Ready(event);
-                }
+            match self.reader.next() {
+                Some(Ok(event)) => return Poll::Ready(NextEvent::Event(event)),
+                Some(Err(sse::TooLong)) => return Poll::Ready(NextEvent::TooLong),
+                None => {}
             }
-            let Some(body) = &mut self.body else { return Poll::Ready(failed(self.lost(wire))) };
-            match ready!(body.poll_chunk(context)) {
+            let Some(body) = &mut self.body else {
+                return Poll::Ready(NextEvent::Ended(Ending::Clean));
+            };
+            let ending = match ready!(body.poll_chunk(context)) {
                 Some(Ok(chunk)) => {
                     if let Some(left) = &mut self.left {
                         match left.checked_sub(chunk.len()) {
                             Some(less) => *left = less,
-                            None => return Poll::Ready(failed(too_much(wire))),
+                            None => return Poll::Ready(NextEvent::TooMuch),
                         }
                     }
                     self.reader.push(chunk);
+                    continue;
                 }
-                Some(Err(error)) => {
-                    let error = Failure::in_body(error).into_error(&wire.place());
-                    return Poll::Ready(failed(error));
-                }
-                None => self.body = None,
-            }
+                Some(Err(error)) => Ending::Broken(error),
+                None => Ending::Clean,
+            };
+            self.body = None;
+            return Poll::Ready(NextEvent::Ended(ending));
         }
     }
 
-    /// The stream should end now. If its end is already here, or comes at once, the
-    /// connection can be used again.
-    fn finish(&mut self, context: &mut Context<'_>) {
+    /// Waits for the next part. Dropping the future loses nothing.
+    #[cfg(feature = "sse-2024")]
+    pub(crate) async fn next(&mut self) -> NextEvent {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// Lets the connection be used again once the stream ends, which should be now.
+    pub(crate) fn finish(&mut self, context: &mut Context<'_>) {
         let Some(mut body) = self.body.take() else { return };
-        if body.poll_chunk(context).is_ready() {
-            return;
+        if body.poll_chunk(context).is_pending() {
+            tokio::spawn(request::finish(body));
         }
-        tokio::spawn(async move {
-            let end = std::future::poll_fn(|context| body.poll_chunk(context));
-            let _ = tokio::time::timeout(TRAILING, end).await;
-        });
     }
 
-    fn lost(&self, wire: &Wire) -> Error {
+    /// Returns the error for a stream that ended before it answered.
+    pub(crate) fn lost(&self, wire: &Wire, ending: Ending) -> Error {
         let place = wire.place();
-        let message = if self.reader.is_mid_event() {
-            format!("the stream of {place} ended in the middle of an event, before its answer")
-        } else {
-            format!("{place} ended the stream before it answered")
+        let message = match ending {
+            Ending::Broken(error) => return Failure::in_body(error).into_error(&place),
+            Ending::Clean if self.reader.is_mid_event() => {
+                format!("the stream of {place} ended in the middle of an event, before its answer")
+            }
+            Ending::Clean => format!("{place} ended the stream before it answered"),
         };
         Error::new(ErrorKind::Closed, message).with_executed(Executed::Maybe)
     }
+}
 
-    fn too_long(&self, wire: &Wire) -> Error {
-        let message = format!(
-            "an event of {} is longer than {} bytes (line_bytes)",
-            wire.place(),
-            self.longest
-        );
-        Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
+/// Returns the message of an event. Events of other kinds, and empty ones, are none.
+pub(crate) fn message_of(event: sse::Event) -> Option<Bytes> {
+    (event.kind.is_none() && !event.data.is_empty()).then_some(event.data)
+}
+
+pub(crate) fn too_long(wire: &Wire) -> Error {
+    let (place, limit) = (wire.place(), wire.limits.line_bytes);
+    let message = format!("an event of {place} is longer than {limit} bytes (line_bytes)");
+    Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
+}
+
+pub(crate) fn too_much(wire: &Wire) -> Error {
+    let (place, limit) = (wire.place(), wire.limits.stream_bytes);
+    let message = format!("the stream of {place} brought more than {limit} bytes (stream_bytes)");
+    Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
+}
+
+/// Reads the stream of a modern request up to its next notification or its answer.
+pub(super) fn poll(
+    events: &mut EventBody,
+    wire: &Wire,
+    id: Option<&RequestId>,
+    context: &mut Context<'_>,
+) -> Poll<Event> {
+    loop {
+        let error = match ready!(events.poll_next(context)) {
+            NextEvent::Event(event) => {
+                match message_of(event).and_then(|data| read(wire, id, data)) {
+                    Some(event) => {
+                        if matches!(event, Event::Done(_)) {
+                            events.finish(context);
+                        }
+                        return Poll::Ready(event);
+                    }
+                    None => continue,
+                }
+            }
+            NextEvent::TooLong => too_long(wire),
+            NextEvent::TooMuch => too_much(wire),
+            NextEvent::Ended(ending) => events.lost(wire, ending),
+        };
+        return Poll::Ready(Event::Done(Err(error)));
     }
 }
 
-/// What an event means to the request `id`; `None` if nothing.
+/// Returns what a message means to the request `id`, if anything.
 fn read(wire: &Wire, id: Option<&RequestId>, data: Bytes) -> Option<Event> {
     let ours = |answered: &RequestId| id.is_some_and(|id| id.key() == answered.key());
     match jsonrpc::parse(data, wire.limits.json_depth) {
@@ -147,7 +199,7 @@ fn read(wire: &Wire, id: Option<&RequestId>, data: Bytes) -> Option<Event> {
         }
         Err(Fault { id: Some(answered), role: Role::Response, error }) if ours(&answered) => {
             let message = format!("the server's answer can't be read: {error}");
-            Some(failed(Error::protocol(message)))
+            Some(Event::Done(Err(Error::protocol(message))))
         }
         Ok(Message::Batch(_)) | Err(_) => {
             tracing::debug!("an event that is no message is skipped");
@@ -155,17 +207,4 @@ fn read(wire: &Wire, id: Option<&RequestId>, data: Bytes) -> Option<Event> {
             None
         }
     }
-}
-
-fn failed(error: Error) -> Event {
-    Event::Done(Err(error))
-}
-
-fn too_much(wire: &Wire) -> Error {
-    let message = format!(
-        "the stream of {} brought more than {} bytes (stream_bytes)",
-        wire.place(),
-        wire.limits.stream_bytes
-    );
-    Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
 }

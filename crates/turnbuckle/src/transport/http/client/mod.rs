@@ -1,17 +1,15 @@
-//! The client's end of Streamable HTTP: one POST is one exchange.
-//!
-//! Owns: the requests in flight, their headers, and what abandoning one looks like here, which
-//! is that its own POST is closed. Does not own: connections (`stack` and `dial`), what an
-//! answer means, which era is spoken, or how the legacy one does any of this (`legacy`).
+//! The client side of Streamable HTTP: one POST is one exchange, and dropping the exchange closes
+//! its POST. [`legacy::client`](super::legacy::client) is the client side of sessions.
 
 mod detached;
-mod events;
+pub(super) mod events;
 pub(super) mod flight;
 mod post;
 pub(super) mod progress;
 pub(super) mod redirect;
+pub(super) mod request;
 pub(super) mod stack;
-pub(super) mod stop;
+pub(super) mod timing;
 pub(super) mod whole;
 
 use std::{
@@ -47,12 +45,10 @@ use crate::{
     limits::Limits,
     transport::http::legacy::client as legacy,
 };
-use legacy::Legacy;
+use flight::{StopHandle, StopReason};
+use legacy::LegacyClient;
 pub(crate) use legacy::Resuming;
-use stop::{Stop, Stopped};
-
-/// How long a server may take to accept a notification.
-const NOTE: std::time::Duration = std::time::Duration::from_secs(30);
+use request::HttpRequest;
 
 /// A server at an address.
 pub(crate) struct Http(Arc<Wire>);
@@ -73,17 +69,17 @@ pub(crate) struct Wire {
     pub(super) redirects: Redirects,
     pub(super) serve: Arc<dyn Serve>,
     pub(super) limits: Limits,
-    table: Mutex<Table<Arc<Stop>, ()>>,
+    table: Mutex<Table<Arc<StopHandle>, ()>>,
     /// The version of the last request that was sent, for messages that carry none.
     version: Mutex<Option<Revision>>,
     pub(super) closed: OnceLock<Closed>,
-    pub(super) counts: Counts,
+    pub(super) counts: HttpCounts,
     /// Used once a legacy revision is spoken.
-    pub(super) legacy: Legacy,
+    pub(super) legacy: LegacyClient,
 }
 
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct HttpCounts {
     pub(super) late_answers: AtomicU64,
     stray_errors: AtomicU64,
     pub(super) dropped_requests: AtomicU64,
@@ -112,14 +108,14 @@ impl Http {
             table: Mutex::default(),
             version: Mutex::new(version),
             closed: OnceLock::new(),
-            counts: Counts::default(),
-            legacy: Legacy::new(manners.resuming),
+            counts: HttpCounts::default(),
+            legacy: LegacyClient::new(manners.resuming),
         }))
     }
 }
 
 impl Wire {
-    pub(super) fn table(&self) -> MutexGuard<'_, Table<Arc<Stop>, ()>> {
+    pub(super) fn table(&self) -> MutexGuard<'_, Table<Arc<StopHandle>, ()>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -175,46 +171,17 @@ impl Wire {
         headers
     }
 
-    /// A request to `to`, with the headers that go there.
-    pub(super) fn request(
-        &self,
-        method: http::Method,
-        to: &Uri,
-        headers: HeaderMap,
-        own: redirect::OwnHeaders,
-        body: PostBody,
-    ) -> http::Request<PostBody> {
-        let mut request = http::Request::new(body);
-        *request.method_mut() = method;
-        *request.uri_mut() = to.clone();
-        *request.headers_mut() = headers;
-        if own == redirect::OwnHeaders::Kept {
-            // What a call says itself stands over what the client says.
-            let headers = request.headers_mut();
-            let said: Vec<_> = self.own.keys().filter(|name| headers.contains_key(*name)).collect();
-            for (name, value) in self.own.iter().filter(|(name, _)| !said.contains(name)) {
-                headers.append(name, value.clone());
-            }
+    /// Adds the headers that the user gave the client. A header of one call wins.
+    fn add_own(&self, headers: &mut HeaderMap) {
+        let said: Vec<_> = self.own.keys().filter(|name| headers.contains_key(*name)).collect();
+        for (name, value) in self.own.iter().filter(|(name, _)| !said.contains(name)) {
+            headers.append(name, value.clone());
         }
-        request
     }
 
     /// The address, for people.
     pub(super) fn place(&self) -> String {
         place(&self.address)
-    }
-
-    /// Leaves out what the caller added to one request. Our own headers are of one kind each.
-    pub(super) fn drop_extra(&self, headers: &mut HeaderMap) {
-        let ours = |name: &HeaderName| {
-            name == header::CONTENT_TYPE
-                || name == header::ACCEPT
-                || name.as_str().starts_with("mcp-")
-        };
-        let others: Vec<_> = headers.keys().filter(|name| !ours(name)).cloned().collect();
-        for name in others {
-            headers.remove(name);
-        }
     }
 
     /// An error that names no request.
@@ -229,19 +196,8 @@ impl Wire {
         let headers = self.headers(&note.method, params, &facts);
         let mut message = Vec::with_capacity(params.len() + note.method.len() + 48);
         jsonrpc::write_notification(&mut message, &note.method, params);
-        let (post, kept) = (http::Method::POST, redirect::OwnHeaders::Kept);
-        let body = PostBody::new(message.into());
-        let sending = self.stack.send(self.request(post, &self.address, headers, kept, body));
-        match tokio::time::timeout(NOTE, sending).await {
-            Ok(Ok(response)) if response.status().is_success() => {}
-            Ok(Ok(response)) => {
-                let status = response.status().as_u16();
-                tracing::debug!(method = %note.method, status, "a notification was not accepted");
-            }
-            Ok(Err(_)) | Err(_) => {
-                tracing::debug!(method = %note.method, "a notification did not arrive");
-            }
-        }
+        let post = HttpRequest::new(self, http::Method::POST, headers, Some(message.into()));
+        request::say(self, &self.stack, post, timing::ACCEPT, &note.method).await;
     }
 
     /// What an outgoing `notifications/cancelled` does here: it closes the POST that it names
@@ -262,7 +218,7 @@ impl Wire {
             if let Some(call) = &stop.call {
                 call.says(note.params.text());
             }
-            stop.stop(Stopped::Cancelled);
+            stop.stop(StopReason::Cancelled);
             return Cancels::Done;
         }
         match *self.version() {
@@ -277,7 +233,7 @@ impl Wire {
         }
         let (sent, _) = self.table().close();
         self.legacy.cut_off(sent.iter().cloned());
-        sent.into_iter().for_each(|stop| stop.stop(Stopped::Closed));
+        sent.into_iter().for_each(|stop| stop.stop(StopReason::Closed));
         self.legacy.end();
     }
 
@@ -315,7 +271,7 @@ impl Transport for Http {
         // A call that must run on even if it is dropped needs someone else to hold it.
         let keep_running = request.abandon == Abandon::Silence && abandonable;
         let exchange = if legacy::is_legacy(&request) {
-            Exchange::new(legacy::Asking::new(self.0.clone(), request))
+            Exchange::new(legacy::SessionCall::new(self.0.clone(), request))
         } else {
             Exchange::new(post::Post::new(self.0.clone(), request))
         };

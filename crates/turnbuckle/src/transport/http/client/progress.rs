@@ -1,95 +1,107 @@
-//! Owns how far the body of a request has come: whether anyone has taken its first byte, and
-//! whether it can still be withdrawn. Does not own the body.
+//! How far the body of a request has come: whether its first byte was taken, and whether it can
+//! still be withdrawn.
 
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU8, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use tokio::{sync::Notify, time::Instant};
 
-/// Shared by a body on its way and whoever may have to take it back.
+/// Shared by a body on its way and the call that may have to withdraw it.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
-    state: AtomicU8,
-    moved: Notify,
-    /// When the last byte was taken.
-    since: Mutex<Option<Instant>>,
-    /// Nobody waits for an answer, though it was too late to take the request back.
-    unwanted: AtomicBool,
+pub(crate) struct SendProgress {
+    sent: Mutex<SentState>,
+    finished: Notify,
 }
 
-const NEW: u8 = 0;
-const BEGUN: u8 = 1;
-const FINISHED: u8 = 2;
-const WITHDRAWN: u8 = 3;
+#[derive(Debug, Default)]
+struct SentState {
+    stage: SendStage,
+    /// The call was dropped, whether or not the request could be withdrawn.
+    unwanted: bool,
+}
 
-impl Progress {
-    /// The first byte is being taken. `false`: it was withdrawn before, and must not be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum SendStage {
+    #[default]
+    New,
+    Begun,
+    /// The last byte was taken at this time.
+    Finished(Instant),
+    Withdrawn,
+}
+
+impl SendProgress {
+    fn lock(&self) -> MutexGuard<'_, SentState> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the first byte is being taken. Returns `false` if the request was withdrawn and
+    /// must not be sent.
     pub(crate) fn begin(&self) -> bool {
-        match self.step(NEW, BEGUN) {
-            Ok(_) => true,
-            Err(now) => now != WITHDRAWN,
+        let stage = &mut self.lock().stage;
+        if *stage == SendStage::New {
+            *stage = SendStage::Begun;
         }
+        *stage != SendStage::Withdrawn
     }
 
-    /// The last byte was taken.
+    /// Notes that the last byte was taken.
     pub(crate) fn finish(&self) {
-        // First: who sees that it is finished looks here.
-        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        if self.step(BEGUN, FINISHED).is_ok() {
-            self.moved.notify_waiters();
+        let mut sent = self.lock();
+        if sent.stage == SendStage::Begun {
+            sent.stage = SendStage::Finished(Instant::now());
+            drop(sent);
+            self.finished.notify_waiters();
         }
     }
 
-    /// Takes the request back if nobody has begun to send it. From then on nobody will.
+    /// Withdraws the request if no byte of it was taken. It is never sent then.
     pub(crate) fn withdraw(&self) -> bool {
-        // In this order: whoever starts it anew meanwhile sees the one or is seen by the other.
-        self.unwanted.store(true, Ordering::SeqCst);
-        self.step(NEW, WITHDRAWN).is_ok()
+        let mut sent = self.lock();
+        sent.unwanted = true;
+        let withdrawn = sent.stage == SendStage::New;
+        if withdrawn {
+            sent.stage = SendStage::Withdrawn;
+        }
+        withdrawn
     }
 
-    /// The server refused it without running it, and it may be sent again. `false`: nobody waits for
-    /// that.
+    /// Lets a request be sent again that the server refused without running it. Returns `false` if
+    /// its call was dropped.
     #[cfg(feature = "auth")]
     pub(crate) fn anew(&self) -> bool {
-        if self.step(FINISHED, NEW).is_err() {
-            let _ = self.step(BEGUN, NEW);
+        let mut sent = self.lock();
+        if sent.stage != SendStage::Withdrawn {
+            sent.stage = SendStage::New;
         }
-        !self.unwanted.load(Ordering::SeqCst)
+        !sent.unwanted
     }
 
-    /// Whether nobody waits for an answer.
+    /// Returns whether the call was dropped.
     #[cfg(feature = "auth")]
     pub(crate) fn is_unwanted(&self) -> bool {
-        self.unwanted.load(Ordering::SeqCst)
+        self.lock().unwanted
     }
 
-    /// How long ago the last byte was taken.
+    /// Returns how long ago the last byte was taken.
     pub(crate) fn age(&self) -> Option<Duration> {
-        if self.state.load(Ordering::Acquire) != FINISHED {
-            return None;
+        match self.lock().stage {
+            SendStage::Finished(at) => Some(at.elapsed()),
+            _ => None,
         }
-        let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        since.map(|since| since.elapsed())
     }
 
     /// Waits until the last byte was taken.
     pub(crate) async fn finished(&self) {
         loop {
-            let moved = self.moved.notified();
-            if self.state.load(Ordering::Acquire) == FINISHED {
+            let finished = self.finished.notified();
+            if self.age().is_some() {
                 return;
             }
-            moved.await;
+            finished.await;
         }
-    }
-
-    fn step(&self, from: u8, to: u8) -> Result<u8, u8> {
-        self.state.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst)
     }
 }
 
@@ -99,12 +111,12 @@ mod tests {
 
     #[test]
     fn what_was_begun_is_not_withdrawn_and_the_reverse() {
-        let progress = Progress::default();
+        let progress = SendProgress::default();
         assert!(progress.begin() && progress.begin());
         assert!(!progress.withdraw());
         progress.finish();
         assert!(!progress.withdraw());
-        let withdrawn = Progress::default();
+        let withdrawn = SendProgress::default();
         assert!(withdrawn.withdraw() && !withdrawn.withdraw());
         assert!(!withdrawn.begin());
     }
@@ -112,20 +124,20 @@ mod tests {
     #[cfg(feature = "auth")]
     #[test]
     fn what_was_refused_can_be_taken_back_again() {
-        let progress = Progress::default();
+        let progress = SendProgress::default();
         assert!(progress.begin());
         progress.finish();
         assert!(progress.anew());
         assert!(progress.withdraw() && !progress.begin());
 
-        let late = Progress::default();
+        let late = SendProgress::default();
         assert!(late.begin() && !late.withdraw());
         assert!(!late.anew());
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_end_is_told_to_those_who_wait_and_those_who_come_later() {
-        let progress = std::sync::Arc::new(Progress::default());
+        let progress = std::sync::Arc::new(SendProgress::default());
         let waiting = tokio::spawn({
             let progress = progress.clone();
             async move { progress.finished().await }
@@ -140,7 +152,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn its_age_counts_from_the_last_byte() {
-        let progress = Progress::default();
+        let progress = SendProgress::default();
         assert!(progress.begin() && progress.age().is_none());
         progress.finish();
         tokio::time::advance(Duration::from_millis(7)).await;

@@ -1,11 +1,11 @@
-//! Owns whether a redirect is followed, and to where. Does not own sending anything.
+//! Which redirects are followed, where they lead, and which headers go along.
 
 use std::net::IpAddr;
 
-use http::{StatusCode, Uri};
+use http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 
-/// The most redirects one request follows.
-const MOST: usize = 5;
+use super::timing::REDIRECTS;
+use crate::transport::http::legacy::client::send::{LAST_EVENT_ID, SESSION};
 
 /// Which redirects a client follows.
 ///
@@ -62,7 +62,7 @@ pub(crate) fn judge(
     if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
         return refuse(&format!("by status {}, which would not repeat the call", status.as_u16()));
     }
-    if hops >= MOST {
+    if hops >= REDIRECTS {
         return refuse("after five other redirects");
     }
     let same = origin(from) == origin(&to);
@@ -81,6 +81,19 @@ pub(crate) fn judge(
     }
     let own_headers = if same { OwnHeaders::Kept } else { OwnHeaders::Dropped };
     Ok(Hop { to, own_headers })
+}
+
+/// Removes the headers that must not go to another origin: those that the caller added to the
+/// request, and the session, which is a credential. The last event id is none.
+pub(crate) fn drop_credentials(headers: &mut HeaderMap) {
+    let is_kept = |name: &HeaderName| {
+        [header::CONTENT_TYPE, header::ACCEPT, LAST_EVENT_ID].contains(name)
+            || (name.as_str().starts_with("mcp-") && name != SESSION)
+    };
+    let others: Vec<_> = headers.keys().filter(|name| !is_kept(name)).cloned().collect();
+    for name in others {
+        headers.remove(name);
+    }
 }
 
 /// Scheme, host and port, as two addresses are compared.

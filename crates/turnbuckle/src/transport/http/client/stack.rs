@@ -7,7 +7,6 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -22,7 +21,8 @@ use tower_service::Service;
 use super::super::dial::{Allows, Via};
 use super::{
     super::dial::{Connector, Dialing},
-    progress::Progress,
+    progress::SendProgress,
+    timing::{PIECE, POOL_IDLE},
 };
 use crate::{
     dispatch::BoxFuture,
@@ -30,13 +30,6 @@ use crate::{
 };
 
 pub(crate) use super::super::dial::BoxError;
-
-/// How long a connection that nobody uses is kept.
-const IDLE: Duration = Duration::from_secs(90);
-
-/// How much of a message is handed over at a time. HTTP/1.1 still writes what it was handed
-/// when the call is dropped: a message that is handed over whole would arrive whole, and run.
-const PIECE: usize = 16 << 10;
 
 /// What sends requests.
 pub(crate) enum Stack {
@@ -57,7 +50,7 @@ impl Pool {
         let client = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
+            .pool_idle_timeout(POOL_IDLE)
             .build(connector.clone());
         Box::new(Pool { client, connector })
     }
@@ -262,7 +255,7 @@ fn inner<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 
 pub struct PostBody {
     rest: Option<Bytes>,
     /// Told how far it has come, where someone wants to know.
-    progress: Option<Arc<Progress>>,
+    progress: Option<Arc<SendProgress>>,
 }
 
 impl PostBody {
@@ -276,8 +269,8 @@ impl PostBody {
     }
 
     /// Tells `progress` how far it has come.
-    pub(crate) fn telling(self, progress: Arc<Progress>) -> PostBody {
-        PostBody { progress: Some(progress), ..self }
+    pub(crate) fn telling(self, progress: Option<Arc<SendProgress>>) -> PostBody {
+        PostBody { progress, ..self }
     }
 
     /// Whether nobody waits for an answer to it.

@@ -16,16 +16,12 @@ use turnbuckle_types::{
 use super::{
     Wire,
     stack::{Body, BoxError, Failure},
+    timing::{QUOTED_CHARS, REFUSAL_BYTES},
 };
 use crate::{
     error::{Error, ErrorKind, Executed, Result, Wanted},
     transport::http::media,
 };
-
-/// How much of a refusal is read, to be understood or quoted.
-const REFUSAL: usize = 64 << 10;
-/// How much of one is quoted.
-const QUOTE: usize = 200;
 
 /// What a body says it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +62,7 @@ pub(crate) struct Whole {
 impl Whole {
     pub(crate) fn new(body: Body, status: StatusCode, headers: &HeaderMap, limit: usize) -> Whole {
         let (kind, retry_after) = (Kind::of(headers), retry_after(headers));
-        let limit = if status.is_success() { limit } else { limit.min(REFUSAL) };
+        let limit = if status.is_success() { limit } else { limit.min(REFUSAL_BYTES) };
         let wanted = Wanted::read(status, headers);
         Whole { body, status, kind, first: None, rest: BytesMut::new(), limit, retry_after, wanted }
     }
@@ -225,12 +221,12 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 /// The beginning of a text, if it is one that a person could read.
 fn quote(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&text[..text.len().min(4 * QUOTE)]);
+    let text = String::from_utf8_lossy(&text[..text.len().min(4 * QUOTED_CHARS)]);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.is_empty() || text.starts_with('<') {
         return String::new();
     }
-    let short: String = text.chars().filter(|char| !char.is_control()).take(QUOTE).collect();
+    let short: String = text.chars().filter(|char| !char.is_control()).take(QUOTED_CHARS).collect();
     format!(": {short}")
 }
 
@@ -271,6 +267,6 @@ mod tests {
         assert_eq!(quote(b"no such\n place"), ": no such place");
         assert_eq!(quote(b"<html>"), "");
         assert_eq!(quote(b""), "");
-        assert!(quote(&[b'x'; 5000]).len() < 2 * QUOTE);
+        assert!(quote(&[b'x'; 5000]).len() < 2 * QUOTED_CHARS);
     }
 }

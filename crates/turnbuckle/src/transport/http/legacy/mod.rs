@@ -35,6 +35,9 @@ pub(crate) trait Host: Send + Sync + 'static {
     }
     /// Answers `initialize`, and says what its session is.
     fn initialize(&self, params: &Params) -> Result<(Raw, token::Handshake), RpcError>;
+    /// Returns whether a revision is served that begins with a handshake.
+    #[cfg(feature = "sse-2024")]
+    fn has_handshake(&self) -> bool;
     /// Returns the service of one connection that begins with a handshake.
     #[cfg(feature = "sse-2024")]
     fn connection(&self, head: crate::dispatch::Head) -> Arc<dyn Serve>;

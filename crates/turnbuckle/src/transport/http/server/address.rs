@@ -27,14 +27,14 @@ const BACKLOG: u32 = 4096;
 /// let address = HttpAddress::from("127.0.0.1:0");
 /// # let _ = address;
 /// ```
-pub struct HttpAddress(Place);
+pub struct HttpAddress(AddressPlace);
 
-enum Place {
+enum AddressPlace {
     Named(String),
     Tcp(TcpListener),
     StdTcp(std::net::TcpListener),
     #[cfg(unix)]
-    Unix(unix::Place),
+    Unix(unix::UnixPlace),
 }
 
 /// A socket that takes connections.
@@ -64,16 +64,16 @@ pub(super) enum Reach {
 
 impl HttpAddress {
     /// Listens, unless other machines could reach what would be opened and that is not allowed.
-    pub(super) async fn listen(self, allowed: Allowed) -> Result<Listener> {
+    pub(super) async fn listen(self, allowed: AllowedReach) -> Result<Listener> {
         let listener = match self.0 {
-            Place::Named(name) => return named(&name, allowed).await,
-            Place::Tcp(listener) => listener,
-            Place::StdTcp(listener) => listener
+            AddressPlace::Named(name) => return named(&name, allowed).await,
+            AddressPlace::Tcp(listener) => listener,
+            AddressPlace::StdTcp(listener) => listener
                 .set_nonblocking(true)
                 .and_then(|()| TcpListener::from_std(listener))
                 .map_err(|error| Error::io("taking over a listener", error))?,
             #[cfg(unix)]
-            Place::Unix(place) => return place.listen().map(Listener::Unix),
+            AddressPlace::Unix(place) => return place.listen().map(Listener::Unix),
         };
         let address =
             listener.local_addr().map_err(|error| Error::io("looking at a listener", error))?;
@@ -84,15 +84,15 @@ impl HttpAddress {
 
 /// Whether an address that other machines reach may be served.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Allowed {
+pub(super) enum AllowedReach {
     LoopbackOnly,
     /// A public name was stated.
     Anywhere,
 }
 
-impl Allowed {
+impl AllowedReach {
     fn check(self, address: SocketAddr) -> Result<()> {
-        if self == Allowed::Anywhere || is_loopback(address.ip()) {
+        if self == AllowedReach::Anywhere || is_loopback(address.ip()) {
             return Ok(());
         }
         let port = address.port();
@@ -104,7 +104,7 @@ impl Allowed {
     }
 }
 
-async fn named(name: &str, allowed: Allowed) -> Result<Listener> {
+async fn named(name: &str, allowed: AllowedReach) -> Result<Listener> {
     let failed = |error| {
         Error::new(ErrorKind::Io, format!("can't listen on `{name}`: {error}")).with_source(error)
     };
@@ -200,9 +200,9 @@ impl From<&str> for HttpAddress {
     fn from(address: &str) -> HttpAddress {
         #[cfg(unix)]
         if let Some(path) = address.strip_prefix("unix:") {
-            return HttpAddress(Place::Unix(unix::Place::Path(path.into())));
+            return HttpAddress(AddressPlace::Unix(unix::UnixPlace::Path(path.into())));
         }
-        HttpAddress(Place::Named(address.to_owned()))
+        HttpAddress(AddressPlace::Named(address.to_owned()))
     }
 }
 
@@ -220,7 +220,7 @@ impl From<&String> for HttpAddress {
 
 impl From<SocketAddr> for HttpAddress {
     fn from(address: SocketAddr) -> HttpAddress {
-        HttpAddress(Place::Named(address.to_string()))
+        HttpAddress(AddressPlace::Named(address.to_string()))
     }
 }
 
@@ -234,38 +234,38 @@ impl From<(&str, u16)> for HttpAddress {
     fn from((host, port): (&str, u16)) -> HttpAddress {
         match host.parse::<IpAddr>() {
             Ok(address) => (address, port).into(),
-            Err(_) => HttpAddress(Place::Named(format!("{host}:{port}"))),
+            Err(_) => HttpAddress(AddressPlace::Named(format!("{host}:{port}"))),
         }
     }
 }
 
 impl From<TcpListener> for HttpAddress {
     fn from(listener: TcpListener) -> HttpAddress {
-        HttpAddress(Place::Tcp(listener))
+        HttpAddress(AddressPlace::Tcp(listener))
     }
 }
 
 impl From<std::net::TcpListener> for HttpAddress {
     fn from(listener: std::net::TcpListener) -> HttpAddress {
-        HttpAddress(Place::StdTcp(listener))
+        HttpAddress(AddressPlace::StdTcp(listener))
     }
 }
 
 #[cfg(unix)]
 impl From<tokio::net::UnixListener> for HttpAddress {
     fn from(listener: tokio::net::UnixListener) -> HttpAddress {
-        HttpAddress(Place::Unix(unix::Place::Listener(listener)))
+        HttpAddress(AddressPlace::Unix(unix::UnixPlace::Listener(listener)))
     }
 }
 
 impl fmt::Debug for HttpAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Place::Named(name) => f.debug_tuple("HttpAddress").field(name).finish(),
-            Place::Tcp(listener) => f.debug_tuple("HttpAddress").field(listener).finish(),
-            Place::StdTcp(listener) => f.debug_tuple("HttpAddress").field(listener).finish(),
+            AddressPlace::Named(name) => f.debug_tuple("HttpAddress").field(name).finish(),
+            AddressPlace::Tcp(listener) => f.debug_tuple("HttpAddress").field(listener).finish(),
+            AddressPlace::StdTcp(listener) => f.debug_tuple("HttpAddress").field(listener).finish(),
             #[cfg(unix)]
-            Place::Unix(place) => f.debug_tuple("HttpAddress").field(place).finish(),
+            AddressPlace::Unix(place) => f.debug_tuple("HttpAddress").field(place).finish(),
         }
     }
 }
@@ -283,7 +283,7 @@ mod unix {
     use crate::error::{Error, Result};
 
     #[derive(Debug)]
-    pub(super) enum Place {
+    pub(super) enum UnixPlace {
         Path(PathBuf),
         Listener(UnixListener),
     }
@@ -295,11 +295,11 @@ mod unix {
         path: Option<PathBuf>,
     }
 
-    impl Place {
+    impl UnixPlace {
         pub(super) fn listen(self) -> Result<Listener> {
             let path = match self {
-                Place::Listener(listener) => return Ok(Listener { listener, path: None }),
-                Place::Path(path) => path,
+                UnixPlace::Listener(listener) => return Ok(Listener { listener, path: None }),
+                UnixPlace::Path(path) => path,
             };
             let bound = UnixListener::bind(&path).or_else(|error| {
                 if error.kind() == io::ErrorKind::AddrInUse && is_left_behind(&path) {

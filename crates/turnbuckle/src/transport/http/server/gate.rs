@@ -17,7 +17,7 @@ pub(super) struct Gate {
     hosts: Vec<String>,
     origins: Vec<String>,
     readers: Vec<String>,
-    wire: Wire,
+    wire: HostMeaning,
     body_limit: u64,
     /// What was wrong with what the program said.
     problem: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Gate {
 
 /// What names mean on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Wire {
+enum HostMeaning {
     Network,
     /// Whoever can open it is here already, whatever name it says.
     Local,
@@ -40,7 +40,7 @@ impl Gate {
             hosts: Vec::new(),
             origins: Vec::new(),
             readers: Vec::new(),
-            wire: Wire::Network,
+            wire: HostMeaning::Network,
             body_limit: body_limit as u64,
             problem: None,
         };
@@ -66,7 +66,7 @@ impl Gate {
 
     /// Takes any host: on a socket of this machine it means nothing.
     pub(super) fn any_host(&mut self) {
-        self.wire = Wire::Local;
+        self.wire = HostMeaning::Local;
         self.build();
     }
 
@@ -113,8 +113,8 @@ impl Gate {
 
     fn build(&mut self) {
         let mut guard = match self.wire {
-            Wire::Network => Guard::loopback(),
-            Wire::Local => Guard::any_host(),
+            HostMeaning::Network => Guard::loopback(),
+            HostMeaning::Local => Guard::any_host(),
         };
         let mut problems = Vec::new();
         for host in &self.hosts {

@@ -281,6 +281,11 @@ impl Host for Nothing {
     }
 
     #[cfg(feature = "sse-2024")]
+    fn has_handshake(&self) -> bool {
+        true
+    }
+
+    #[cfg(feature = "sse-2024")]
     fn connection(&self, _: Head) -> Arc<dyn Serve> {
         Arc::new(Nothing)
     }

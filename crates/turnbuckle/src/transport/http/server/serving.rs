@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use super::{
     HttpAddress, HttpBody, HttpReport, HttpService,
     accept::Accepting,
-    address::{Allowed, Listener, Reach},
+    address::{AllowedReach, Listener, Reach},
 };
 use crate::{
     dispatch::BoxFuture,
@@ -129,8 +129,11 @@ impl ServingHttp {
             return Err(Error::refused(format!("the path `{path}` must begin with a slash")));
         }
         service.check()?;
-        let allowed =
-            if service.0.gate.is_public() { Allowed::Anywhere } else { Allowed::LoopbackOnly };
+        let allowed = if service.0.gate.is_public() {
+            AllowedReach::Anywhere
+        } else {
+            AllowedReach::LoopbackOnly
+        };
         let listener = address.listen(allowed).await?;
         if listener.reach() == Reach::Socket {
             service = service.changed(|endpoint| endpoint.gate.any_host());

@@ -14,36 +14,38 @@ use bytes::Bytes;
 use tokio::{sync::oneshot, task::AbortHandle};
 use turnbuckle_types::{RequestId, RpcError, jsonrpc};
 
-use super::{Session, Shot, Wire, lock, receive::From, send};
-use crate::dispatch::{
-    BoxFuture, Came, Incoming, Outcome, Reply,
-    duplex::{Permit, Replies, panicked},
-    table::{Serial, Table},
+use super::{ClientSession, Wire, lock, receive::StreamOrigin, send};
+use crate::{
+    dispatch::{
+        BoxFuture, Came, Incoming, Outcome, Reply,
+        duplex::{Permit, Replies, panicked},
+        table::{Serial, Table},
+    },
+    transport::http::client::{
+        request,
+        timing::{ACCEPT, REFUSALS_AT_ONCE},
+    },
 };
-
-/// How many refusals may be on their way at once. A server that asks on and on without waiting
-/// learns no more from another.
-const REFUSALS: usize = 64;
 
 /// What the server asks, on whichever stream.
 #[derive(Default)]
-pub(super) struct Asked {
-    open: Mutex<Open>,
+pub(super) struct ServerRequests {
+    open: Mutex<OpenRequests>,
     in_flight: Arc<AtomicUsize>,
-    /// From the question until its answer was posted.
+    /// From the request until its answer was posted.
     posting: Arc<AtomicUsize>,
     refusing: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenRequests {
     /// Of those that run; `None` until there is a task.
     table: Table<(), Option<AbortHandle>>,
     /// What a session before this one asks, its server has forgotten.
     since: u64,
 }
 
-impl Asked {
+impl ServerRequests {
     /// Drops whatever still runs.
     pub(super) fn end(&self) {
         abort(lock(&self.open).table.close_running());
@@ -65,8 +67,8 @@ fn abort(running: Vec<(Serial, Option<AbortHandle>)>) {
 }
 
 /// Answers a request that came in this session, in a task of its own if that takes time.
-pub(super) fn request(wire: &Arc<Wire>, from: From<'_>, request: jsonrpc::Request) {
-    let jsonrpc::Request { id, method, params } = request;
+pub(super) fn request(wire: &Arc<Wire>, from: StreamOrigin<'_>, asked: jsonrpc::Request) {
+    let jsonrpc::Request { id, method, params } = asked;
     let session = from.session;
     let (asked, limit) = (&wire.legacy.asked, wire.limits.in_flight);
     if wire.closed.get().is_some() {
@@ -122,7 +124,8 @@ pub(super) fn request(wire: &Arc<Wire>, from: From<'_>, request: jsonrpc::Reques
             wire.counts.dropped_requests.fetch_add(1, Relaxed);
         }
         Reply::Later(handler) => {
-            let question = Question { session: session.clone(), id: id.clone(), serial, posting };
+            let question =
+                RunningRequest { session: session.clone(), id: id.clone(), serial, posting };
             // It begins when its place in the table is taken. Else, on another thread, it could have
             // left the table already and be posting its answer when it is looked for here.
             let (begin, begins) = oneshot::channel();
@@ -145,7 +148,7 @@ pub(super) fn request(wire: &Arc<Wire>, from: From<'_>, request: jsonrpc::Reques
 }
 
 /// The server gave a question up: nothing is posted for it. A session that is gone has none.
-pub(super) fn cancelled(wire: &Wire, session: &Session, id: &RequestId) {
+pub(super) fn cancelled(wire: &Wire, session: &ClientSession, id: &RequestId) {
     let stopped = {
         let mut open = lock(&wire.legacy.asked.open);
         if session.generation < open.since { None } else { open.table.cancel(id) }
@@ -159,8 +162,8 @@ pub(super) fn cancelled(wire: &Wire, session: &Session, id: &RequestId) {
 }
 
 /// Posts an error, unless too many are on their way.
-pub(super) fn refuse(wire: &Arc<Wire>, session: &Session, id: &RequestId, error: &RpcError) {
-    let Ok(permit) = Permit::take(&wire.legacy.asked.refusing, REFUSALS) else {
+pub(super) fn refuse(wire: &Arc<Wire>, session: &ClientSession, id: &RequestId, error: &RpcError) {
+    let Ok(permit) = Permit::take(&wire.legacy.asked.refusing, REFUSALS_AT_ONCE) else {
         wire.counts.dropped_requests.fetch_add(1, Relaxed);
         return;
     };
@@ -173,16 +176,16 @@ pub(super) fn refuse(wire: &Arc<Wire>, session: &Session, id: &RequestId, error:
 }
 
 /// One that takes time to answer.
-struct Question {
+struct RunningRequest {
     /// In which it came, and in which it is answered.
-    session: Session,
+    session: ClientSession,
     id: RequestId,
     serial: Serial,
     posting: Permit,
 }
 
-async fn run(wire: Arc<Wire>, question: Question, mut handler: BoxFuture<'static, Outcome>) {
-    let Question { session, id, serial, posting } = question;
+async fn run(wire: Arc<Wire>, question: RunningRequest, mut handler: BoxFuture<'static, Outcome>) {
+    let RunningRequest { session, id, serial, posting } = question;
     let outcome = std::future::poll_fn(|context| {
         match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
             Ok(polled) => polled,
@@ -198,9 +201,9 @@ async fn run(wire: Arc<Wire>, question: Question, mut handler: BoxFuture<'static
     drop(posting);
 }
 
-async fn post(wire: &Wire, session: &Session, message: Bytes) {
-    let shot = Shot::post(session, message);
-    send::say(wire, &wire.stack, shot, "an answer to the server").await;
+async fn post(wire: &Wire, session: &ClientSession, message: Bytes) {
+    let post = send::post(wire, session, message);
+    request::say(wire, &wire.stack, post, ACCEPT, "an answer to the server").await;
 }
 
 fn answer(id: &RequestId, outcome: Outcome) -> Bytes {

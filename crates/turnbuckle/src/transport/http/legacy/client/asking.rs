@@ -12,74 +12,75 @@ use tokio::sync::{OwnedSemaphorePermit, TryAcquireError, watch};
 use turnbuckle_types::{Raw, RequestId};
 
 use super::{
-    Call, Wire,
-    call::Seen,
-    cancels::{Abandoned, Rest},
+    CallState, Wire,
+    call::ServerSaw,
+    control::{Abandoned, Rest},
     is_opening, lock,
-    run::{self, Kind},
+    run::{self, RequestKind},
 };
 use crate::{
     dispatch::{Abandon, BoxFuture, Event, Outgoing, exchange::Drive},
-    error::{Closed, Error, Executed, Result},
-    transport::http::client::{
-        flight::Flight,
-        stop::{Stop, Stopped},
-    },
+    error::{Error, Executed, Result},
+    transport::http::client::flight::{InFlight, StopReason},
 };
 
 /// One exchange.
-pub(crate) struct Asking {
+pub(crate) struct SessionCall {
     wire: Arc<Wire>,
-    stage: Stage,
+    stage: CallStage,
     abandon: Abandon,
     reason: Option<String>,
 }
 
-enum Stage {
+enum CallStage {
     New(Box<Outgoing>),
     /// Waits for a place in the control task, which too many others have.
-    Reserving(Box<Outgoing>, BoxFuture<'static, Option<Place>>),
-    Running(Box<Running>),
+    Reserving(Box<Outgoing>, BoxFuture<'static, Option<CallPlace>>),
+    RunningCall(Box<RunningCall>),
     Done,
 }
 
 /// A place in the control task, until that has seen to the call.
-type Place = OwnedSemaphorePermit;
+type CallPlace = OwnedSemaphorePermit;
 
-struct Running {
-    flight: Flight,
-    call: Arc<Call>,
+struct RunningCall {
+    flight: InFlight,
+    call: Arc<CallState>,
     post: BoxFuture<'static, Result<Raw>>,
     /// `None` for what just closes: a handshake.
-    place: Option<Place>,
+    place: Option<CallPlace>,
     /// The end, while notifications before it are still taken.
     ended: Option<Result<Raw>>,
 }
 
-impl Asking {
-    pub(crate) fn new(wire: Arc<Wire>, request: Outgoing) -> Asking {
+impl SessionCall {
+    pub(crate) fn new(wire: Arc<Wire>, request: Outgoing) -> SessionCall {
         let abandon = request.abandon;
-        Asking { wire, stage: Stage::New(Box::new(request)), abandon, reason: None }
+        SessionCall { wire, stage: CallStage::New(Box::new(request)), abandon, reason: None }
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Event> {
         loop {
             let step = match &mut self.stage {
-                Stage::New(_) => self.reserve(),
-                Stage::Reserving(_, reserving) => {
+                CallStage::New(_) => self.reserve(),
+                CallStage::Reserving(_, reserving) => {
                     let place = ready!(reserving.as_mut().poll(context));
-                    match std::mem::replace(&mut self.stage, Stage::Done) {
-                        Stage::Reserving(request, _) => self.start(request, place),
+                    match std::mem::replace(&mut self.stage, CallStage::Done) {
+                        CallStage::Reserving(request, _) => self.start(request, place),
                         _ => Ok(()),
                     }
                 }
-                Stage::Running(running) => {
+                CallStage::RunningCall(running) => {
                     if let Some(stopped) = running.flight.stop.poll(context) {
-                        return Poll::Ready(Event::Done(Err(self.stopped(stopped))));
+                        let error = running.flight.stopped(stopped);
+                        if stopped == StopReason::Cancelled {
+                            self.leave();
+                        }
+                        return Poll::Ready(Event::Done(Err(error)));
                     }
                     return running.poll(context);
                 }
-                Stage::Done => Err(Error::refused("this call has already ended")),
+                CallStage::Done => Err(Error::refused("this call has already ended")),
             };
             if let Err(error) = step {
                 return Poll::Ready(Event::Done(Err(error)));
@@ -89,7 +90,7 @@ impl Asking {
 
     /// Takes a place in the control task, so that the drop will find one.
     fn reserve(&mut self) -> Result<()> {
-        let Stage::New(request) = std::mem::replace(&mut self.stage, Stage::Done) else {
+        let CallStage::New(request) = std::mem::replace(&mut self.stage, CallStage::Done) else {
             return Ok(());
         };
         if let Some(closed) = self.wire.closed.get() {
@@ -103,7 +104,7 @@ impl Asking {
             Err(TryAcquireError::NoPermits) => {
                 let places = control.places.clone();
                 let reserving = async move { places.acquire_owned().await.ok() };
-                self.stage = Stage::Reserving(request, Box::pin(reserving));
+                self.stage = CallStage::Reserving(request, Box::pin(reserving));
                 Ok(())
             }
             Err(TryAcquireError::Closed) => self.start(request, None),
@@ -111,51 +112,49 @@ impl Asking {
     }
 
     /// Enters the table. The POST starts when it is polled.
-    fn start(&mut self, mut request: Box<Outgoing>, place: Option<Place>) -> Result<()> {
+    fn start(&mut self, mut request: Box<Outgoing>, place: Option<CallPlace>) -> Result<()> {
         let extra = std::mem::take(&mut request.mirror.extra);
-        let call = Arc::new(Call::new(extra, request.abandon, request.mark.take()));
-        let flight = Flight::enter(&self.wire, request.id.clone(), |id| {
-            Stop::legacy(id.clone(), call.clone())
-        })?;
+        let call = Arc::new(CallState::new(extra, request.abandon, request.mark.take()));
+        let flight = InFlight::enter(&self.wire, request.id.clone(), Some(&call))?;
         self.wire.sends(&request.method, request.mirror.revision);
-        let kind = if is_opening(&request) { Kind::Opening } else { Kind::Call };
-        let id = flight.stop.id.clone();
+        let kind = if is_opening(&request) { RequestKind::Opening } else { RequestKind::CallState };
+        let id = flight.id().clone();
         let post = Box::pin(run::run(self.wire.clone(), call.clone(), id, *request, kind));
-        self.stage = Stage::Running(Box::new(Running { flight, call, post, place, ended: None }));
+        self.stage = CallStage::RunningCall(Box::new(RunningCall {
+            flight,
+            call,
+            post,
+            place,
+            ended: None,
+        }));
         Ok(())
-    }
-
-    fn stopped(&mut self, stopped: Stopped) -> Error {
-        match (stopped, self.wire.closed.get()) {
-            (Stopped::Closed, Some(closed)) => closed.error(Executed::Maybe),
-            _ => {
-                self.leave();
-                Closed::new("the call was cancelled by `notifications/cancelled`")
-                    .error(Executed::Withdrawn)
-            }
-        }
     }
 
     /// Leaves the POST and its cancel to the control task, if the server may have seen it.
     /// Never waits, and without a runtime nobody is there to be left anything.
     fn leave(&mut self) {
-        let Stage::Running(running) = std::mem::replace(&mut self.stage, Stage::Done) else {
+        let CallStage::RunningCall(running) = std::mem::replace(&mut self.stage, CallStage::Done)
+        else {
             return;
         };
-        let Running { flight, call, post, place, ended } = *running;
+        let RunningCall { flight, call, post, place, ended } = *running;
         let seen = call.give_up();
         let (Some(place), Some(control)) = (place, self.wire.legacy.control.get()) else { return };
         let said = call.said();
         // What the user worded is said, even for a call that a drop would let run on.
         let silent = self.abandon == Abandon::Silence && said.is_none();
-        if silent || self.wire.closed.get().is_some() || seen == Seen::Nothing || ended.is_some() {
+        if silent
+            || self.wire.closed.get().is_some()
+            || seen == ServerSaw::Nothing
+            || ended.is_some()
+        {
             return;
         }
         let reason = self.reason.as_deref().unwrap_or("caller cancelled");
-        let id = flight.stop.id.clone();
+        let id = flight.id().clone();
         let params = said.unwrap_or_else(|| cancel(&id, reason));
         // Before the table gives the id back: whoever takes it next waits for the cancel.
-        let leaving = Leaving::new(&self.wire, id);
+        let leaving = LeavingId::new(&self.wire, id);
         drop(flight);
         // There are as many places as it holds, so it is never full; closed, it means the end.
         let rest = Rest { post: Some(post), leaving: Some(leaving), _place: Some(place) };
@@ -163,7 +162,7 @@ impl Asking {
     }
 }
 
-impl Running {
+impl RunningCall {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Event> {
         loop {
             if let Some(event) = self.call.take(context) {
@@ -190,31 +189,31 @@ pub(super) fn cancel(id: &RequestId, reason: &str) -> String {
 }
 
 /// Keeps an id from being seen by the server again before the cancel of its last use.
-pub(super) struct Leaving {
+pub(super) struct LeavingId {
     wire: Arc<Wire>,
     id: RequestId,
     _gate: watch::Sender<()>,
 }
 
-impl Leaving {
-    fn new(wire: &Arc<Wire>, id: RequestId) -> Leaving {
+impl LeavingId {
+    fn new(wire: &Arc<Wire>, id: RequestId) -> LeavingId {
         let (gate, waits) = watch::channel(());
         lock(&wire.legacy.leaving).insert(id.key(), waits);
-        Leaving { wire: wire.clone(), id, _gate: gate }
+        LeavingId { wire: wire.clone(), id, _gate: gate }
     }
 }
 
-impl Drop for Leaving {
+impl Drop for LeavingId {
     fn drop(&mut self) {
         lock(&self.wire.legacy.leaving).remove(&self.id.key());
     }
 }
 
-impl Drive for Asking {
+impl Drive for SessionCall {
     fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
         let event = ready!(self.poll(context));
         if matches!(event, Event::Done(_)) {
-            self.stage = Stage::Done;
+            self.stage = CallStage::Done;
         }
         Poll::Ready(event)
     }
@@ -228,19 +227,19 @@ impl Drive for Asking {
     }
 
     fn take_lost(&self) -> bool {
-        matches!(&self.stage, Stage::Running(running) if running.call.take_lost())
+        matches!(&self.stage, CallStage::RunningCall(running) if running.call.take_lost())
     }
 
     fn id(&self) -> Option<&RequestId> {
         match &self.stage {
-            Stage::New(request) | Stage::Reserving(request, _) => request.id.as_ref(),
-            Stage::Running(running) => Some(&running.flight.stop.id),
-            Stage::Done => None,
+            CallStage::New(request) | CallStage::Reserving(request, _) => request.id.as_ref(),
+            CallStage::RunningCall(running) => Some(running.flight.id()),
+            CallStage::Done => None,
         }
     }
 }
 
-impl Drop for Asking {
+impl Drop for SessionCall {
     fn drop(&mut self) {
         self.leave();
     }

@@ -12,15 +12,15 @@ use std::{
 use http::{HeaderName, HeaderValue};
 use turnbuckle_types::Raw;
 
-use super::{Session, lock};
+use super::{ClientSession, lock};
 use crate::{
     dispatch::{Abandon, Event, Mark, Note},
     error::Result,
-    transport::http::client::progress::Progress,
+    transport::http::client::progress::SendProgress,
 };
 
 /// One call of the legacy era.
-pub(crate) struct Call {
+pub(crate) struct CallState {
     /// Headers of this one call: they go with its cancel too.
     pub(super) extra: Vec<(HeaderName, HeaderValue)>,
     /// What the caller is shown again with what is asked on its stream.
@@ -37,9 +37,9 @@ struct State {
     /// An end that came on another stream than its own.
     end: Option<Result<Raw>>,
     waker: Option<Waker>,
-    request: Request,
+    request: RequestStage,
     /// Under which it was sent, and is to be cancelled.
-    session: Option<Session>,
+    session: Option<ClientSession>,
     /// Nobody waits any more.
     given_up: bool,
     /// The params of a cancel that the user worded.
@@ -48,29 +48,29 @@ struct State {
 
 /// How far its request is.
 #[derive(Default)]
-enum Request {
+enum RequestStage {
     /// Nothing is on its way that the server could run.
     #[default]
     Unsent,
-    Sending(Arc<Progress>),
+    Sending(Arc<SendProgress>),
     /// The head of the answer is here.
     Answered,
 }
 
 /// What the server may have of a call that is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum ServerSaw {
     Nothing,
     Perhaps,
 }
 
-impl Call {
+impl CallState {
     pub(super) fn new(
         extra: Vec<(HeaderName, HeaderValue)>,
         abandon: Abandon,
         mark: Option<Mark>,
-    ) -> Call {
-        Call { extra, mark, abandon, state: Mutex::default() }
+    ) -> CallState {
+        CallState { extra, mark, abandon, state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -83,11 +83,11 @@ impl Call {
     }
 
     /// Remembers the session that it is sent under.
-    pub(super) fn under(&self, session: &Session) {
+    pub(super) fn under(&self, session: &ClientSession) {
         self.lock().session = Some(session.clone());
     }
 
-    pub(super) fn session(&self) -> Option<Session> {
+    pub(super) fn session(&self) -> Option<ClientSession> {
         self.lock().session.clone()
     }
 
@@ -117,7 +117,7 @@ impl Call {
         None
     }
 
-    /// A notification on the call's own stream. Wait for [`drained`](Call::drained) then.
+    /// A notification on the call's own stream. Wait for [`drained`](CallState::drained) then.
     pub(super) fn own_note(&self, note: Note) {
         let mut state = self.lock();
         if !state.given_up {
@@ -165,26 +165,29 @@ impl Call {
         wake(state);
     }
 
-    pub(super) fn sending(&self, progress: Arc<Progress>) {
-        self.lock().request = Request::Sending(progress);
+    /// Notes that its request is about to be sent. The body reports to the result.
+    pub(crate) fn sending(&self) -> Arc<SendProgress> {
+        let progress = Arc::new(SendProgress::default());
+        self.lock().request = RequestStage::Sending(progress.clone());
+        progress
     }
 
     pub(super) fn answered(&self) {
-        self.lock().request = Request::Answered;
+        self.lock().request = RequestStage::Answered;
     }
 
     /// The server refused it without running it.
     pub(super) fn unsent(&self) {
-        self.lock().request = Request::Unsent;
+        self.lock().request = RequestStage::Unsent;
     }
 
     pub(super) fn is_answered(&self) -> bool {
-        matches!(self.lock().request, Request::Answered)
+        matches!(self.lock().request, RequestStage::Answered)
     }
 
-    pub(super) fn progress(&self) -> Option<Arc<Progress>> {
+    pub(super) fn progress(&self) -> Option<Arc<SendProgress>> {
         match &self.lock().request {
-            Request::Sending(progress) => Some(progress.clone()),
+            RequestStage::Sending(progress) => Some(progress.clone()),
             _ => None,
         }
     }
@@ -193,25 +196,25 @@ impl Call {
     /// not left.
     pub(super) fn lead_left(&self, lead: Duration) -> Option<Duration> {
         match &self.lock().request {
-            Request::Unsent => None,
-            Request::Sending(progress) => progress.age().map(|age| lead.saturating_sub(age)),
-            Request::Answered => Some(Duration::ZERO),
+            RequestStage::Unsent => None,
+            RequestStage::Sending(progress) => progress.age().map(|age| lead.saturating_sub(age)),
+            RequestStage::Answered => Some(Duration::ZERO),
         }
     }
 
-    pub(super) fn is_given_up(&self) -> bool {
+    pub(crate) fn is_given_up(&self) -> bool {
         self.lock().given_up
     }
 
     /// Nobody waits any more. A request of which nobody has sent a byte is taken back.
-    pub(super) fn give_up(&self) -> Seen {
+    pub(super) fn give_up(&self) -> ServerSaw {
         let mut state = self.lock();
         state.given_up = true;
         let notes = std::mem::take(&mut state.notes);
         let seen = match &state.request {
-            Request::Unsent => Seen::Nothing,
-            Request::Sending(progress) if progress.withdraw() => Seen::Nothing,
-            Request::Sending(_) | Request::Answered => Seen::Perhaps,
+            RequestStage::Unsent => ServerSaw::Nothing,
+            RequestStage::Sending(progress) if progress.withdraw() => ServerSaw::Nothing,
+            RequestStage::Sending(_) | RequestStage::Answered => ServerSaw::Perhaps,
         };
         drop(state);
         drop(notes);
@@ -231,11 +234,11 @@ fn wake(mut state: MutexGuard<'_, State>) {
 mod tests {
     use super::*;
 
-    fn call() -> Call {
-        Call::new(Vec::new(), Abandon::Signal, None)
+    fn call() -> CallState {
+        CallState::new(Vec::new(), Abandon::Signal, None)
     }
 
-    fn taken(call: &Call) -> Option<Event> {
+    fn taken(call: &CallState) -> Option<Event> {
         call.take(&mut Context::from_waker(Waker::noop()))
     }
 
@@ -255,19 +258,15 @@ mod tests {
 
     #[test]
     fn a_request_is_taken_back_while_nobody_has_begun_to_send_it() {
-        let seen = |prepare: &dyn Fn(&Call, &Arc<Progress>)| {
-            let (call, progress) = (call(), Arc::new(Progress::default()));
-            prepare(&call, &progress);
+        let seen = |prepare: &dyn Fn(&CallState)| {
+            let call = call();
+            prepare(&call);
             call.give_up()
         };
-        assert_eq!(seen(&|_, _| ()), Seen::Nothing);
-        assert_eq!(seen(&|call, progress| call.sending(progress.clone())), Seen::Nothing);
-        let begun = |call: &Call, progress: &Arc<Progress>| {
-            call.sending(progress.clone());
-            assert!(progress.begin());
-        };
-        assert_eq!(seen(&begun), Seen::Perhaps);
-        assert_eq!(seen(&|call, _| call.answered()), Seen::Perhaps);
+        assert_eq!(seen(&|_| ()), ServerSaw::Nothing);
+        assert_eq!(seen(&|call| drop(call.sending())), ServerSaw::Nothing);
+        assert_eq!(seen(&|call| assert!(call.sending().begin())), ServerSaw::Perhaps);
+        assert_eq!(seen(&CallState::answered), ServerSaw::Perhaps);
     }
 
     #[test]

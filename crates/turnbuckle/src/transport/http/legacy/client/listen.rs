@@ -1,21 +1,21 @@
 //! Owns the stream on which the server speaks unasked. Does not own what is said on it.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use super::{
-    Session, Wire, lock,
-    receive::{self, From},
-    reconnect::{self, Came, Whose},
+    ClientSession, Wire, lock,
+    receive::{self, StreamOrigin},
+    reconnect::{self, StreamOwner, StreamReply},
     restart,
-    resume::{Ended, Retry, chance, plan},
-    source::{Next, Source, too_long},
+    resume::{Ended, RetryDelay, chance, plan},
+    source::{ResumableStream, StreamItem},
 };
-use crate::dispatch::BoxFuture;
-
-/// How long whoever connects waits for the stream to be open.
-const OPENING: Duration = Duration::from_secs(3);
+use crate::{
+    dispatch::BoxFuture,
+    transport::http::client::{events::too_long, timing::OPEN_STREAM},
+};
 
 /// Opens the stream in place of any earlier one. The future resolves when it is open, or known
 /// not to be there, or takes too long; dropping it does not close the stream.
@@ -32,22 +32,22 @@ pub(super) fn open(wire: &Arc<Wire>) -> BoxFuture<'static, ()> {
         wire.legacy.end();
     }
     Box::pin(async move {
-        let _ = tokio::time::timeout(OPENING, head).await;
+        let _ = tokio::time::timeout(OPEN_STREAM, head).await;
     })
 }
 
-async fn listen(wire: Arc<Wire>, session: Session, opened: oneshot::Sender<()>) {
+async fn listen(wire: Arc<Wire>, session: ClientSession, opened: oneshot::Sender<()>) {
     let longest = wire.limits.line_bytes;
     let (mut source, mut was_open) =
-        match reconnect::ask(&wire, &session, None, Whose::Server).await {
-            Came::Open(body) => {
+        match reconnect::ask(&wire, &session, None, StreamOwner::Server).await {
+            StreamReply::Open(body) => {
                 let _ = opened.send(());
-                (Source::new(body, longest, None), true)
+                (ResumableStream::new(Some(body), longest, None), true)
             }
             // A server that is just starting, say: nobody waits for it, but it is tried again.
             passing if passing.is_passing() => {
                 drop(opened);
-                let mut source = Source::unopened(longest);
+                let mut source = ResumableStream::new(None, longest, None);
                 source.failed();
                 (source, false)
             }
@@ -56,15 +56,15 @@ async fn listen(wire: Arc<Wire>, session: Session, opened: oneshot::Sender<()>) 
         };
     loop {
         match source.next().await {
-            Next::Message(data) => {
-                receive::receive(&wire, From { session: &session, own: None }, data);
+            StreamItem::Message(data) => {
+                receive::receive(&wire, StreamOrigin { session: &session, own: None }, data);
             }
             // It was skipped, and others follow.
-            Next::TooLong | Next::TooMuch => {
+            StreamItem::TooLong | StreamItem::TooMuch => {
                 tracing::warn!("{}", too_long(&wire));
             }
-            Next::Ended(ending) => {
-                let whose = Whose::Server;
+            StreamItem::Ended(ending) => {
+                let whose = StreamOwner::Server;
                 let again = reconnect::reconnect(&wire, &session, &mut source, ending, whose).await;
                 let Err(error) = again else {
                     was_open = true;
@@ -81,7 +81,7 @@ async fn listen(wire: Arc<Wire>, session: Session, opened: oneshot::Sender<()>) 
 
 /// Asks for another session in place of this one. Success ends this task, as the stream of the
 /// new session takes its place.
-async fn open_anew(wire: &Arc<Wire>, session: &Session) {
+async fn open_anew(wire: &Arc<Wire>, session: &ClientSession) {
     let policy = &wire.legacy.resuming;
     if policy.attempts == 0 {
         return;
@@ -96,7 +96,7 @@ async fn open_anew(wire: &Arc<Wire>, session: &Session) {
             return;
         }
         failures = policy.at_most(failures + 1);
-        if let Some(plan) = plan(policy, (Ended::Clean, Retry::Never), failures, chance()) {
+        if let Some(plan) = plan(policy, (Ended::Clean, RetryDelay::Never), failures, chance()) {
             tokio::time::sleep(plan.wait).await;
         }
     }

@@ -1,13 +1,9 @@
-//! The client's end of legacy Streamable HTTP.
-//!
-//! Owns: the session, the calls and what abandoning one looks like here, which is a cancel that
-//! is posted; the stream on which the server speaks unasked; taking up broken streams; a new
-//! session when the old one is gone. Does not own: connections, and which revision is spoken.
+//! The client side of Streamable HTTP with sessions: calls, cancels that are posted, the GET
+//! stream, resumption, and a new session when the server has forgotten the old one.
 
 mod asked;
 mod asking;
 mod call;
-mod cancels;
 mod control;
 mod listen;
 mod receive;
@@ -15,40 +11,32 @@ mod reconnect;
 mod restart;
 mod resume;
 mod run;
-mod send;
+pub(crate) mod send;
 mod source;
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, atomic::AtomicBool},
-    time::Duration,
 };
 
 use http::HeaderValue;
-use tokio::{
-    sync::{Semaphore, mpsc, watch},
-    task::AbortHandle,
-};
+use tokio::{sync::watch, task::AbortHandle};
 use turnbuckle_types::{Key, Method, RequestId, Revision, jsonrpc};
 
-pub(crate) use asking::Asking;
-pub(crate) use call::Call;
-pub(crate) use send::{Shot, finish, send, send_to};
+pub(crate) use asking::SessionCall;
+pub(crate) use call::CallState;
 
-use super::super::client::{Wire, stack::Stack, stop::Stop};
+use super::super::client::{Wire, flight::StopHandle, request, timing::ACCEPT};
 use crate::dispatch::{Note, Outgoing};
-use asked::Asked;
-use cancels::Abandoned;
+use asked::ServerRequests;
+use control::Control;
 use restart::Restarting;
-use resume::Budget;
+use resume::ResumeBudget;
 pub(crate) use resume::Resuming;
 
-/// How long a close may take in all.
-const CLOSING: Duration = Duration::from_secs(4);
-
 /// What the legacy era keeps of a connection.
-pub(crate) struct Legacy {
-    session: Mutex<Session>,
+pub(crate) struct LegacyClient {
+    session: Mutex<ClientSession>,
     /// What the answer to `initialize` brought, until that session is taken or given back.
     offered: Mutex<Option<HeaderValue>>,
     /// The params of `initialize`, in case the session has to be opened anew.
@@ -59,40 +47,31 @@ pub(crate) struct Legacy {
     /// Ids of calls that were given up and whose cancel is still to be posted.
     leaving: Mutex<HashMap<Key, watch::Receiver<()>>>,
     /// Calls that a close cut off and that nothing else ends.
-    unfinished: Mutex<Vec<(RequestId, Arc<Call>)>>,
+    unfinished: Mutex<Vec<(RequestId, Arc<CallState>)>>,
     /// Whether the server begins to answer, with a stream, before it has the answer.
     begins_early: AtomicBool,
     /// What the server asks.
-    asked: Asked,
+    asked: ServerRequests,
     /// What all streams together may spend to be taken up again, and how.
-    budget: Mutex<Budget>,
+    budget: Mutex<ResumeBudget>,
     resuming: Resuming,
     /// The stream on which the server speaks unasked.
     listening: Mutex<Option<AbortHandle>>,
-    phase: watch::Sender<Phase>,
-}
-
-/// The task that sees to calls that were given up, and to the end.
-struct Control {
-    jobs: mpsc::Sender<Abandoned>,
-    /// As many as fit into `jobs`.
-    places: Arc<Semaphore>,
-    /// Never the calls' connections: those may all be busy.
-    stack: Stack,
+    phase: watch::Sender<ClosePhase>,
 }
 
 /// How far the end of the connection has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
+enum ClosePhase {
     #[default]
     Open,
     Closing,
     Over,
 }
 
-/// Under which a message is sent.
+/// The session that a message is sent in.
 #[derive(Clone, Debug, Default)]
-struct Session {
+pub(crate) struct ClientSession {
     /// A server may do without.
     id: Option<HeaderValue>,
     /// `None` until the handshake.
@@ -120,7 +99,7 @@ pub(crate) fn agreed(wire: &Arc<Wire>, revision: Revision) {
     let legacy = &wire.legacy;
     let id = lock(&legacy.offered).take();
     let generation = legacy.session().generation + 1;
-    legacy.begin(wire, Session { id, revision: Some(revision), generation });
+    legacy.begin(wire, ClientSession { id, revision: Some(revision), generation });
     legacy.control.get_or_init(|| control::start(wire));
 }
 
@@ -129,8 +108,8 @@ pub(crate) async fn notify(wire: &Wire, note: Note) {
     let params = note.params.raw.as_ref().map_or("", |raw| raw.as_str());
     let mut message = Vec::with_capacity(params.len() + note.method.len() + 48);
     jsonrpc::write_notification(&mut message, &note.method, params);
-    let shot = Shot::post(&wire.legacy.session(), message.into());
-    send::say(wire, &wire.stack, shot, &note.method).await;
+    let post = send::post(wire, &wire.legacy.session(), message.into());
+    request::say(wire, &wire.stack, post, ACCEPT, &note.method).await;
 }
 
 /// Opens the stream on which the server speaks unasked; returns when that is open, or known
@@ -139,9 +118,9 @@ pub(crate) async fn listen(wire: &Arc<Wire>) {
     listen::open(wire).await;
 }
 
-impl Legacy {
-    pub(crate) fn new(resuming: Resuming) -> Legacy {
-        Legacy {
+impl LegacyClient {
+    pub(crate) fn new(resuming: Resuming) -> LegacyClient {
+        LegacyClient {
             session: Mutex::default(),
             offered: Mutex::default(),
             opening: Mutex::default(),
@@ -150,7 +129,7 @@ impl Legacy {
             leaving: Mutex::default(),
             unfinished: Mutex::default(),
             begins_early: AtomicBool::new(false),
-            asked: Asked::default(),
+            asked: ServerRequests::default(),
             budget: Mutex::default(),
             resuming,
             listening: Mutex::default(),
@@ -158,11 +137,11 @@ impl Legacy {
         }
     }
 
-    fn session(&self) -> Session {
+    fn session(&self) -> ClientSession {
         lock(&self.session).clone()
     }
 
-    fn begin(&self, wire: &Wire, session: Session) {
+    fn begin(&self, wire: &Wire, session: ClientSession) {
         *wire.version() = session.revision;
         *lock(&self.session) = session;
     }
@@ -179,11 +158,11 @@ impl Legacy {
 
     /// These calls are cut off by a close. Where there is no session whose end would end them,
     /// they are cancelled.
-    pub(crate) fn cut_off(&self, calls: impl Iterator<Item = Arc<Stop>>) {
+    pub(crate) fn cut_off(&self, calls: impl Iterator<Item = Arc<StopHandle>>) {
         for stop in calls {
             let Some(call) = stop.call.clone().filter(|call| call.is_cancelled()) else { continue };
             let in_none = call.session().is_some_and(|session| session.id.is_none());
-            if in_none && call.give_up() == call::Seen::Perhaps {
+            if in_none && call.give_up() == call::ServerSaw::Perhaps {
                 lock(&self.unfinished).push((stop.id.clone(), call));
             }
         }
@@ -197,27 +176,26 @@ impl Legacy {
         }
         self.asked.end();
         self.phase.send_if_modified(|phase| {
-            let begins = *phase == Phase::Open;
+            let begins = *phase == ClosePhase::Open;
             if begins {
-                *phase = Phase::Closing;
+                *phase = ClosePhase::Closing;
             }
             begins
         });
     }
 
-    /// Waits for the end, within a bound.
+    /// Waits for the control task to end, which has a bound.
     pub(crate) async fn ended(&self) {
         if self.control.get().is_none() {
             return;
         }
         let mut phase = self.phase.subscribe();
-        let over = phase.wait_for(|phase| *phase == Phase::Over);
-        let _ = tokio::time::timeout(CLOSING, over).await;
+        let _ = phase.wait_for(|phase| *phase == ClosePhase::Over).await;
     }
 
     /// Resolves once the end has begun.
     async fn closing(&self) {
-        let _ = self.phase.subscribe().wait_for(|phase| *phase != Phase::Open).await;
+        let _ = self.phase.subscribe().wait_for(|phase| *phase != ClosePhase::Open).await;
     }
 }
 

@@ -9,7 +9,7 @@ use turnbuckle_types::{
     jsonrpc::{self, Fault, Frame, Message, Notification, Response, Role},
 };
 
-use super::{Call, Session, Wire, asked};
+use super::{CallState, ClientSession, Wire, asked};
 use crate::{
     dispatch::{Note, outcome_to_result},
     error::{Error, Result},
@@ -17,12 +17,12 @@ use crate::{
 
 /// The call whose stream it is.
 #[derive(Clone, Copy)]
-pub(super) struct Own<'a> {
-    pub(super) call: &'a Call,
+pub(super) struct OwnCall<'a> {
+    pub(super) call: &'a CallState,
     pub(super) id: &'a RequestId,
 }
 
-impl Own<'_> {
+impl OwnCall<'_> {
     fn is(own: Option<Self>, id: &RequestId) -> bool {
         own.is_some_and(|own| own.id.key() == id.key())
     }
@@ -30,15 +30,19 @@ impl Own<'_> {
 
 /// Which stream brought a message.
 #[derive(Clone, Copy)]
-pub(super) struct From<'a> {
+pub(super) struct StreamOrigin<'a> {
     /// In which it was opened: what is asked on it is answered there.
-    pub(super) session: &'a Session,
+    pub(super) session: &'a ClientSession,
     /// `None` for the server's own.
-    pub(super) own: Option<Own<'a>>,
+    pub(super) own: Option<OwnCall<'a>>,
 }
 
 /// Applies a message; returns the end of the call whose stream it is, if this is it.
-pub(super) fn receive(wire: &Arc<Wire>, from: From<'_>, data: Bytes) -> Option<Result<Raw>> {
+pub(super) fn receive(
+    wire: &Arc<Wire>,
+    from: StreamOrigin<'_>,
+    data: Bytes,
+) -> Option<Result<Raw>> {
     match jsonrpc::parse(data, wire.limits.json_depth) {
         Ok(Message::Single(item)) => frame(wire, from, item),
         Ok(Message::Batch(items)) if wire.serve.batches() => {
@@ -61,7 +65,7 @@ pub(super) fn receive(wire: &Arc<Wire>, from: From<'_>, data: Bytes) -> Option<R
     }
 }
 
-fn frame(wire: &Arc<Wire>, from: From<'_>, frame: Frame) -> Option<Result<Raw>> {
+fn frame(wire: &Arc<Wire>, from: StreamOrigin<'_>, frame: Frame) -> Option<Result<Raw>> {
     match frame {
         Frame::Request(request) => asked::request(wire, from, request),
         Frame::Notification(Notification { method, params }) => {
@@ -79,7 +83,7 @@ fn frame(wire: &Arc<Wire>, from: From<'_>, frame: Frame) -> Option<Result<Raw>> 
     None
 }
 
-fn notification(wire: &Arc<Wire>, from: From<'_>, note: Note) {
+fn notification(wire: &Arc<Wire>, from: StreamOrigin<'_>, note: Note) {
     let own = from.own;
     let subject = note.subject();
     match &*note.method {
@@ -89,7 +93,7 @@ fn notification(wire: &Arc<Wire>, from: From<'_>, note: Note) {
             }
         }
         "notifications/progress" => {
-            let elsewhere = subject.filter(|id| !Own::is(own, id));
+            let elsewhere = subject.filter(|id| !OwnCall::is(own, id));
             match (elsewhere, own) {
                 (Some(id), _) => route(wire, &id, &note),
                 (None, Some(own)) => own.call.own_note(note.clone()),
@@ -119,11 +123,11 @@ fn route(wire: &Wire, id: &RequestId, note: &Note) {
 
 fn answer(
     wire: &Wire,
-    own: Option<Own<'_>>,
+    own: Option<OwnCall<'_>>,
     id: &RequestId,
     result: Result<Raw>,
 ) -> Option<Result<Raw>> {
-    if Own::is(own, id) {
+    if OwnCall::is(own, id) {
         return Some(result);
     }
     // 2025-11-25 transports: only where a stream is taken up again, but it is an answer.
@@ -136,11 +140,11 @@ fn answer(
     None
 }
 
-fn in_flight(wire: &Wire, id: &RequestId) -> Option<Arc<Call>> {
+fn in_flight(wire: &Wire, id: &RequestId) -> Option<Arc<CallState>> {
     wire.table().sent(id).and_then(|stop| stop.call.clone())
 }
 
-fn fault(wire: &Arc<Wire>, from: From<'_>, fault: Fault) -> Option<Result<Raw>> {
+fn fault(wire: &Arc<Wire>, from: StreamOrigin<'_>, fault: Fault) -> Option<Result<Raw>> {
     tracing::debug!(error = %fault.error, "an event that is no message");
     wire.counts.unreadable.fetch_add(1, Relaxed);
     match (fault.role, &fault.id) {

@@ -6,50 +6,50 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use tokio::time::Instant;
 
 use super::{
-    Session, Wire, lock,
-    resume::{Cost, Ended, Retry, chance, plan},
-    send::{self, Shot},
-    source::{Ending, Source},
+    ClientSession, Wire, lock,
+    resume::{Cost, Ended, RetryDelay, chance, plan},
+    send,
+    source::ResumableStream,
 };
 use crate::{
     error::{Error, ErrorKind, Executed, Result},
-    transport::http::client::{stack::Body, whole::Kind},
+    transport::http::client::{events::Ending, request, stack::Body, whole::Kind},
 };
 
-/// Whose stream it is.
+/// The owner of a stream.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Whose<'a> {
+pub(super) enum StreamOwner<'a> {
     /// A call waits for it: it is told at once if the server can't be reached. These are the
     /// headers of that call.
-    Call(&'a [(HeaderName, HeaderValue)]),
+    CallState(&'a [(HeaderName, HeaderValue)]),
     /// The server's own. Nobody would notice that it is not heard any more, so this never ends
     /// for want of luck: it only gets slow.
     Server,
 }
 
-impl Whose<'_> {
+impl StreamOwner<'_> {
     fn extra(&self) -> &[(HeaderName, HeaderValue)] {
         match self {
-            Whose::Call(extra) => extra,
-            Whose::Server => &[],
+            StreamOwner::CallState(extra) => extra,
+            StreamOwner::Server => &[],
         }
     }
 }
 
 /// What came of asking for a stream.
-pub(super) enum Came {
+pub(super) enum StreamReply {
     Open(Body),
     Refused(StatusCode),
     Failed(Error),
 }
 
-impl Came {
+impl StreamReply {
     /// Whether the same may succeed later.
     pub(super) fn is_passing(&self) -> bool {
         match self {
-            Came::Open(_) => false,
-            Came::Refused(status) => is_passing(*status),
-            Came::Failed(error) => may_pass(error),
+            StreamReply::Open(_) => false,
+            StreamReply::Refused(status) => is_passing(*status),
+            StreamReply::Failed(error) => may_pass(error),
         }
     }
 }
@@ -57,21 +57,21 @@ impl Came {
 /// Asks for a stream, from after this event on.
 pub(super) async fn ask(
     wire: &Wire,
-    session: &Session,
+    session: &ClientSession,
     after: Option<&HeaderValue>,
-    whose: Whose<'_>,
-) -> Came {
-    let shot = Shot::get(session, after).with(whose.extra());
-    let response = match send::send(wire, &wire.stack, shot, None).await {
+    whose: StreamOwner<'_>,
+) -> StreamReply {
+    let get = send::get(wire, session, after).with(whose.extra());
+    let response = match request::send(wire, &wire.stack, get, None).await {
         Ok(response) => response,
-        Err(error) => return Came::Failed(error),
+        Err(error) => return StreamReply::Failed(error),
     };
     let status = response.status();
     if status.is_success() && Kind::of(response.headers()) == Kind::Events {
-        return Came::Open(response.into_body());
+        return StreamReply::Open(response.into_body());
     }
-    send::finish(response.into_body()).await;
-    Came::Refused(status)
+    request::finish(response.into_body()).await;
+    StreamReply::Refused(status)
 }
 
 /// Waits until one may be spent, and spends it.
@@ -92,10 +92,10 @@ pub(super) async fn token(wire: &Wire) {
 /// why it can't be. Dropping the future leaves the stream where it was.
 pub(super) async fn reconnect(
     wire: &Arc<Wire>,
-    session: &Session,
-    source: &mut Source,
+    session: &ClientSession,
+    source: &mut ResumableStream,
     ending: Ending,
-    whose: Whose<'_>,
+    whose: StreamOwner<'_>,
 ) -> Result<()> {
     let ended = match &ending {
         Ending::Clean => Ended::Clean,
@@ -105,15 +105,15 @@ pub(super) async fn reconnect(
     let policy = &wire.legacy.resuming;
     loop {
         let fruitless = match whose {
-            Whose::Call(_) => source.fruitless(),
-            Whose::Server => policy.at_most(source.fruitless()),
+            StreamOwner::CallState(_) => source.fruitless(),
+            StreamOwner::Server => policy.at_most(source.fruitless()),
         };
         let plan = plan(policy, (ended, source.marks().retry), fruitless, chance());
         let Some(plan) = plan else { return Err(given_up(last, "nothing came of it, again")) };
         match (plan.cost, whose) {
             (Cost::Free, _) => {}
-            (Cost::One, Whose::Server) => token(wire).await,
-            (Cost::One, Whose::Call(_)) => {
+            (Cost::One, StreamOwner::Server) => token(wire).await,
+            (Cost::One, StreamOwner::CallState(_)) => {
                 if !lock(&wire.legacy.budget).spend(policy, Instant::now()) {
                     let why = "there were too many reconnects in a short time";
                     return Err(given_up(last, why));
@@ -126,21 +126,22 @@ pub(super) async fn reconnect(
         let came = ask(wire, session, source.marks().last.as_ref(), whose).await;
         let passing = came.is_passing();
         match came {
-            Came::Open(body) => {
+            StreamReply::Open(body) => {
                 source.renew(body);
                 return Ok(());
             }
-            Came::Refused(status) => {
+            StreamReply::Refused(status) => {
                 let why = format!("it was refused with HTTP {}", status.as_u16());
                 last = given_up(last, &why).with_status(status.as_u16());
                 if !passing {
                     return Err(last);
                 }
             }
-            Came::Failed(error) => {
-                let unreachable = !error.maybe_executed() && source.marks().retry == Retry::Never;
+            StreamReply::Failed(error) => {
+                let unreachable =
+                    !error.maybe_executed() && source.marks().retry == RetryDelay::Never;
                 last = given_up(last, &error.to_string());
-                let at_once = unreachable && matches!(whose, Whose::Call(_));
+                let at_once = unreachable && matches!(whose, StreamOwner::CallState(_));
                 if at_once || !passing {
                     return Err(last);
                 }

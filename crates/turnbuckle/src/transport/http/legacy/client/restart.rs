@@ -1,35 +1,36 @@
 //! Owns opening a session anew when the server has forgotten it: once, however many calls found
 //! out, and whether or not they still wait. Does not own what becomes of those calls.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 use turnbuckle_types::{Method, Raw, Revision, jsonrpc};
 
-use super::{Asking, Session, Shot, Wire, control, listen, lock, send};
+use super::{ClientSession, SessionCall, Wire, control, listen, lock, send};
 use crate::{
     dispatch::{Abandon, Exchange, Outgoing},
     error::{Closed, Error, ErrorKind, Executed, Result, timed_out},
+    transport::http::client::{
+        request,
+        timing::{ACCEPT, OPEN_SESSION},
+    },
 };
-
-/// How long the server has to answer `initialize`.
-const OPENING: Duration = Duration::from_secs(60);
 
 /// An attempt that is under way.
 pub(super) struct Restarting {
     /// Of the session that is gone.
     generation: u64,
-    outcome: watch::Receiver<Option<Outcome>>,
+    outcome: watch::Receiver<Option<RestartOutcome>>,
 }
 
 /// How it came out, for all who wait.
-type Outcome = Result<(), Arc<Error>>;
+type RestartOutcome = Result<(), Arc<Error>>;
 
 /// Opens a session in place of the one with this number, unless someone else already has.
 /// Dropping the future leaves the attempt to whoever comes next.
-pub(super) async fn restart(wire: &Arc<Wire>, generation: u64) -> Outcome {
+pub(super) async fn restart(wire: &Arc<Wire>, generation: u64) -> RestartOutcome {
     let Some(mut outcome) = join(wire, generation) else { return Ok(()) };
     let ended = match outcome.wait_for(Option::is_some).await {
         Ok(ended) => ended.clone(),
@@ -42,7 +43,7 @@ pub(super) async fn restart(wire: &Arc<Wire>, generation: u64) -> Outcome {
 }
 
 /// The attempt that is under way, or a new one; `None` if there is such a session already.
-fn join(wire: &Arc<Wire>, generation: u64) -> Option<watch::Receiver<Option<Outcome>>> {
+fn join(wire: &Arc<Wire>, generation: u64) -> Option<watch::Receiver<Option<RestartOutcome>>> {
     let mut restarting = lock(&wire.legacy.restarting);
     if wire.legacy.session().generation != generation {
         return None;
@@ -75,7 +76,7 @@ async fn anew(wire: &Arc<Wire>, generation: u64) -> Result<()> {
     };
     if let Err(error) = opened {
         let id = lock(&legacy.offered).take();
-        control::delete(wire, &Session { id, ..Session::default() }).await;
+        control::delete(wire, &ClientSession { id, ..ClientSession::default() }).await;
         return Err(error);
     }
     listen::open(wire).await;
@@ -98,20 +99,20 @@ async fn open(wire: &Arc<Wire>) -> Result<()> {
     };
     let method = Method::Initialize.as_str();
     let request = Outgoing { abandon: Abandon::Silence, ..Outgoing::new(method, params) };
-    let opening = Exchange::new(Asking::new(wire.clone(), request)).done();
-    let opened = tokio::time::timeout(OPENING, opening).await;
+    let opening = Exchange::new(SessionCall::new(wire.clone(), request)).done();
+    let opened = tokio::time::timeout(OPEN_SESSION, opening).await;
     // The handshake began from none.
     *wire.version() = before.revision;
-    let opened = opened.map_err(|_| Error::timeout(method, &timed_out(OPENING)))??;
+    let opened = opened.map_err(|_| Error::timeout(method, &timed_out(OPEN_SESSION)))??;
     is_as_before(&opened, before.revision)?;
     let id = lock(&legacy.offered).clone();
     let generation = before.generation + 1;
-    let session = Session { id, revision: before.revision, generation };
+    let session = ClientSession { id, revision: before.revision, generation };
     let initialized = Method::Initialized.as_str();
     let mut message = Vec::new();
     jsonrpc::write_notification(&mut message, initialized, "");
-    let shot = Shot::post(&session, message.into());
-    send::say(wire, &wire.stack, shot, initialized).await;
+    let post = send::post(wire, &session, message.into());
+    request::say(wire, &wire.stack, post, ACCEPT, initialized).await;
     // Under this lock, so that a close finds it in one of the two places.
     let mut offered = lock(&legacy.offered);
     if offered.take().is_none() && session.id.is_some() {

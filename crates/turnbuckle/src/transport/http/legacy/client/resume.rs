@@ -5,11 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long to wait where the server asks for nothing.
-const USUAL: Duration = Duration::from_secs(1);
-/// A server that asks for at least this long a pause and ends the connection itself is polled as
-/// it wishes: that spends nothing.
-const POLITE: Duration = Duration::from_millis(100);
+use crate::transport::http::client::timing::{POLLING, RECONNECT};
 
 /// How often streams that broke off are taken up again: what the client's policy says.
 #[derive(Clone, Copy, Debug)]
@@ -36,13 +32,13 @@ impl Resuming {
 
 /// What all streams of a connection are taken up again from.
 #[derive(Debug, Default)]
-pub(super) struct Budget {
+pub(super) struct ResumeBudget {
     spent: u32,
     /// Since when a token has been on its way back.
     since: Option<Instant>,
 }
 
-impl Budget {
+impl ResumeBudget {
     /// Spends one, if there is one.
     pub(super) fn spend(&mut self, policy: &Resuming, now: Instant) -> bool {
         self.refill(policy.share(), now);
@@ -81,7 +77,7 @@ pub(super) enum Ended {
 
 /// What a reconnect takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct ResumePlan {
     pub(super) wait: Duration,
     pub(super) cost: Cost,
 }
@@ -94,7 +90,7 @@ pub(super) enum Cost {
 
 /// What the server asked to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Retry {
+pub(super) enum RetryDelay {
     #[default]
     Never,
     /// On an earlier connection.
@@ -103,11 +99,11 @@ pub(super) enum Retry {
     Now(Duration),
 }
 
-impl Retry {
+impl RetryDelay {
     pub(super) fn time(self) -> Option<Duration> {
         match self {
-            Retry::Never => None,
-            Retry::Before(time) | Retry::Now(time) => Some(time),
+            RetryDelay::Never => None,
+            RetryDelay::Before(time) | RetryDelay::Now(time) => Some(time),
         }
     }
 }
@@ -116,11 +112,11 @@ impl Retry {
 /// a row brought nothing, `chance` any number.
 pub(super) fn plan(
     policy: &Resuming,
-    (ended, retry): (Ended, Retry),
+    (ended, retry): (Ended, RetryDelay),
     fruitless: u32,
     chance: u64,
-) -> Option<Plan> {
-    let polled = ended == Ended::Clean && matches!(retry, Retry::Now(time) if time >= POLITE);
+) -> Option<ResumePlan> {
+    let polled = ended == Ended::Clean && matches!(retry, RetryDelay::Now(time) if time >= POLLING);
     let is_free = polled && fruitless == 0;
     if fruitless >= policy.attempts && !is_free {
         return None;
@@ -129,7 +125,7 @@ pub(super) fn plan(
     let usual = match (ended, retry.time()) {
         // Whoever can't be reached at all is better known at once.
         (Ended::Broken, None) if fruitless == 0 => Duration::ZERO,
-        (_, retry) => retry.unwrap_or(USUAL.min(longest)),
+        (_, retry) => retry.unwrap_or(RECONNECT.min(longest)),
     };
     let wait = match fruitless {
         0 => usual,
@@ -141,7 +137,7 @@ pub(super) fn plan(
         }
     };
     let cost = if is_free { Cost::Free } else { Cost::One };
-    Some(Plan { wait, cost })
+    Some(ResumePlan { wait, cost })
 }
 
 /// A number that differs from time to time, without a generator of our own.
@@ -162,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_budget_lasts_for_as_many_as_it_is_told_and_grows_back_one_by_one() {
-        let (mut budget, start) = (Budget::default(), Instant::now());
+        let (mut budget, start) = (ResumeBudget::default(), Instant::now());
         assert_eq!((0..20).filter(|_| budget.spend(&POLICY, start)).count(), 8);
         assert!(!budget.spend(&POLICY, start + 14 * SECOND));
         assert_eq!(budget.more_in(&POLICY, start + 14 * SECOND), SECOND);
@@ -175,7 +171,7 @@ mod tests {
         // Time that does not run forwards is no gain.
         assert!(!budget.spend(&POLICY, start));
         let none = Resuming { attempts: 0, ..POLICY };
-        assert!(!Budget::default().spend(&none, start));
+        assert!(!ResumeBudget::default().spend(&none, start));
     }
 
     #[test]
@@ -184,27 +180,28 @@ mod tests {
             for retry in [Duration::ZERO, SECOND / 2, 100 * SECOND] {
                 for fruitless in 0..POLICY.attempts {
                     for chance in [0, 255] {
-                        let how = (ended, Retry::Now(retry));
+                        let how = (ended, RetryDelay::Now(retry));
                         let plan = plan(&POLICY, how, fruitless, chance).unwrap();
                         assert!(plan.wait >= retry, "{plan:?}");
                     }
                 }
             }
         }
-        assert_eq!(plan(&POLICY, (Ended::Clean, Retry::Never), 0, 0).unwrap().wait, SECOND);
+        assert_eq!(plan(&POLICY, (Ended::Clean, RetryDelay::Never), 0, 0).unwrap().wait, SECOND);
     }
 
     #[test]
     fn only_a_broken_connection_is_tried_at_once_and_only_once() {
-        let wait =
-            |ended, fruitless| plan(&POLICY, (ended, Retry::Never), fruitless, 0).unwrap().wait;
+        let wait = |ended, fruitless| {
+            plan(&POLICY, (ended, RetryDelay::Never), fruitless, 0).unwrap().wait
+        };
         assert_eq!(wait(Ended::Broken, 0), Duration::ZERO);
         assert_eq!(wait(Ended::Broken, 1), 2 * SECOND);
         assert_eq!(wait(Ended::Clean, 2), 4 * SECOND);
-        let most = plan(&POLICY, (Ended::Clean, Retry::Never), 7, 255).unwrap().wait;
+        let most = plan(&POLICY, (Ended::Clean, RetryDelay::Never), 7, 255).unwrap().wait;
         assert_eq!((wait(Ended::Clean, 7), most), (LONGEST / 5 * 4, LONGEST));
         let hasty = Resuming { longest_pause: SECOND / 2, ..POLICY };
-        let plan = plan(&hasty, (Ended::Clean, Retry::Never), 3, 0).unwrap();
+        let plan = plan(&hasty, (Ended::Clean, RetryDelay::Never), 3, 0).unwrap();
         assert_eq!(plan.wait, SECOND / 2);
     }
 
@@ -212,22 +209,22 @@ mod tests {
     fn a_server_that_wants_to_be_polled_is() {
         let cost =
             |ended, retry, fruitless| plan(&POLICY, (ended, retry), fruitless, 0).unwrap().cost;
-        assert_eq!(cost(Ended::Clean, Retry::Now(SECOND), 0), Cost::Free);
-        assert_eq!(cost(Ended::Clean, Retry::Before(SECOND), 0), Cost::One);
-        assert_eq!(cost(Ended::Clean, Retry::Now(SECOND), 1), Cost::One);
-        assert_eq!(cost(Ended::Broken, Retry::Now(SECOND), 0), Cost::One);
-        assert_eq!(cost(Ended::Clean, Retry::Now(Duration::ZERO), 0), Cost::One);
+        assert_eq!(cost(Ended::Clean, RetryDelay::Now(SECOND), 0), Cost::Free);
+        assert_eq!(cost(Ended::Clean, RetryDelay::Before(SECOND), 0), Cost::One);
+        assert_eq!(cost(Ended::Clean, RetryDelay::Now(SECOND), 1), Cost::One);
+        assert_eq!(cost(Ended::Broken, RetryDelay::Now(SECOND), 0), Cost::One);
+        assert_eq!(cost(Ended::Clean, RetryDelay::Now(Duration::ZERO), 0), Cost::One);
         // That is no loss, whatever the policy says of losses.
         let none = Resuming { attempts: 0, ..POLICY };
-        assert!(plan(&none, (Ended::Clean, Retry::Now(SECOND)), 0, 0).is_some());
-        assert!(plan(&none, (Ended::Broken, Retry::Now(SECOND)), 0, 0).is_none());
+        assert!(plan(&none, (Ended::Clean, RetryDelay::Now(SECOND)), 0, 0).is_some());
+        assert!(plan(&none, (Ended::Broken, RetryDelay::Now(SECOND)), 0, 0).is_none());
     }
 
     #[test]
     fn there_is_an_end() {
-        assert_eq!(plan(&POLICY, (Ended::Clean, Retry::Never), POLICY.attempts, 0), None);
-        let spread = plan(&POLICY, (Ended::Clean, Retry::Never), 3, 255).unwrap().wait;
+        assert_eq!(plan(&POLICY, (Ended::Clean, RetryDelay::Never), POLICY.attempts, 0), None);
+        let spread = plan(&POLICY, (Ended::Clean, RetryDelay::Never), 3, 255).unwrap().wait;
         assert_eq!(spread, 10 * SECOND);
-        assert!(plan(&POLICY, (Ended::Clean, Retry::Now(Duration::MAX)), 3, 255).is_some());
+        assert!(plan(&POLICY, (Ended::Clean, RetryDelay::Now(Duration::MAX)), 3, 255).is_some());
     }
 }

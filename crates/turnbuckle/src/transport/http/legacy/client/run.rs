@@ -9,17 +9,19 @@ use http::{HeaderMap, StatusCode};
 use turnbuckle_types::{Raw, RequestId};
 
 use super::{
-    Call, Session, Wire, lock,
-    receive::{self, From, Own},
-    reconnect::{self, Whose},
+    CallState, ClientSession, Wire, lock,
+    receive::{self, OwnCall, StreamOrigin},
+    reconnect::{self, StreamOwner},
     restart,
-    send::{Shot, send, session_of},
-    source::{Next, Source, too_long, too_much},
+    send::{self, session_of},
+    source::{ResumableStream, StreamItem},
 };
 use crate::{
     dispatch::Outgoing,
     error::{Error, Executed, Result},
     transport::http::client::{
+        events::{too_long, too_much},
+        request,
         stack::Body,
         whole::{self, Whole},
     },
@@ -27,14 +29,14 @@ use crate::{
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RequestKind {
     /// It opens the session.
     Opening,
-    Call,
+    CallState,
 }
 
 /// How a POST came out.
-enum Came {
+enum PostEnd {
     Ended(Result<Raw>),
     /// The server does not know the session, and so ran nothing.
     Gone(Error),
@@ -43,23 +45,23 @@ enum Came {
 /// Runs one request to its end. Dropping the future closes what is open.
 pub(super) async fn run(
     wire: Arc<Wire>,
-    call: Arc<Call>,
+    call: Arc<CallState>,
     id: RequestId,
     request: Outgoing,
-    kind: Kind,
+    kind: RequestKind,
 ) -> Result<Raw> {
     wire.legacy.freed(&id).await;
     let mut message = Vec::with_capacity(request.params.len() + request.method.len() + 96);
     request.write(&id, &mut message);
-    if kind == Kind::Opening {
+    if kind == RequestKind::Opening {
         *lock(&wire.legacy.opening) = Some(request.params);
     }
-    let post = Post { wire: &wire, call: &call, id: &id, kind };
+    let post = SessionPost { wire: &wire, call: &call, id: &id, kind };
     let message = Bytes::from(message);
     let session = wire.legacy.session();
     let refused = match post.once(&session, message.clone()).await {
-        Came::Ended(result) => return result,
-        Came::Gone(refused) => refused,
+        PostEnd::Ended(result) => return result,
+        PostEnd::Gone(refused) => refused,
     };
     call.unsent();
     if call.is_given_up() {
@@ -70,61 +72,61 @@ pub(super) async fn run(
         Error::new(error.kind(), message).with_status(404).with_source(error)
     })?;
     match post.once(&wire.legacy.session(), message).await {
-        Came::Ended(result) => result,
-        Came::Gone(error) => Err(error),
+        PostEnd::Ended(result) => result,
+        PostEnd::Gone(error) => Err(error),
     }
 }
 
-struct Post<'a> {
+struct SessionPost<'a> {
     wire: &'a Arc<Wire>,
-    call: &'a Call,
+    call: &'a CallState,
     id: &'a RequestId,
-    kind: Kind,
+    kind: RequestKind,
 }
 
-impl Post<'_> {
-    async fn once(&self, current: &Session, message: Bytes) -> Came {
+impl SessionPost<'_> {
+    async fn once(&self, current: &ClientSession, message: Bytes) -> PostEnd {
         let wire = self.wire;
         // An opening is sent in none, and what is said on its stream belongs to the next.
         let generation = current.generation + 1;
-        let mut opening = Session { generation, ..Session::default() };
-        let session = if self.kind == Kind::Opening { &opening } else { current };
-        let shot = Shot::post(session, message).with(&self.call.extra);
+        let mut opening = ClientSession { generation, ..ClientSession::default() };
+        let session = if self.kind == RequestKind::Opening { &opening } else { current };
+        let post = send::post(wire, session, message).with(&self.call.extra);
         self.call.under(session);
-        let response = match send(wire, &wire.stack, shot, Some(self.call)).await {
+        let response = match request::send(wire, &wire.stack, post, Some(self.call)).await {
             Ok(response) => response,
-            Err(error) => return Came::Ended(Err(error)),
+            Err(error) => return PostEnd::Ended(Err(error)),
         };
         self.call.answered();
         let (head, body) = response.into_parts();
-        if self.kind == Kind::Opening && head.status.is_success() {
+        if self.kind == RequestKind::Opening && head.status.is_success() {
             match session_of(&head.headers) {
                 Ok(id) => {
                     opening.id.clone_from(&id);
                     *lock(&wire.legacy.offered) = id;
                 }
-                Err(error) => return Came::Ended(Err(error)),
+                Err(error) => return PostEnd::Ended(Err(error)),
             }
         }
-        let session = if self.kind == Kind::Opening { &opening } else { current };
+        let session = if self.kind == RequestKind::Opening { &opening } else { current };
         if whole::Kind::of(&head.headers) == whole::Kind::Events && head.status.is_success() {
             wire.legacy.begins_early.store(true, Relaxed);
-            return Came::Ended(self.stream(session, body).await);
+            return PostEnd::Ended(self.stream(session, body).await);
         }
         match self.whole(session, head.status, &head.headers, body).await {
             // 2025-11-25 transports §Session Management: MUST start a new session.
             Err(error) if head.status == StatusCode::NOT_FOUND && session.id.is_some() => {
                 let message = format!("the session is gone: {error}");
-                Came::Gone(Error::http(404, message).with_executed(Executed::No))
+                PostEnd::Gone(Error::http(404, message).with_executed(Executed::No))
             }
-            result => Came::Ended(result),
+            result => PostEnd::Ended(result),
         }
     }
 
     /// Reads one body.
     async fn whole(
         &self,
-        session: &Session,
+        session: &ClientSession,
         status: StatusCode,
         headers: &HeaderMap,
         body: Body,
@@ -142,34 +144,34 @@ impl Post<'_> {
         whole.judge(wire, Some(self.id), text)
     }
 
-    fn from<'b>(&'b self, session: &'b Session) -> From<'b> {
-        From { session, own: Some(Own { call: self.call, id: self.id }) }
+    fn from<'b>(&'b self, session: &'b ClientSession) -> StreamOrigin<'b> {
+        StreamOrigin { session, own: Some(OwnCall { call: self.call, id: self.id }) }
     }
 
     /// Reads a stream to the answer, on as many connections as that takes.
-    async fn stream(&self, session: &Session, body: Body) -> Result<Raw> {
+    async fn stream(&self, session: &ClientSession, body: Body) -> Result<Raw> {
         let wire = self.wire;
         let most = Some(wire.limits.stream_bytes);
-        let mut source = Source::new(body, wire.limits.line_bytes, most);
+        let mut source = ResumableStream::new(Some(body), wire.limits.line_bytes, most);
         loop {
             match source.next().await {
-                Next::Message(data) => {
+                StreamItem::Message(data) => {
                     if let Some(result) = receive::receive(wire, self.from(session), data) {
                         source.finish().await;
                         return result;
                     }
                     self.call.drained().await;
                 }
-                Next::TooLong => return Err(too_long(wire)),
-                Next::TooMuch => return Err(too_much(wire)),
-                Next::Ended(ending) => {
+                StreamItem::TooLong => return Err(too_long(wire)),
+                StreamItem::TooMuch => return Err(too_much(wire)),
+                StreamItem::Ended(ending) => {
                     let for_good = !source.is_resumable()
-                        || self.kind == Kind::Opening
+                        || self.kind == RequestKind::Opening
                         || self.call.is_given_up();
                     if for_good {
                         return Err(source.lost(wire, ending));
                     }
-                    let whose = Whose::Call(&self.call.extra);
+                    let whose = StreamOwner::CallState(&self.call.extra);
                     reconnect::reconnect(wire, session, &mut source, ending, whose).await?;
                 }
             }

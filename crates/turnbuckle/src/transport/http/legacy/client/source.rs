@@ -1,38 +1,28 @@
-//! Owns one stream of the server over all the connections that it takes: its messages, how far it
-//! was read, and how each connection ended. Does not own what the messages mean.
+//! One stream of the server over all the connections that it takes: its messages and how far it
+//! was read.
 
-use std::{
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::HeaderValue;
 use tokio::time::Instant;
 
-use super::{Wire, resume::Retry};
+use super::{Wire, resume::RetryDelay};
 use crate::{
-    error::{Error, ErrorKind, Executed},
+    error::Error,
     transport::http::{
-        client::stack::{Body, BoxError, Failure},
+        client::{
+            events::{Ending, EventBody, NextEvent, message_of},
+            stack::Body,
+            timing::STREAM_LASTED,
+        },
         sse,
     },
 };
 
-/// How long the end of a stream may trail its last event before the connection is given up.
-const TRAILING: Duration = Duration::from_millis(500);
-
-/// A connection that lasted for so long was not in vain, even if nothing was said on it.
-const LASTING: Duration = Duration::from_secs(10);
-
 /// A stream.
-pub(super) struct Source {
-    /// `None` once this connection has ended.
-    body: Option<Body>,
-    reader: sse::Reader,
-    longest: usize,
-    /// How many bytes may still come.
-    left: Option<usize>,
+pub(super) struct ResumableStream {
+    events: EventBody,
     marks: Marks,
     /// Connections in a row that brought nothing.
     fruitless: u32,
@@ -45,11 +35,11 @@ pub(super) struct Source {
 pub(super) struct Marks {
     /// The last event that was delivered.
     pub(super) last: Option<HeaderValue>,
-    pub(super) retry: Retry,
+    pub(super) retry: RetryDelay,
 }
 
 /// What a stream brings.
-pub(super) enum Next {
+pub(super) enum StreamItem {
     Message(Bytes),
     /// An event that is longer than it may be; reading can go on.
     TooLong,
@@ -58,25 +48,11 @@ pub(super) enum Next {
     Ended(Ending),
 }
 
-/// How a connection ended.
-#[derive(Debug)]
-pub(super) enum Ending {
-    Clean,
-    Broken(BoxError),
-}
-
-impl Source {
-    pub(super) fn new(body: Body, longest: usize, most: Option<usize>) -> Source {
-        Source { body: Some(body), left: most, ..Source::unopened(longest) }
-    }
-
-    /// A stream that could not be opened yet: its first connection is to be made.
-    pub(super) fn unopened(longest: usize) -> Source {
-        Source {
-            body: None,
-            reader: sse::Reader::new(longest),
-            longest,
-            left: None,
+impl ResumableStream {
+    /// Without a body, its first connection is still to be made.
+    pub(super) fn new(body: Option<Body>, longest: usize, most: Option<usize>) -> ResumableStream {
+        ResumableStream {
+            events: EventBody::new(body, longest, most),
             marks: Marks::default(),
             fruitless: 0,
             since: Instant::now(),
@@ -84,52 +60,38 @@ impl Source {
     }
 
     /// The next message. Dropping the future loses nothing.
-    pub(super) async fn next(&mut self) -> Next {
+    pub(super) async fn next(&mut self) -> StreamItem {
         std::future::poll_fn(|context| self.poll_next(context)).await
     }
 
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<StreamItem> {
         loop {
-            while let Some(found) = self.reader.next() {
-                let Ok(event) = found else { return Poll::Ready(Next::TooLong) };
-                self.mark();
-                self.fruitless = 0;
-                // Only events of the default kind are messages; an empty one is but a mark.
-                if event.kind.is_none() && !event.data.is_empty() {
-                    return Poll::Ready(Next::Message(event.data));
-                }
-            }
+            let next = self.events.poll_next(context);
             self.mark();
-            let Some(body) = &mut self.body else {
-                return Poll::Ready(Next::Ended(Ending::Clean));
-            };
-            match ready!(body.poll_chunk(context)) {
-                Some(Ok(chunk)) => {
-                    if let Some(left) = &mut self.left {
-                        match left.checked_sub(chunk.len()) {
-                            Some(less) => *left = less,
-                            None => return Poll::Ready(Next::TooMuch),
-                        }
+            let next = match std::task::ready!(next) {
+                NextEvent::Event(event) => {
+                    self.fruitless = 0;
+                    match message_of(event) {
+                        Some(message) => StreamItem::Message(message),
+                        None => continue,
                     }
-                    self.reader.push(chunk);
                 }
-                Some(Err(error)) => return Poll::Ready(self.end(Ending::Broken(error))),
-                None => return Poll::Ready(self.end(Ending::Clean)),
-            }
+                NextEvent::TooLong => StreamItem::TooLong,
+                NextEvent::TooMuch => StreamItem::TooMuch,
+                NextEvent::Ended(ending) => {
+                    if self.since.elapsed() >= STREAM_LASTED {
+                        self.fruitless = 0;
+                    }
+                    StreamItem::Ended(ending)
+                }
+            };
+            return Poll::Ready(next);
         }
-    }
-
-    fn end(&mut self, ending: Ending) -> Next {
-        self.body = None;
-        if self.since.elapsed() >= LASTING {
-            self.fruitless = 0;
-        }
-        Next::Ended(ending)
     }
 
     /// Takes note of how far it was read.
     fn mark(&mut self) {
-        let sse::Marks { id, retry } = self.reader.marks();
+        let sse::Marks { id, retry } = self.events.reader().marks();
         if let Some(id) = id {
             // An empty id takes the mark back; one that fits no header can't be asked for.
             self.marks.last = Some(id)
@@ -137,7 +99,7 @@ impl Source {
                 .and_then(|id| HeaderValue::from_bytes(id).ok());
         }
         if let Some(retry) = retry {
-            self.marks.retry = Retry::Now(*retry);
+            self.marks.retry = RetryDelay::Now(*retry);
         }
     }
 
@@ -162,50 +124,24 @@ impl Source {
     /// Goes on with another connection, which has yet to bring something.
     pub(super) fn renew(&mut self, body: Body) {
         self.failed();
-        self.body = Some(body);
+        self.events.renew(body);
         self.since = Instant::now();
-        self.reader = sse::Reader::new(self.longest);
-        if let Retry::Now(time) = self.marks.retry {
-            self.marks.retry = Retry::Before(time);
+        if let RetryDelay::Now(time) = self.marks.retry {
+            self.marks.retry = RetryDelay::Before(time);
         }
     }
 
-    /// The stream should end now. If its end is already here, or comes at once, the connection
-    /// can be used again.
+    /// Lets the connection be used again once the stream ends, which should be now.
     pub(super) async fn finish(&mut self) {
-        let Some(mut body) = self.body.take() else { return };
-        let at_once = std::future::poll_fn(|context| Poll::Ready(body.poll_chunk(context)));
-        if at_once.await.is_ready() {
-            return;
-        }
-        tokio::spawn(async move {
-            let end = std::future::poll_fn(|context| body.poll_chunk(context));
-            let _ = tokio::time::timeout(TRAILING, end).await;
-        });
+        std::future::poll_fn(|context| {
+            self.events.finish(context);
+            Poll::Ready(())
+        })
+        .await;
     }
 
-    /// The error for a stream that ended before it answered.
+    /// Returns the error for a stream that ended before it answered.
     pub(super) fn lost(&self, wire: &Wire, ending: Ending) -> Error {
-        let place = wire.place();
-        let message = match ending {
-            Ending::Broken(error) => return Failure::in_body(error).into_error(&place),
-            Ending::Clean if self.reader.is_mid_event() => {
-                format!("the stream of {place} ended in the middle of an event, before its answer")
-            }
-            Ending::Clean => format!("{place} ended the stream before it answered"),
-        };
-        Error::new(ErrorKind::Closed, message).with_executed(Executed::Maybe)
+        self.events.lost(wire, ending)
     }
-}
-
-pub(super) fn too_long(wire: &Wire) -> Error {
-    let (place, limit) = (wire.place(), wire.limits.line_bytes);
-    let message = format!("an event of {place} is longer than {limit} bytes (line_bytes)");
-    Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
-}
-
-pub(super) fn too_much(wire: &Wire) -> Error {
-    let (place, limit) = (wire.place(), wire.limits.stream_bytes);
-    let message = format!("the stream of {place} brought more than {limit} bytes (stream_bytes)");
-    Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
 }

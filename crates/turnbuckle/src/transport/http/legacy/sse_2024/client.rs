@@ -1,12 +1,9 @@
-//! The client's end of HTTP+SSE: a stream wire to whoever speaks on it.
-//!
-//! Owns: one task that moves events in as lines and lines out as POSTs.
-//! Does not own: what the lines say, beyond whom to tell that one did not arrive.
+//! The client side of HTTP+SSE. One task turns events into lines and lines into POSTs, so that the
+//! dispatcher of stream wires can be used.
 
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock, Weak},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -32,38 +29,26 @@ use crate::{
     transport::{
         http::{
             client::{
-                Wire, origin, place,
+                Wire,
+                events::{EventBody, NextEvent, message_of},
+                origin, place,
                 redirect::resolve,
-                stack::{Body, BoxError},
+                request,
+                timing::{ACCEPT, CLOSE, ENDPOINT, PIPE, POSTS_AT_ONCE, SKEW},
                 whole::Kind,
             },
-            legacy::client::{Shot, finish, send, send_to},
-            sse,
+            legacy::client::{ClientSession, send},
         },
         line::LineReader,
         stream,
     },
 };
 
-/// How long the server may take to say where to post.
-const OPENING: Duration = Duration::from_secs(10);
-/// How long one message may take to be accepted.
-const ACCEPTING: Duration = Duration::from_secs(30);
-/// How long the next message waits for it, so that the order is kept where the server is quick
-/// and nobody waits for one that is slow.
-const IN_ORDER: Duration = Duration::from_millis(20);
-/// How many messages may be on their way at once.
-const AT_ONCE: usize = 64;
-/// How long they may take once the connection is closed on this side.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How much may wait between the two sides.
-const PIPE: usize = 64 << 10;
-
 /// Connects to a server whose stream is at the wire's address. Dropping the future gives it up.
 pub(crate) async fn connect(wire: &Arc<Wire>) -> Result<Arc<dyn Transport>> {
-    let opening = tokio::time::timeout(OPENING, open(wire)).await;
+    let opening = tokio::time::timeout(ENDPOINT, open(wire)).await;
     let (events, to) = opening.unwrap_or_else(|_| {
-        Err(failed(format!("{} did not say where to post to within {OPENING:?}", wire.place())))
+        Err(failed(format!("{} did not say where to post to within {ENDPOINT:?}", wire.place())))
     })?;
     let (ours, theirs) = tokio::io::duplex(PIPE);
     let (read, write) = tokio::io::split(ours);
@@ -98,24 +83,27 @@ pub(crate) async fn connect(wire: &Arc<Wire>) -> Result<Arc<dyn Transport>> {
 }
 
 /// Opens the stream and reads where to post to.
-async fn open(wire: &Wire) -> Result<(Events, Uri)> {
+async fn open(wire: &Wire) -> Result<(EventBody, Uri)> {
     let place = wire.place();
-    let response = send(wire, &wire.stack, Shot::bare_get(), None).await?;
+    let get = send::get(wire, &ClientSession::default(), None);
+    let response = request::send(wire, &wire.stack, get, None).await?;
     let status = response.status();
     if !status.is_success() || Kind::of(response.headers()) != Kind::Events {
         let message = format!("GET {place} opened no event stream (HTTP {status})");
         let wanted = Wanted::read(status, response.headers());
         return Err(failed(message).with_status(status.as_u16()).wanting(wanted));
     }
-    let mut events =
-        Events { body: response.into_body(), reader: sse::Reader::new(wire.limits.line_bytes) };
-    let first = events.next().await.ok_or_else(|| {
-        failed(format!("the event stream of {place} ended before it said where to post to"))
-    })?;
-    let first = first.ok().filter(|first| first.kind.as_deref() == Some(b"endpoint"));
-    let Some(first) = first else {
-        let message = format!("the event stream of {place} does not begin with an endpoint");
-        return Err(failed(message));
+    let mut events = EventBody::new(Some(response.into_body()), wire.limits.line_bytes, None);
+    let first = match events.next().await {
+        NextEvent::Event(first) if first.kind.as_deref() == Some(b"endpoint") => first,
+        NextEvent::Ended(_) => {
+            let message = format!("the event stream of {place} ended before it named an endpoint");
+            return Err(failed(message));
+        }
+        _ => {
+            let message = format!("the event stream of {place} does not begin with an endpoint");
+            return Err(failed(message));
+        }
     };
     let to = endpoint(&wire.address, &first.data).map_err(failed)?;
     Ok((events, to))
@@ -139,57 +127,38 @@ fn endpoint(address: &Uri, said: &[u8]) -> Result<Uri, String> {
     Ok(to)
 }
 
-/// The server's events.
-struct Events {
-    body: Body,
-    reader: sse::Reader,
-}
-
-impl Events {
-    /// The next event; `None` at the end. Reading can go on after one that is too long.
-    async fn next(&mut self) -> Option<Result<sse::Event, sse::TooLong>> {
-        loop {
-            match self.reader.next() {
-                Some(found) => return Some(found),
-                None => match self.chunk().await? {
-                    Ok(chunk) => self.reader.push(chunk),
-                    Err(error) => {
-                        tracing::debug!(%error, "the event stream broke");
-                        return None;
-                    }
-                },
-            }
-        }
-    }
-
-    async fn chunk(&mut self) -> Option<Result<Bytes, BoxError>> {
-        std::future::poll_fn(|context| self.body.poll_chunk(context)).await
-    }
-}
-
 /// Moves messages of the server in as lines, until its stream ends. The error is why this side
 /// ends it.
 async fn down(
-    mut events: Events,
+    mut events: EventBody,
     peer: &Weak<Duplex>,
     mut replies: impl AsyncWrite + Unpin,
     limit: usize,
 ) -> Result<(), Closed> {
-    while let Some(found) = events.next().await {
-        let Ok(event) = found else {
-            let Some(peer) = peer.upgrade() else { return Ok(()) };
-            // Someone may wait for it. If it does not say who, nobody may wait for ever.
-            if !peer.too_long(events.reader.began()) {
-                let message = format!("an event is longer than {limit} bytes (line_bytes)");
-                return Err(Closed::of(ErrorKind::Limit, message, Vec::new()));
+    loop {
+        match events.next().await {
+            NextEvent::Event(event) => {
+                let Some(message) = message_of(event) else { continue };
+                if replies.write_all(&line(&message)).await.is_err() {
+                    return Ok(());
+                }
             }
-            continue;
-        };
-        if event.kind.is_none() && replies.write_all(&line(&event.data)).await.is_err() {
-            break;
+            NextEvent::TooLong => {
+                let Some(peer) = peer.upgrade() else { return Ok(()) };
+                // The call that it answers is told. If the event does not name one, the
+                // connection ends, so that no call waits for ever.
+                if !peer.too_long(events.reader().began()) {
+                    let message = format!("an event is longer than {limit} bytes (line_bytes)");
+                    return Err(Closed::of(ErrorKind::Limit, message, Vec::new()));
+                }
+            }
+            NextEvent::TooMuch => {}
+            NextEvent::Ended(ending) => {
+                tracing::debug!(?ending, "the event stream ended");
+                return Ok(());
+            }
         }
     }
-    Ok(())
 }
 
 /// A message as a line: outside strings a line break is white space, and inside there is none.
@@ -214,11 +183,12 @@ async fn up(wire: Arc<Wire>, to: Uri, mut lines: impl Lines, peer: &Weak<Duplex>
                 None => continue,
             },
         };
-        while posts.len() >= AT_ONCE {
+        while posts.len() >= POSTS_AT_ONCE {
             posts.join_next().await;
         }
         while posts.try_join_next().is_some() {}
-        let About { request, cancels, opens } = About::of(&message, wire.limits.json_depth);
+        let MessageInfo { request, cancels, opens } =
+            MessageInfo::of(&message, wire.limits.json_depth);
         let its_request = cancels.and_then(|id| unaccepted.0.remove(&id));
         let post = post(wire.clone(), to.clone(), message, request.clone(), peer.clone());
         if let Some(mut accepted) = its_request {
@@ -229,7 +199,7 @@ async fn up(wire: Arc<Wire>, to: Uri, mut lines: impl Lines, peer: &Weak<Duplex>
             });
             continue;
         }
-        let patience = if opens { ACCEPTING } else { IN_ORDER };
+        let patience = if opens { ACCEPT } else { SKEW };
         let mut post = Box::pin(post);
         if tokio::time::timeout(patience, &mut post).await.is_err() {
             let pending = request.map(|id| unaccepted.add(id));
@@ -240,7 +210,7 @@ async fn up(wire: Arc<Wire>, to: Uri, mut lines: impl Lines, peer: &Weak<Duplex>
         }
     }
     let rest = async { while posts.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(LAST_WORDS, rest).await;
+    let _ = tokio::time::timeout(CLOSE, rest).await;
 }
 
 /// Requests that are on their way and have not been accepted yet; each is told by a sender that is
@@ -277,7 +247,7 @@ fn unsendable(peer: &Weak<Duplex>, began: &[u8], limits: &Limits) -> Option<Byte
 }
 
 /// What has to be known of a message that is posted.
-struct About {
+struct MessageInfo {
     /// The request that it is.
     request: Option<RequestId>,
     /// The request that it cancels.
@@ -286,23 +256,25 @@ struct About {
     opens: bool,
 }
 
-impl About {
-    fn of(message: &Bytes, depth: usize) -> About {
+impl MessageInfo {
+    fn of(message: &Bytes, depth: usize) -> MessageInfo {
         let opens = |method: &str| {
             let method = Method::from_name(method);
             matches!(method, Some(Method::Initialize | Method::Initialized))
         };
         match jsonrpc::parse_line(message.clone(), depth) {
-            Ok(Message::Single(Frame::Request(request))) => {
-                About { opens: opens(&request.method), request: Some(request.id), cancels: None }
-            }
+            Ok(Message::Single(Frame::Request(request))) => MessageInfo {
+                opens: opens(&request.method),
+                request: Some(request.id),
+                cancels: None,
+            },
             Ok(Message::Single(Frame::Notification(note))) => {
                 let is_cancel = Method::from_name(&note.method) == Some(Method::Cancelled);
                 let cancels = is_cancel.then(|| decode::<Cancelled>(&note.params).ok()).flatten();
                 let cancels = cancels.map(|cancelled| cancelled.request_id);
-                About { opens: opens(&note.method), request: None, cancels }
+                MessageInfo { opens: opens(&note.method), request: None, cancels }
             }
-            _ => About { request: None, cancels: None, opens: false },
+            _ => MessageInfo { request: None, cancels: None, opens: false },
         }
     }
 }
@@ -315,13 +287,15 @@ async fn post(
     request: Option<RequestId>,
     peer: Weak<Duplex>,
 ) {
-    let (shot, place) = (Shot::bare_post(message), place(&to));
-    let sending = send_to(&wire, &wire.stack, to, shot, None);
-    let error = match tokio::time::timeout(ACCEPTING, sending).await {
+    let place = place(&to);
+    let mut posted = send::post(&wire, &ClientSession::default(), message);
+    posted.to = to;
+    let sending = request::send(&wire, &wire.stack, posted, None);
+    let error = match tokio::time::timeout(ACCEPT, sending).await {
         Ok(Ok(response)) => {
             let status = response.status();
             let wanted = Wanted::read(status, response.headers());
-            finish(response.into_body()).await;
+            request::finish(response.into_body()).await;
             if status.is_success() {
                 return;
             }
@@ -330,7 +304,7 @@ async fn post(
         }
         Ok(Err(error)) => error,
         Err(_) => {
-            let message = format!("{place} did not take the message within {ACCEPTING:?}");
+            let message = format!("{place} did not take the message within {ACCEPT:?}");
             Error::new(ErrorKind::Timeout, message).with_executed(Executed::Maybe)
         }
     };
@@ -375,7 +349,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_a_message() {
-        let about = |text: &str| About::of(&Bytes::copy_from_slice(text.as_bytes()), 64);
+        let about = |text: &str| MessageInfo::of(&Bytes::copy_from_slice(text.as_bytes()), 64);
         let initialize = about(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#);
         assert!(initialize.opens && initialize.request == Some(1.into()));
         let call = about(r#"{"jsonrpc":"2.0","id":"x","method":"tools/call"}"#);

@@ -18,7 +18,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request, uri::
 use http_body::Body;
 use hyper::body::Incoming;
 use memchr::memchr2;
-use turnbuckle_types::{Revision, RpcError, jsonrpc};
+use turnbuckle_types::{RpcError, jsonrpc};
 
 use crate::{
     dispatch::{BoxFuture, Head},
@@ -28,7 +28,7 @@ use crate::{
         HttpBody, HttpService, ServingHttp, SideEndpoint, front, receive::Discarding,
     },
 };
-use session::{Full, Posted, Session, Sessions};
+use session::{Full, Posted, SseSession, SseSessions};
 
 /// How many sessions may be open at once by default.
 const SESSIONS: usize = 1000;
@@ -56,14 +56,14 @@ const PARAMETER: &str = "sessionId=";
 ///
 /// It needs the tokio runtime with its timers.
 #[derive(Clone)]
-pub struct SseService(Arc<Route>);
+pub struct SseService(Arc<SseRoute>);
 
 #[derive(Clone)]
-struct Route {
+struct SseRoute {
     service: HttpService,
     problem: Option<String>,
     path: String,
-    sessions: Arc<Sessions>,
+    sessions: Arc<SseSessions>,
     most: usize,
 }
 
@@ -124,14 +124,13 @@ impl SideEndpoint for SseService {
 
 impl SseService {
     fn new(service: HttpService, path: String) -> SseService {
-        let is_legacy = |revision: &Revision| revision.has_handshake();
-        let problem = if service.host().served().iter().any(is_legacy) {
+        let problem = if service.host().has_handshake() {
             path_problem(&path)
         } else {
             Some(MODERN.to_owned())
         };
         let sessions = Arc::default();
-        SseService(Arc::new(Route { service, problem, path, sessions, most: SESSIONS }))
+        SseService(Arc::new(SseRoute { service, problem, path, sessions, most: SESSIONS }))
     }
 
     /// Sets how many sessions may be open at once, 1,000 by default. One more is refused with
@@ -188,7 +187,7 @@ impl SseService {
 
 /// Answers someone once it is known that they are let in. Nothing is read before.
 async fn checked<B>(
-    route: Arc<Route>,
+    route: Arc<SseRoute>,
     check: BoxFuture<'static, Result<request::Parts, Response<HttpBody>>>,
     body: B,
     mut otherwise: Discarding,
@@ -206,7 +205,7 @@ where
     }
 }
 
-impl Route {
+impl SseRoute {
     fn problem(&self) -> Option<&str> {
         self.service.problem().or(self.problem.as_deref())
     }
@@ -266,7 +265,7 @@ impl Route {
     }
 
     /// The session that something is posted to. Someone else's is not told from one that is not.
-    fn find(&self, head: &request::Parts) -> Result<Arc<Session>, (StatusCode, &'static str)> {
+    fn find(&self, head: &request::Parts) -> Result<Arc<SseSession>, (StatusCode, &'static str)> {
         let id = session_of(&head.uri).ok_or((StatusCode::BAD_REQUEST, MISSING))?;
         self.sessions.find(id, owner(head).as_ref()).ok_or((StatusCode::NOT_FOUND, GONE))
     }
@@ -280,8 +279,8 @@ const GONE: &str = "there is no such session: it ends with its stream";
 
 /// Takes a message to its session; waits while that has not taken those before.
 async fn post<B: Body>(
-    route: Arc<Route>,
-    session: Arc<Session>,
+    route: Arc<SseRoute>,
+    session: Arc<SseSession>,
     head: Arc<Head>,
     body: B,
 ) -> Response<HttpBody> {

@@ -30,7 +30,7 @@ const WAITING: usize = 4;
 
 /// The sessions of a service.
 #[derive(Default)]
-pub(super) struct Sessions {
+pub(super) struct SseSessions {
     table: Mutex<Table>,
     /// Requests that run, in all sessions.
     in_flight: Arc<AtomicUsize>,
@@ -40,7 +40,7 @@ pub(super) struct Sessions {
 
 #[derive(Default)]
 struct Table {
-    open: HashMap<String, Arc<Session>>,
+    open: HashMap<String, Arc<SseSession>>,
     phase: Phase,
 }
 
@@ -61,15 +61,15 @@ pub(super) enum Full {
     Most,
 }
 
-impl Sessions {
+impl SseSessions {
     /// Opens a session: the name by which it is found, which nobody can guess, and what is posted.
     pub(super) fn open(
         &self,
         owner: Option<Principal>,
         most: usize,
-    ) -> Result<(String, Arc<Session>, Inbox), Full> {
+    ) -> Result<(String, Arc<SseSession>, Inbox), Full> {
         let (sender, messages) = mpsc::channel(WAITING);
-        let session = Arc::new(Session {
+        let session = Arc::new(SseSession {
             owner,
             posted: sender,
             peer: OnceLock::new(),
@@ -88,7 +88,7 @@ impl Sessions {
     }
 
     /// A session, if it is theirs.
-    pub(super) fn find(&self, id: &str, owner: Option<&Principal>) -> Option<Arc<Session>> {
+    pub(super) fn find(&self, id: &str, owner: Option<&Principal>) -> Option<Arc<SseSession>> {
         let table = self.lock();
         table.open.get(id).filter(|session| session.owner.as_ref() == owner).cloned()
     }
@@ -118,7 +118,7 @@ impl Sessions {
         (self.finished.load(Relaxed), self.cancelled.load(Relaxed))
     }
 
-    fn advance(&self, phase: Phase) -> Vec<Arc<Session>> {
+    fn advance(&self, phase: Phase) -> Vec<Arc<SseSession>> {
         let mut table = self.lock();
         table.phase = table.phase.max(phase);
         let open: Vec<_> = table.open.values().cloned().collect();
@@ -141,7 +141,7 @@ impl Sessions {
 /// Takes its session out of the table when it is dropped.
 pub(super) struct InTable {
     id: String,
-    sessions: Arc<Sessions>,
+    sessions: Arc<SseSessions>,
 }
 
 impl Drop for InTable {
@@ -151,7 +151,7 @@ impl Drop for InTable {
 }
 
 /// One session.
-pub(super) struct Session {
+pub(super) struct SseSession {
     owner: Option<Principal>,
     posted: mpsc::Sender<Posted>,
     peer: OnceLock<Peer>,
@@ -175,7 +175,7 @@ struct State {
     reader: Option<Waker>,
 }
 
-impl Session {
+impl SseSession {
     /// Takes a message in; an error if the session has ended. Dropping the future before it is done
     /// drops the message.
     pub(super) async fn take_in(
@@ -208,7 +208,7 @@ impl Session {
 /// What is posted to a session, as the lines of a stream wire.
 pub(super) struct Inbox {
     messages: mpsc::Receiver<Posted>,
-    session: Arc<Session>,
+    session: Arc<SseSession>,
 }
 
 impl Inbox {
@@ -234,8 +234,8 @@ impl Lines for Inbox {
 /// Serves a session, and knows whether anything runs in it.
 pub(super) struct Attended {
     serve: Arc<dyn Serve>,
-    session: Arc<Session>,
-    sessions: Arc<Sessions>,
+    session: Arc<SseSession>,
+    sessions: Arc<SseSessions>,
     /// How many requests may run at once in all sessions.
     limit: usize,
 }
@@ -243,8 +243,8 @@ pub(super) struct Attended {
 impl Attended {
     pub(super) fn new(
         serve: Arc<dyn Serve>,
-        session: Arc<Session>,
-        sessions: Arc<Sessions>,
+        session: Arc<SseSession>,
+        sessions: Arc<SseSessions>,
         limit: usize,
     ) -> Attended {
         Attended { serve, session, sessions, limit }
@@ -304,8 +304,8 @@ impl Serve for Attended {
 
 /// A handler that has not ended.
 struct Running {
-    session: Arc<Session>,
-    sessions: Arc<Sessions>,
+    session: Arc<SseSession>,
+    sessions: Arc<SseSessions>,
     finished: bool,
     _permit: Permit,
 }
