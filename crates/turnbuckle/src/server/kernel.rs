@@ -54,7 +54,7 @@ pub(crate) struct Kernel {
 }
 
 /// What a request brought along, whatever its era.
-pub(super) struct Asked {
+pub(crate) struct Asked {
     revision: Revision,
     meta: Meta,
     opened: Option<Arc<Opened>>,

@@ -92,7 +92,7 @@ impl Matcher {
 
     /// Returns the values of the variables, or `None` if the URI does not match.
     pub(super) fn read(&self, uri: &[Token]) -> Option<Variables> {
-        // Most templates of a server part here.
+        // Most templates of a server differ in the text that they begin with.
         let (uri, parts) = match &self.parts[..] {
             [Part::Literal(text), rest @ ..] => (uri.strip_prefix(&text[..])?, rest),
             parts => (uri, parts),
@@ -262,10 +262,10 @@ impl Builder {
     }
 
     fn expression(&mut self, expression: &Expression, in_query: bool) -> Result<(), TemplateError> {
-        let Expression { operator, variables } = expression;
+        let Expression { text, operator, variables } = expression;
         if let Some(Part::Value { mark: None, .. }) = self.parts.last() {
             return Err(TemplateError::new(format!(
-                "nothing separates `{expression}` from the variable after it: write a `/` or other \
+                "nothing separates `{text}` from the variable after it: write a `/` or other \
                  text between them"
             )));
         }
@@ -289,7 +289,7 @@ impl Builder {
                 let explodes = variable.modifier == Modifier::Explode;
                 if explodes && at + 1 < variables.len() {
                     return Err(TemplateError::new(format!(
-                        "`{}*` in `{expression}` takes all values that follow: write it last",
+                        "`{}*` in `{text}` takes all values that follow: write it last",
                         variable.name
                     )));
                 }

@@ -18,24 +18,10 @@ pub(super) enum Piece {
 /// Invariant: it has at least one variable.
 #[derive(Debug, Clone)]
 pub(super) struct Expression {
+    /// Its text in the template, for messages.
+    pub(super) text: String,
     pub(super) operator: Operator,
     pub(super) variables: Vec<Variable>,
-}
-
-impl std::fmt::Display for Expression {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{{{}", self.operator.sign())?;
-        for (at, variable) in self.variables.iter().enumerate() {
-            let comma = if at == 0 { "" } else { "," };
-            write!(f, "{comma}{}", variable.name)?;
-            match variable.modifier {
-                Modifier::None => {}
-                Modifier::Explode => write!(f, "*")?,
-                Modifier::Prefix(length) => write!(f, ":{length}")?,
-            }
-        }
-        write!(f, "}}")
-    }
 }
 
 #[derive(Debug, Clone)]
@@ -75,26 +61,6 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    const ALL: [Operator; 8] = [
-        Operator::Reserved,
-        Operator::Fragment,
-        Operator::Label,
-        Operator::Segment,
-        Operator::Parameter,
-        Operator::Query,
-        Operator::Continuation,
-        // Last, because its sign is empty.
-        Operator::Simple,
-    ];
-
-    /// Returns the character before the names in a template.
-    fn sign(self) -> &'static str {
-        match self {
-            Operator::Reserved => "+",
-            operator => operator.first(),
-        }
-    }
-
     /// Returns the text before the first value: RFC 6570, appendix A.
     pub(super) fn first(self) -> &'static str {
         match self {
@@ -175,20 +141,28 @@ fn parse_literal(text: &str) -> Result<String, TemplateError> {
 }
 
 fn parse_expression(inside: &str) -> Result<Expression, TemplateError> {
-    if inside.starts_with(['=', ',', '!', '@', '|']) {
-        let sentence = format!("`{{{inside}}}`: no operator is written `{}`", &inside[..1]);
-        return Err(TemplateError::new(sentence));
-    }
-    let operators = Operator::ALL.into_iter();
-    let (operator, list) = operators
-        .filter_map(|operator| Some((operator, inside.strip_prefix(operator.sign())?)))
-        .next()
-        .unwrap_or((Operator::Simple, inside));
+    let text = format!("{{{inside}}}");
+    let operator = match inside.bytes().next() {
+        Some(b'+') => Operator::Reserved,
+        Some(b'#') => Operator::Fragment,
+        Some(b'.') => Operator::Label,
+        Some(b'/') => Operator::Segment,
+        Some(b';') => Operator::Parameter,
+        Some(b'?') => Operator::Query,
+        Some(b'&') => Operator::Continuation,
+        Some(b'=' | b',' | b'!' | b'@' | b'|') => {
+            let sentence = format!("`{text}`: no operator is written `{}`", &inside[..1]);
+            return Err(TemplateError::new(sentence));
+        }
+        _ => Operator::Simple,
+    };
+    let list = if operator == Operator::Simple { inside } else { &inside[1..] };
     let variables = list.split(',').map(|text| {
-        let problem = |sentence| TemplateError::new(format!("`{{{inside}}}`: {sentence}"));
+        let problem = |sentence| TemplateError::new(format!("`{text}`: {sentence}"));
         parse_variable(text).map_err(problem)
     });
-    Ok(Expression { operator, variables: variables.collect::<Result<_, _>>()? })
+    let variables = variables.collect::<Result<_, _>>()?;
+    Ok(Expression { text, operator, variables })
 }
 
 fn parse_variable(text: &str) -> Result<Variable, &'static str> {

@@ -70,7 +70,7 @@ fn what_matches() {
         // A value takes as much as it can, the first one first.
         ("n://{name}.{ext}", "n://a.tar.gz", "ext=gz name=a.tar"),
         ("n://{a}-{b}", "n://1-2-3", "a=1-2 b=3"),
-        ("n://{a}x{b}x", "n://xxxx", "a=xx b=x"),
+        ("n://{a}x{b}x", "n://xxxxx", "a=xx b=x"),
         ("n://{name}{.ext}", "n://a.gz", "ext=gz name=a"),
         ("n://{name}{.ext}", "n://a", "name=a"),
         ("n://{name}{.ext*}", "n://a.tar.gz", "ext=[tar|gz] name=a"),
