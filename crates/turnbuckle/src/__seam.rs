@@ -20,13 +20,12 @@ use crate::{Error, ErrorKind};
 #[cfg(feature = "client")]
 pub use crate::client::seam::*;
 #[cfg(feature = "server")]
-pub use crate::envelope::question::written_at;
+pub use crate::protocol::capabilities::written_at;
 #[cfg(feature = "server")]
 pub use crate::server::seam::*;
 #[cfg(any(feature = "client", feature = "server"))]
 pub use crate::{
-    dispatch::{Event, Exchange, Note},
-    envelope::{params::decode, question::lacking},
+    protocol::capabilities::lacking, protocol::params::decode, rpc::Event, rpc::Exchange, rpc::Note,
 };
 
 /// Creates an error.

@@ -51,48 +51,56 @@
 
 #[cfg(feature = "client")]
 mod client;
-#[cfg(any(feature = "client", feature = "server"))]
-#[cfg_attr(
-    not(all(feature = "client", feature = "server")),
-    expect(dead_code, reason = "a client alone, or a server alone, uses its half of the seam")
-)]
-mod dispatch;
-#[cfg(any(feature = "client", feature = "server"))]
-mod envelope;
 #[cfg_attr(
     not(all(feature = "client", feature = "server")),
     expect(dead_code, reason = "each side makes its own errors")
 )]
 mod error;
-#[cfg(any(feature = "client", feature = "server"))]
-mod form;
 #[cfg(all(feature = "client", feature = "server"))]
 mod in_process;
-#[cfg(any(feature = "server", all(feature = "client", feature = "validate")))]
-#[cfg_attr(
-    not(feature = "server"),
-    expect(dead_code, unreachable_pub, reason = "what users see of it belongs to servers")
-)]
-mod json_schema;
 mod limits;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod middleware;
 #[cfg(feature = "server")]
 mod principal;
 #[cfg(any(feature = "client", feature = "server"))]
-mod sampling;
-#[cfg(feature = "server")]
-mod seal;
+mod protocol;
+#[cfg(any(feature = "client", feature = "server"))]
+#[cfg_attr(
+    not(all(feature = "client", feature = "server")),
+    expect(dead_code, reason = "a client alone, or a server alone, uses its half of the seam")
+)]
+mod rpc;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(any(feature = "client", feature = "server"))]
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod trace;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod transport;
 
+#[cfg(any(feature = "client", feature = "server"))]
+pub use crate::protocol::elicitation::fits as field_fits;
+#[cfg(feature = "server")]
+pub use crate::protocol::sealed::KeyRing;
+#[cfg(any(feature = "client", feature = "server"))]
+pub use crate::rpc::Counters;
+pub use crate::{
+    protocol::trace_context::InvalidTraceParent, protocol::trace_context::TraceContext,
+    protocol::trace_context::TraceParent,
+};
+#[cfg(all(feature = "server", feature = "sse-2024"))]
+pub use crate::{
+    transport::http::http_sse::server::SseFuture, transport::http::http_sse::server::SseService,
+};
+#[cfg(all(feature = "http", feature = "server"))]
+pub use crate::{
+    transport::http::session::events::EventStore, transport::http::session::events::MemoryEvents,
+    transport::http::session::events::StoredEvent, transport::http::session::events::StreamKey,
+    transport::http::session::store::MemorySessions, transport::http::session::store::SessionId,
+    transport::http::session::store::SessionRecord, transport::http::session::store::SessionStore,
+};
 #[cfg(all(feature = "client", feature = "http"))]
 pub use client::Discovery;
 #[cfg(all(feature = "client", feature = "validate"))]
@@ -105,16 +113,10 @@ pub use client::{
     ResponseCache, Retry, RootSet, Round, ServerQuestion, ServerRequest, ShutdownReport, Tools,
     WireDirection, WireKind, WireLine, WireLog,
 };
-#[cfg(any(feature = "client", feature = "server"))]
-pub use dispatch::Counters;
 pub use error::{Error, ErrorKind, Result};
-#[cfg(any(feature = "client", feature = "server"))]
-pub use form::fits as field_fits;
 pub use limits::Limits;
 #[cfg(feature = "server")]
 pub use principal::Principal;
-#[cfg(feature = "server")]
-pub use seal::KeyRing;
 #[cfg(feature = "server")]
 pub use server::{
     Action, Ask, AskError, Asked, Asking, ElicitFields, ElicitPage, Elicitation, Elicited,
@@ -136,16 +138,8 @@ pub use server::{
 pub use server::{Header, HttpHeader};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use store::{StoreError, StoreFuture};
-pub use trace::{InvalidTraceParent, TraceContext, TraceParent};
 #[cfg(all(feature = "client", feature = "http"))]
 pub use transport::http::client::{PostBody, Redirects};
-#[cfg(all(feature = "server", feature = "sse-2024"))]
-pub use transport::http::legacy::sse_2024::server::{SseFuture, SseService};
-#[cfg(all(feature = "http", feature = "server"))]
-pub use transport::http::legacy::{
-    events::{EventStore, MemoryEvents, StoredEvent, StreamKey},
-    sessions::{MemorySessions, SessionId, SessionRecord, SessionStore},
-};
 #[cfg(all(feature = "auth", feature = "http", feature = "server"))]
 pub use transport::http::server::MetadataService;
 #[cfg(all(feature = "http", feature = "server"))]

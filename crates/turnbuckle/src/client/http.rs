@@ -3,26 +3,28 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use super::{Client, ClientBuilder};
+use crate::{
+    client::builder::FIRST,
+    client::builder::Kind,
+    client::connection::Dial,
+    client::connection::Way,
+    client::connection::handle::Link,
+    client::handshake::discovery::Discovery,
+    client::handshake::discovery::{self},
+    client::handshake::open::Known,
+};
+use crate::{
+    error::Error, error::Result, rpc::BoxFuture, rpc::Transport, transport::http::client::Dialing,
+    transport::http::client::Http, transport::http::client::Manners, transport::http::client::Own,
+    transport::http::client::OwnService, transport::http::client::PostBody,
+    transport::http::client::Redirects, transport::http::client::Stack,
+    transport::http::client::Tls, transport::http::client::Via,
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use hyper_util::client::proxy::matcher::Matcher;
 use tower_service::Service;
-
-use super::{
-    Client, ClientBuilder,
-    connect::{FIRST, Kind},
-    link::Link,
-    open::Known,
-    prior::{self, Discovery},
-    supervise::{Dial, Way},
-};
-use crate::{
-    dispatch::{BoxFuture, Transport},
-    error::{Error, Result},
-    transport::http::client::{
-        Dialing, Http, Manners, Own, OwnService, PostBody, Redirects, Stack, Tls, Via,
-    },
-};
 
 /// Settings of the HTTP wire.
 pub(super) struct HttpSettings {
@@ -255,7 +257,7 @@ impl ClientBuilder {
             .http
             .discovery
             .clone()
-            .or_else(|| memory.as_ref().and_then(prior::recall))
+            .or_else(|| memory.as_ref().and_then(discovery::recall))
             .filter(|_| generation == FIRST);
         let was_known = prior.as_ref().map(|prior| prior.revision);
         let settled = self.pinned.or(was_known).filter(|revision| !revision.has_handshake());
@@ -279,7 +281,7 @@ impl ClientBuilder {
         if let Some(key) = &memory
             && was_known != Some(link.revision())
         {
-            prior::remember(key.clone(), link.discovery());
+            discovery::remember(key.clone(), link.discovery());
         }
         link.remembered = memory;
         // Nothing was said yet.
@@ -291,20 +293,21 @@ impl ClientBuilder {
     ///
     /// What one caller was told is for that caller: the headers are part of the name. Ports of
     /// this machine change hands too often to be remembered.
-    fn remembered_as(&self, address: &Uri) -> Option<prior::DiscoveryKey> {
+    fn remembered_as(&self, address: &Uri) -> Option<discovery::DiscoveryKey> {
         let settings = &self.http;
         let off = settings.memory == Memory::Ignored
             || self.pinned.is_some()
             || settings.asker == Asker::Unknown
             || settings.unix_socket.is_some();
-        if off { None } else { prior::DiscoveryKey::new(address, &settings.headers) }
+        if off { None } else { discovery::DiscoveryKey::new(address, &settings.headers) }
     }
 
     /// Says who answers at an address and who asks, as far as that can be seen.
     fn identify_at(&self, address: &Uri) {
         let settings = &self.http;
         let server =
-            match (prior::DiscoveryKey::new(address, &settings.headers), &settings.unix_socket) {
+            match (discovery::DiscoveryKey::new(address, &settings.headers), &settings.unix_socket)
+            {
                 // A port of this machine changes hands, a socket's file does less so.
                 (_, Some(path)) => {
                     let path = path.as_os_str().as_encoded_bytes().to_vec();

@@ -3,62 +3,55 @@
 //! Owns: connecting, calling, timeouts, progress, what happens when a connection is lost. Does not
 //! own: wires, framing, which requests are in flight.
 
-mod answer;
+mod api;
 #[cfg(all(feature = "auth", feature = "http"))]
 mod auth;
+mod builder;
 mod cache;
 mod call;
-mod callbacks;
-mod capability;
-mod clock;
-mod connect;
-mod failure;
+mod connection;
+mod handlers;
+pub(crate) mod handshake;
 #[cfg(feature = "http")]
 pub(crate) mod http;
-mod input;
-mod known;
-mod link;
-mod listed;
-mod listen;
-mod negotiate;
-mod open;
-#[cfg(feature = "http")]
-mod prior;
-mod redact;
-#[cfg(feature = "http")]
-mod repeated;
-mod roots;
 pub(crate) mod seam;
-mod supervise;
-mod verbs;
-mod wire;
+mod subscribe;
+mod tools;
+mod wire_log;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use turnbuckle_types::{Implementation, Revision, ServerCapabilities};
 
-pub use answer::ServerRequest;
+pub use crate::client::api::CustomMethod;
+use crate::client::api::LogSetting;
+use crate::client::connection::Supervisor;
+use crate::client::connection::handle::Link;
+pub use crate::client::handlers::answer::ServerRequest;
+pub use crate::client::handlers::roots::RootSet;
+#[cfg(feature = "http")]
+pub use crate::client::handshake::discovery::Discovery;
+#[cfg(feature = "validate")]
+pub use crate::client::tools::Validate;
+pub use crate::{client::api::pager::Pager, client::api::pager::Pages, client::api::pager::Tools};
+pub use crate::{client::builder::ClientBuilder, client::builder::IntoSpawn};
+pub use crate::{
+    client::connection::ConnectionState, client::connection::ConnectionStates,
+    client::connection::Reconnect, client::connection::Retry, client::connection::ShutdownReport,
+};
+pub use crate::{
+    client::subscribe::Event, client::subscribe::Filter, client::subscribe::ListenCall,
+    client::subscribe::Listening, client::subscribe::LiveList,
+};
+pub use crate::{
+    client::wire_log::WireDirection, client::wire_log::WireKind, client::wire_log::WireLine,
+    client::wire_log::WireLog,
+};
+use crate::{
+    rpc::Counters, transport::child_process::ChildHandle, transport::child_process::ExitReport,
+};
 pub use cache::{CacheEntry, CacheKey, CacheMode, CacheStore, MemoryCache, ResponseCache};
 pub use call::{Call, CallEvent, CallEvents, InputAnswer, Questions, Round, ServerQuestion};
-pub use connect::{ClientBuilder, IntoSpawn};
-#[cfg(feature = "validate")]
-pub use known::Validate;
-pub use listed::{Pager, Pages, Tools};
-pub use listen::{Event, Filter, ListenCall, Listening, LiveList};
-#[cfg(feature = "http")]
-pub use prior::Discovery;
-pub use roots::RootSet;
-pub use supervise::{ConnectionState, ConnectionStates, Reconnect, Retry, ShutdownReport};
-pub use verbs::CustomMethod;
-pub use wire::{WireDirection, WireKind, WireLine, WireLog};
-
-use crate::{
-    dispatch::Counters,
-    transport::child::{ChildHandle, ExitReport},
-};
-use link::Link;
-use supervise::Supervisor;
-use verbs::LogSetting;
 
 /// A connection to a server: cheap to clone, shared by everyone who calls.
 ///

@@ -3,16 +3,13 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use turnbuckle_types::{Implementation, Method, Raw, RequestId};
-
-use super::{
-    Client, ClientBuilder, ServerRequest,
-    listen::{Claim, With, lies_in},
-};
+use super::{Client, ClientBuilder, ServerRequest};
+use crate::{client::subscribe::Claim, client::subscribe::With, client::subscribe::lies_in};
 use crate::{
-    dispatch::{Abandon, BoxFuture, Exchange, Note, Outcome, Outgoing},
-    error::{Error, Result},
+    error::Error, error::Result, rpc::Abandon, rpc::BoxFuture, rpc::Exchange, rpc::Note,
+    rpc::Outcome, rpc::Outgoing,
 };
+use turnbuckle_types::{Implementation, Method, Raw, RequestId};
 
 /// Receives everything that a server sends and that answers no request. Called by the reader, so that
 /// no method may wait.
@@ -141,7 +138,7 @@ pub fn lacks_headers(client: &Client, method: Option<Method>, error: &Error) -> 
 
 /// Returns the headers that repeat parts of a request.
 #[cfg(feature = "http")]
-fn mirror(client: &Client, method: Option<Method>, params: &str) -> crate::dispatch::Mirror {
+fn mirror(client: &Client, method: Option<Method>, params: &str) -> crate::rpc::Mirror {
     #[derive(serde::Deserialize)]
     struct Named {
         name: String,
@@ -152,7 +149,7 @@ fn mirror(client: &Client, method: Option<Method>, params: &str) -> crate::dispa
         let Named { name } = serde_json::from_str(params).ok()?;
         Some(repeated.headers(&name, params))
     });
-    crate::dispatch::Mirror {
+    crate::rpc::Mirror {
         revision: Some(link.revision()),
         params: repeated.unwrap_or_default(),
         ..Default::default()

@@ -1,9 +1,8 @@
 //! Owns the one place where client and server meet without a wire.
 //! Does not own either of them.
 
+use crate::{Client, ClientBuilder, Server, error::Result, rpc::in_process::Direct};
 use std::sync::Arc;
-
-use crate::{Client, ClientBuilder, Server, dispatch::direct::Direct, error::Result};
 
 impl Client {
     /// Connects to a server in the same process: no framing, the same contract.

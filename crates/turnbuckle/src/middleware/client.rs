@@ -73,10 +73,8 @@ use super::{
     stack::NextFn,
 };
 use crate::{
-    client::ClientBuilder,
-    dispatch::BoxFuture,
-    error::{Error, ErrorKind, Executed, Result, find},
-    trace::TraceContext,
+    client::ClientBuilder, error::Error, error::ErrorKind, error::Executed, error::Result,
+    error::find, protocol::trace_context::TraceContext, rpc::BoxFuture,
 };
 
 /// A call on its way through the middleware of a client.

@@ -40,12 +40,11 @@ use std::{
     task::{Context, Poll},
 };
 
+use crate::rpc::BoxFuture;
 use serde::de::DeserializeOwned;
 use tower_layer::Layer;
 use tower_service::Service;
 use turnbuckle_types::{Method, Raw, jsonrpc::Text};
-
-use crate::dispatch::BoxFuture;
 
 #[cfg(feature = "logs")]
 pub use log_forwarding::ForwardLogs;

@@ -15,7 +15,7 @@ use super::{
     outcome::RequestOutcome,
     span,
 };
-use crate::trace::TraceContext;
+use crate::protocol::trace_context::TraceContext;
 
 /// The side that observes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::{
 use tower_service::Service as _;
 
 use super::{Middleware, Next, Request, RequestKind, Response};
-use crate::dispatch::BoxFuture;
+use crate::rpc::BoxFuture;
 
 type MiddlewareResult<K> = Result<Response, <K as RequestKind>::Error>;
 /// A service whose type is erased.

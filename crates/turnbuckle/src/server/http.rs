@@ -2,29 +2,22 @@
 
 use std::sync::Arc;
 
-use turnbuckle_types::{Initialize, Raw, Revision, RpcError, jsonrpc::Params};
-
-use super::{
-    Server,
-    app::App,
-    context::Connection,
-    kernel::Kernel,
-    legacy::{self, Opened},
-    seam::{ClientScope, SessionMemory},
+use super::{Server, seam::ClientScope, seam::SessionMemory};
+use crate::{
+    error::Result, protocol::params::decode, rpc::Serve, transport::http::server::HttpAddress,
+    transport::http::server::HttpService, transport::http::server::ServingHttp,
+    transport::http::server::protect::Protection, transport::http::session::Host,
+    transport::http::session::Session, transport::http::session::id::Handshake,
+    transport::http::session::store::SessionId, transport::http::session::store::SessionRecord,
 };
 use crate::{
-    dispatch::Serve,
-    envelope::params::decode,
-    error::Result,
-    transport::http::{
-        legacy::{
-            Host, Session,
-            sessions::{SessionId, SessionRecord},
-            token::Handshake,
-        },
-        server::{HttpAddress, HttpService, ServingHttp, protect::Protection},
-    },
+    server::connection::dispatch::Kernel,
+    server::connection::handshake::Opened,
+    server::connection::handshake::{self},
+    server::handler::context::Connection,
+    server::shared::App,
 };
+use turnbuckle_types::{Initialize, Raw, Revision, RpcError, jsonrpc::Params};
 
 impl Server {
     /// Returns a service for HTTP requests, to be mounted in axum, hyper or any other tower stack,
@@ -106,7 +99,7 @@ impl Host for Hosted {
 
     fn initialize(&self, params: &Params) -> Result<(Raw, Handshake), RpcError> {
         let client: Initialize = decode(params)?;
-        let revision = legacy::choose(&client.protocol_version, &self.served)?;
+        let revision = handshake::choose(&client.protocol_version, &self.served)?;
         let handshake =
             Handshake { revision, client: client.client_info, capabilities: client.capabilities };
         let result = match &self.app.forward {
@@ -118,11 +111,11 @@ impl Host for Hosted {
 
     #[cfg(feature = "sse-2024")]
     fn has_handshake(&self) -> bool {
-        !serves::legacy(&self.served).is_empty()
+        !super::revisions::legacy(&self.served).is_empty()
     }
 
     #[cfg(feature = "sse-2024")]
-    fn connection(&self, head: crate::dispatch::Head) -> Arc<dyn Serve> {
+    fn connection(&self, head: crate::rpc::Head) -> Arc<dyn Serve> {
         let connection = Connection { head: Some(head), ..Connection::default() };
         let served = super::revisions::legacy(&self.served);
         Kernel::new(self.app.clone(), served).with(connection).shared()
@@ -145,7 +138,7 @@ impl Host for Hosted {
             None => ClientScope::Stateless,
         };
         let opened = Opened { revision, client };
-        let handshake = legacy::Handshake::restored(opened, record.log_level);
+        let handshake = handshake::Handshake::restored(opened, record.log_level);
         // What declares a revision of its own is no part of a session.
         let (app, served) = (self.app.clone(), super::revisions::legacy(&self.served));
         Kernel::restored(app, served, (handshake, scope), record.subscriptions).shared()

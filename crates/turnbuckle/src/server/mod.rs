@@ -3,39 +3,23 @@
 //! Owns: what a server offers and how a request for it is answered, in both eras. Does
 //! not own: wires, framing, which requests are in flight.
 
-mod app;
-mod ask;
-mod bus;
-mod cache;
-mod calls;
-mod changes;
-mod context;
-mod extract;
-mod handler;
-mod hear;
+pub(crate) mod connection;
+mod elicit;
+pub(crate) mod handler;
 #[cfg(feature = "http")]
 mod http;
 mod items;
-mod kernel;
-mod legacy;
-mod listen;
-mod listeners;
-mod lists;
+mod methods;
+pub(crate) mod notify;
 #[cfg(feature = "http")]
 #[cfg_attr(not(feature = "auth"), path = "unprotected.rs")]
 mod protect;
-mod reading;
 mod registry;
-mod reply;
 mod revisions;
-mod roots_hook;
-mod run;
-mod say;
 pub mod schema;
 pub(crate) mod seam;
-mod serving;
-mod structured;
-mod subscriptions;
+mod serve;
+mod shared;
 mod uri;
 
 use std::{
@@ -45,58 +29,72 @@ use std::{
 
 use turnbuckle_types::Implementation;
 
+pub use crate::server::handler::context::Ctx;
+pub use crate::server::methods::cache_hints::Cache;
+pub use crate::server::notify::changes::Changes;
+pub use crate::server::notify::listeners::Listeners;
+pub use crate::server::notify::roots::RootsChanged;
+pub use crate::server::serve::Serving;
 #[cfg(feature = "client")]
-pub use ask::{
-    Action, Ask, AskError, Asked, Asking, ElicitFields, ElicitPage, Elicitation, Elicited,
-    InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,
-    elicit_url, form_of, roots, sample,
+pub use crate::{
+    server::elicit::Action, server::elicit::Ask, server::elicit::AskError, server::elicit::Asked,
+    server::elicit::Asking, server::elicit::ElicitFields, server::elicit::ElicitPage,
+    server::elicit::Elicitation, server::elicit::Elicited, server::elicit::InputRequired,
+    server::elicit::MemoryStates, server::elicit::Question, server::elicit::Roots,
+    server::elicit::Sampling, server::elicit::StateStore, server::elicit::elicit,
+    server::elicit::elicit_form, server::elicit::elicit_url, server::elicit::form_of,
+    server::elicit::roots, server::elicit::sample,
 };
-pub use bus::{Change, MemoryBus, SubscriptionBus};
-pub use cache::Cache;
-pub use changes::Changes;
-pub use context::Ctx;
-pub use extract::{Args, Arguments, Extension, FromCall, Invocation, RawArgs, State, Typed};
+pub use crate::{
+    server::handler::extract::Args, server::handler::extract::Arguments,
+    server::handler::extract::Extension, server::handler::extract::FromCall,
+    server::handler::extract::Invocation, server::handler::extract::RawArgs,
+    server::handler::extract::State, server::handler::extract::Typed,
+};
 #[cfg(feature = "http")]
-pub use extract::{Header, HttpHeader};
-pub use handler::{BlockingFn, HandlerFn};
+pub use crate::{server::handler::extract::Header, server::handler::extract::HttpHeader};
+pub use crate::{server::handler::function::BlockingFn, server::handler::function::HandlerFn};
+pub use crate::{
+    server::handler::notifications::Amount, server::handler::notifications::ProgressUpdate,
+};
+pub use crate::{
+    server::handler::reply::Audio, server::handler::reply::Failure, server::handler::reply::Image,
+    server::handler::reply::IntoReply, server::handler::reply::Json,
+    server::handler::reply::NotFound, server::handler::reply::Streaming,
+    server::handler::reply::ToolError,
+};
+pub use crate::{
+    server::notify::bus::Change, server::notify::bus::MemoryBus,
+    server::notify::bus::SubscriptionBus,
+};
 pub use items::{
     Group, IntoGroup, IntoPrompt, IntoResource, IntoTemplate, IntoTool, Item, ItemKind, PromptDef,
     ResourceDef, TemplateDef, ToolDef, Toolset, blocking_prompt, blocking_resource,
     blocking_template, blocking_tool, prompt, resource, template, tool,
 };
-pub use listeners::Listeners;
 pub use registry::{Handle, Registry};
-pub use reply::{Audio, Failure, Image, IntoReply, Json, NotFound, Streaming, ToolError};
 pub use revisions::Revisions;
-pub use roots_hook::RootsChanged;
-pub use say::{Amount, ProgressUpdate};
-pub use serving::Serving;
 pub use uri::{
     PathError, PathSegment, SafePath, TemplateError, TextValue, UriTemplate, Variables, safe_join,
 };
 
+use crate::protocol::sealed::KeyRing;
+use crate::server::connection::dispatch::Kernel;
+use crate::server::handler::context::Connection;
+pub(crate) use crate::server::handler::context::Lent;
 #[doc(hidden)]
-pub use extract::Description;
-
-use crate::seal::KeyRing;
+pub use crate::server::handler::extract::Description;
+use crate::server::handler::extract::States;
+pub(crate) use crate::server::methods::Visit;
+use crate::server::notify::roots::RootsHook;
+pub(crate) use crate::server::shared::App;
 use crate::{
-    dispatch::Serve,
-    error::{Error, ErrorKind, Result},
-    limits::Limits,
-    middleware::{
-        Metrics, Middleware,
-        server::{IncomingRequest, OutgoingInput, ServerMiddleware},
-    },
+    error::Error, error::ErrorKind, error::Result, limits::Limits, middleware::Metrics,
+    middleware::Middleware, middleware::server::IncomingRequest, middleware::server::OutgoingInput,
+    middleware::server::ServerMiddleware, rpc::Serve,
 };
-pub(crate) use app::App;
-use cache::{Caching, Nature};
-pub(crate) use calls::Visit;
-use context::Connection;
-pub(crate) use context::Lent;
-use extract::States;
+use crate::{server::methods::cache_hints::Caching, server::methods::cache_hints::Nature};
 use items::Rules;
-use kernel::Kernel;
-use roots_hook::RootsHook;
 
 /// How many items a page of a list has unless a server is told otherwise. Without cursors, which are
 /// sealed, there is one page.

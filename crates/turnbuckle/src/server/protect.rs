@@ -6,36 +6,25 @@ use std::{
     sync::Arc,
 };
 
+use super::{
+    Server, items::PromptDef, items::ResourceDef, items::TemplateDef, items::ToolDef,
+    registry::Definition, registry::Entry, registry::FoundResource, registry::RegistrySnapshot,
+};
+use crate::{
+    error::Error, error::ErrorKind, error::Result, protocol::classify::Envelope,
+    protocol::classify::Route, protocol::classify::classify, protocol::params::decode, rpc::Came,
+    rpc::Head, transport::http::server::issuers::Issuers,
+    transport::http::server::protect::Granted, transport::http::server::protect::MetadataService,
+    transport::http::server::protect::Needs, transport::http::server::protect::Protection,
+    transport::http::server::protect::Sender, transport::http::tls,
+};
+use crate::{server::handler::context::Ctx, server::methods, server::shared::App};
 use turnbuckle_auth::{
     Scopes,
     resource_server::{ExchangedToken, ResourceServer, TokenExchange},
 };
 use turnbuckle_types::{
     Complete, CompletionReference, Meta, Method, ReadResource, Revision, Subscribe, jsonrpc::Params,
-};
-
-use super::{
-    Server,
-    app::App,
-    calls,
-    context::Ctx,
-    items::{PromptDef, ResourceDef, TemplateDef, ToolDef},
-    registry::{Definition, Entry, FoundResource, RegistrySnapshot},
-};
-use crate::{
-    dispatch::{Came, Head},
-    envelope::{
-        classify::{Envelope, Route, classify},
-        params::decode,
-    },
-    error::{Error, ErrorKind, Result},
-    transport::http::{
-        server::{
-            issuers::Issuers,
-            protect::{Granted, MetadataService, Needs, Protection, Sender},
-        },
-        tls,
-    },
 };
 
 /// Whom a server lets in.
@@ -332,6 +321,6 @@ impl Target {
 /// A tool or a prompt. What has no rules demands nothing: scopes are rules among others.
 fn named<T: Definition>(snapshot: &RegistrySnapshot, params: &Params) -> Option<Arc<Entry<T>>> {
     let section = Some(snapshot.section::<T>()).filter(|section| section.has_rules())?;
-    let name = calls::text(params.name.as_ref()?)?;
+    let name = methods::text(params.name.as_ref()?)?;
     section.find(&name).cloned()
 }

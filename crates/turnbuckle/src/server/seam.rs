@@ -3,16 +3,19 @@
 
 use std::{collections::BTreeSet, future::poll_fn, sync::Arc};
 
+use super::Server;
+#[cfg(feature = "http")]
+use crate::SessionId;
+use crate::error::Error;
+use crate::server::handler::context::Ctx;
+use crate::{
+    rpc::BoxFuture, rpc::Exchange, rpc::Note, rpc::Outcome, rpc::Outgoing, rpc::Peer,
+    rpc::connection::Permit,
+};
 use turnbuckle_types::{
     ClientCapabilities, Initialize, LogLevel, Meta, Raw, RequestId, Revision, RpcError,
     jsonrpc::{Params, Text},
 };
-
-use super::{Server, context::Ctx};
-#[cfg(feature = "http")]
-use crate::SessionId;
-use crate::dispatch::{BoxFuture, Exchange, Note, Outcome, Outgoing, Peer, duplex::Permit};
-use crate::error::Error;
 
 /// Answers all requests of a server.
 pub trait Forward: Send + Sync + 'static {

@@ -4,12 +4,12 @@
 //! them, nor who is the client and who the server.
 
 #[cfg(feature = "client")]
-pub mod child;
+pub mod child_process;
 #[cfg(any(feature = "client", feature = "server"))]
 mod closing;
+mod framing;
 #[cfg(feature = "http")]
 pub(crate) mod http;
-mod line;
 #[cfg(feature = "server")]
 pub mod stdio;
 pub(crate) mod stream;

@@ -3,16 +3,15 @@
 
 use std::sync::Arc;
 
-use tokio::io::{AsyncRead, AsyncWrite};
-
-use super::line::LineReader;
+use crate::transport::framing::LineReader;
 use crate::{
-    dispatch::{
-        Serve,
-        duplex::driver::{self, Obituary, Wire},
-    },
     limits::Limits,
+    rpc::Serve,
+    rpc::connection::io::Obituary,
+    rpc::connection::io::Wire,
+    rpc::connection::io::{self},
 };
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Starts a connection on a running runtime.
 pub(crate) fn start(
@@ -23,5 +22,5 @@ pub(crate) fn start(
     obituary: Option<Obituary>,
 ) -> Wire {
     let lines = LineReader::new(read, limits.line_bytes);
-    driver::start(lines, write, serve, limits, obituary)
+    io::start(lines, write, serve, limits, obituary)
 }

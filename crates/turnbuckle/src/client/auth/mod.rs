@@ -22,14 +22,14 @@ use tower_service::Service;
 use turnbuckle_auth::{Auth, AuthError, AuthLayer, AuthService, Challenge, LoggedOut, Unattended};
 
 use self::fetch::Fetcher;
-use super::{
-    ClientBuilder,
-    answer::{Answering, Pause},
-};
+use super::ClientBuilder;
+use crate::{client::handlers::answer::Answering, client::handlers::answer::Pause};
 use crate::{
-    dispatch::BoxFuture,
-    error::{Closed, Error, ErrorKind, Executed, Result},
-    transport::http::client::{Body, BoxError, Failure, Own, PostBody, Stack, Via, place},
+    error::Closed, error::Error, error::ErrorKind, error::Executed, error::Result, rpc::BoxFuture,
+    transport::http::client::Body, transport::http::client::BoxError,
+    transport::http::client::Failure, transport::http::client::Own,
+    transport::http::client::PostBody, transport::http::client::Stack,
+    transport::http::client::Via, transport::http::client::place,
 };
 
 /// How long a server may take to say what it asks for.

@@ -18,14 +18,9 @@ use super::{
     memory::{Fetch, Fetched, Flight, FlightState, SharingKey, Value},
 };
 use crate::{
-    client::{
-        Timeouts,
-        answer::Clocks,
-        call::{Call, CallResponse, DecodeContext},
-        clock::Deadlines,
-        link::Link,
-    },
-    error::{Error, Result},
+    client::Timeouts, client::call::Call, client::call::CallResponse, client::call::DecodeContext,
+    client::call::deadlines::Deadlines, client::connection::handle::Link,
+    client::handlers::answer::Clocks, error::Error, error::Result,
 };
 
 /// The time to live of a result in milliseconds, and who may share it.

@@ -18,9 +18,8 @@ use super::{
     store::BoundedLru,
 };
 use crate::{
-    client::{answer::Answering, connect::FIRST, link::Link, supervise::Retry},
-    dispatch::{Abandon, BoxFuture},
-    error::Error,
+    client::builder::FIRST, client::connection::Retry, client::connection::handle::Link,
+    client::handlers::answer::Answering, error::Error, rpc::Abandon, rpc::BoxFuture,
 };
 
 /// How many uncacheable requests and how many invalidations are remembered one by one.

@@ -29,7 +29,7 @@ use self::{
     key::{CacheIdentity, CacheTopic},
     memory::{Fetch, Fetched, Memory, Remembered},
 };
-use crate::{dispatch::Note, store::StoreFuture};
+use crate::{rpc::Note, store::StoreFuture};
 
 /// How long one operation of a store may take. A store is there to save time.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use turnbuckle_types::Raw;
-
-use super::super::{
-    known::{CompileOutput, KnownTool},
-    link::Link,
-};
 use crate::error::Result;
+use crate::{
+    client::connection::handle::Link, client::tools::CompileOutput, client::tools::KnownTool,
+};
+use turnbuckle_types::Raw;
 
 /// Decodes the text of a result.
 pub(crate) enum Decode<T> {

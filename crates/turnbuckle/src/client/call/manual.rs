@@ -8,9 +8,12 @@ use turnbuckle_types::{
 
 use super::{Call, Local, Params, decode::Decode};
 use crate::{
-    client::input::{self, Asked},
-    error::{Error, ErrorKind, Result},
-    form,
+    client::call::input::Asked,
+    client::call::input::{self},
+    error::Error,
+    error::ErrorKind,
+    error::Result,
+    protocol::elicitation,
 };
 
 /// What one round of a call brings, where its caller answers by hand.
@@ -209,7 +212,7 @@ fn completed(question: &ServerQuestion, answer: ElicitResult) -> Result<ElicitRe
         }
         _ => None,
     };
-    form::completed(form.as_ref(), answer).map_err(|refusal| Error::refused(refusal.message))
+    elicitation::completed(form.as_ref(), answer).map_err(|refusal| Error::refused(refusal.message))
 }
 
 macro_rules! answers {

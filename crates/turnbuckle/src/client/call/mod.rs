@@ -1,7 +1,9 @@
 //! `Call<T>`: a request that has not been sent yet, its options, and its result type.
 
+pub(crate) mod deadlines;
 mod decode;
 mod events;
+pub(crate) mod input;
 mod manual;
 mod request;
 mod run;
@@ -16,19 +18,10 @@ use std::{
     time::Duration,
 };
 
+use super::{CacheMode, Inner, Timeouts, cache::Cacheable, cache::Cached};
+use crate::{client::connection::Retry, client::connection::handle::Link};
+use crate::{error::Error, error::ErrorKind, error::Result, rpc::Abandon};
 use turnbuckle_types::{LogLevel, Method, Progress, Raw, RequestId};
-
-use super::{
-    CacheMode, Inner, Timeouts,
-    cache::{Cacheable, Cached},
-    input,
-    link::Link,
-    supervise::Retry,
-};
-use crate::{
-    dispatch::Abandon,
-    error::{Error, ErrorKind, Result},
-};
 
 use decode::Decode;
 pub(super) use decode::{DecodeBy, DecodeContext};

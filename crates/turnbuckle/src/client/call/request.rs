@@ -7,19 +7,14 @@ use std::{
     time::Duration,
 };
 
+use super::{super::Inner, super::Timeouts, events::CallNote};
+use crate::{
+    client::connection::Retry, client::connection::Twice, client::handlers::answer::Answering,
+    client::tools::CompileOutput, client::tools::KnownTool,
+};
+use crate::{error::Result, rpc::Abandon};
 use tokio::sync::mpsc;
 use turnbuckle_types::{LogLevel, Meta, Method, Progress, RequestId, Revision};
-
-use super::{
-    super::{
-        Inner, Timeouts,
-        answer::Answering,
-        known::{CompileOutput, KnownTool},
-        supervise::{Retry, Twice},
-    },
-    events::CallNote,
-};
-use crate::{dispatch::Abandon, error::Result};
 
 /// A request with its options. Attempts at the same call clone it.
 #[derive(Clone)]

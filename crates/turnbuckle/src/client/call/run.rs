@@ -3,29 +3,27 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
+use super::{Call, CallRequest, DecodeContext, Params, Running, running::Since};
+use crate::{
+    client::call::deadlines::Deadlines,
+    client::call::input::Asked,
+    client::call::input::{self},
+    client::connection::Retry,
+    client::connection::Twice,
+    client::connection::handle::Link,
+    client::connection::may_repeat,
+    client::handlers::answer::Clocks,
+    client::handshake::capabilities,
+};
+use crate::{
+    error::Error, error::Executed, error::Result, protocol::stamp::WantsProgress, rpc::Event,
+    rpc::Exchange, rpc::Note, rpc::Outgoing,
+};
 use tokio::time::Instant;
 use turnbuckle_types::{Meta, Method, Questions, Raw, Revision};
 
-use super::{
-    super::{
-        answer::Clocks,
-        capability,
-        clock::Deadlines,
-        input::{self, Asked},
-        link::Link,
-        supervise::{Retry, Twice, may_repeat},
-    },
-    Call, CallRequest, DecodeContext, Params, Running,
-    running::Since,
-};
-use crate::{
-    dispatch::{Event, Exchange, Note, Outgoing},
-    envelope::stamp::WantsProgress,
-    error::{Error, Executed, Result},
-};
-
 #[cfg(feature = "http")]
-use super::super::link::Carried;
+use crate::client::connection::handle::Carried;
 
 impl<T> Call<T> {
     /// Opens the call on this connection without waiting for its result.
@@ -207,7 +205,7 @@ impl CallRequest {
             #[cfg(feature = "http")]
             mirror: self.mirror(link, params),
             #[cfg(feature = "http")]
-            mark: self.clock.clone().map(|clock| clock as crate::dispatch::Mark),
+            mark: self.clock.clone().map(|clock| clock as crate::rpc::Mark),
             ..Outgoing::new(self.method.clone(), stamped.params)
         })
     }
@@ -230,10 +228,10 @@ impl CallRequest {
     }
 
     #[cfg(feature = "http")]
-    fn mirror(&self, link: &Link, params: &str) -> crate::dispatch::Mirror {
+    fn mirror(&self, link: &Link, params: &str) -> crate::rpc::Mirror {
         let tool = self.about.tool.as_deref();
         let repeated = link.repeated.as_ref().zip(tool);
-        crate::dispatch::Mirror {
+        crate::rpc::Mirror {
             revision: Some(link.revision()),
             name: self.about.tool.clone(),
             named_by: self.about.named_by,
@@ -264,7 +262,7 @@ impl CallRequest {
     fn check_capability(&self, link: &Link) -> Result<()> {
         match (self.needs, &link.server.capabilities) {
             (Some(method), Some(declared)) if !self.client.settings().ignores_capabilities => {
-                capability::check(method, declared, link.revision())
+                capabilities::check(method, declared, link.revision())
             }
             _ => Ok(()),
         }
@@ -433,7 +431,7 @@ impl Link {
             None => matches!(error.status(), Some(400 | 404 | 405)),
         };
         if stale {
-            super::super::prior::forget(key);
+            crate::client::handshake::discovery::forget(key);
         }
     }
 }

@@ -8,24 +8,19 @@ use std::{
     time::Duration,
 };
 
+use super::{super::Inner, events::CallNote, request::OnProgress};
+use crate::{
+    client::call::deadlines::Deadlines,
+    client::call::deadlines::Expired,
+    client::call::input::Asked,
+    client::call::input::{self},
+    client::connection::handle::Link,
+    client::handlers::answer::Answering,
+    client::handlers::answer::Clocks,
+};
+use crate::{error::Error, error::Executed, error::Result, rpc::Event, rpc::Exchange, rpc::Note};
 use tokio::{sync::mpsc, time::Instant};
 use turnbuckle_types::{LogMessage, Method, Progress};
-
-use super::{
-    super::{
-        Inner,
-        answer::{Answering, Clocks},
-        clock::{Deadlines, Expired},
-        input::{self, Asked},
-        link::Link,
-    },
-    events::CallNote,
-    request::OnProgress,
-};
-use crate::{
-    dispatch::{Event, Exchange, Note},
-    error::{Error, Executed, Result},
-};
 
 /// A call in flight.
 pub(crate) struct Running {

@@ -1,12 +1,12 @@
 //! Passes a call through the middleware of its client.
 
-use turnbuckle_types::{Method, Raw};
-
-use super::{super::link::Carried, Call, CallResponse, Params};
+use super::{Call, CallResponse, Params};
+use crate::client::connection::handle::Carried;
 use crate::{
     error::Result,
     middleware::client::{NewCall, Passed, Request},
 };
+use turnbuckle_types::{Method, Raw};
 
 impl<T: Send + 'static> Call<T> {
     /// Makes a call through the middleware. Dropping the future cancels the call.

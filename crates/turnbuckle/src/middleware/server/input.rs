@@ -1,12 +1,16 @@
 //! Requests that a handler sends to its client, as middleware sees them.
 
-use turnbuckle_types::Raw;
-
 use crate::{
-    dispatch::BoxFuture,
-    middleware::{self, BoxError, RequestKind, Response, Stack, sealed::Sealed},
+    middleware::BoxError,
+    middleware::RequestKind,
+    middleware::Response,
+    middleware::Stack,
+    middleware::sealed::Sealed,
+    middleware::{self},
+    rpc::BoxFuture,
     server::Ctx,
 };
+use turnbuckle_types::Raw;
 
 /// A request that a handler sends to its client, on its way through the middleware of
 /// [`Tool::input_request_layer`](crate::Tool::input_request_layer),

@@ -9,10 +9,7 @@ use std::{
 use tower_service::Service;
 
 use super::request::Request;
-use crate::{
-    dispatch::BoxFuture,
-    middleware::{BoxError, Response},
-};
+use crate::{middleware::BoxError, middleware::Response, rpc::BoxFuture};
 
 /// Middleware of this crate, applied to a service.
 #[derive(Clone, Debug)]

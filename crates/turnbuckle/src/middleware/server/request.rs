@@ -9,15 +9,26 @@ use std::{
     task::Poll,
 };
 
-use turnbuckle_types::{Method, Raw, RpcError, jsonrpc::Text};
-
 use crate::{
-    dispatch::{BoxFuture, Outcome, Reply, duplex::panicked},
     error::find,
-    middleware::{self, BoxError, RequestKind, Response, Stack, sealed::Sealed, stack::NextFn},
+    middleware::BoxError,
+    middleware::RequestKind,
+    middleware::Response,
+    middleware::Stack,
+    middleware::sealed::Sealed,
+    middleware::stack::NextFn,
+    middleware::{self},
     principal::Principal,
-    server::{App, Ctx, ToolError, Visit},
+    rpc::BoxFuture,
+    rpc::Outcome,
+    rpc::Reply,
+    rpc::connection::panicked,
+    server::App,
+    server::Ctx,
+    server::ToolError,
+    server::Visit,
 };
+use turnbuckle_types::{Method, Raw, RpcError, jsonrpc::Text};
 
 /// A request on its way through the middleware of a server.
 ///

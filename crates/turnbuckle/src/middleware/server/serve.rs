@@ -15,13 +15,10 @@ use super::{
 #[cfg(feature = "logs")]
 use crate::middleware::log_forwarding;
 use crate::{
-    dispatch::{BoxFuture, Outcome, Reply},
-    middleware::{
-        Metrics, RequestOutcome, Stack,
-        observer::{CallSide, ObservedRequest, RequestObserver},
-        request_target, span,
-    },
-    server::{Ctx, Visit},
+    middleware::Metrics, middleware::RequestOutcome, middleware::Stack,
+    middleware::observer::CallSide, middleware::observer::ObservedRequest,
+    middleware::observer::RequestObserver, middleware::request_target, middleware::span,
+    rpc::BoxFuture, rpc::Outcome, rpc::Reply, server::Ctx, server::Visit,
 };
 
 /// The middleware of a server.

@@ -16,7 +16,7 @@ use tracing_subscriber::{
 use turnbuckle_types::{Meta, Revision};
 
 use super::*;
-use crate::{middleware::heard::heard_by, trace::TraceContext};
+use crate::{middleware::heard::heard_by, protocol::trace_context::TraceContext};
 
 /// Keeps every field that spans and events have.
 #[derive(Clone, Default)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnbuckle_types::Completion;
 
 use super::{Member, Registration};
-use crate::server::handler::HandlerFn;
+use crate::server::handler::function::HandlerFn;
 
 /// The completers of one prompt or template, by argument.
 #[derive(Clone, Default)]

@@ -198,8 +198,8 @@ mod tests {
         };
 
         use crate::{
-            dispatch::duplex::Permit,
-            server::{Arguments, calls::Visit, run::run_part},
+            rpc::connection::Permit, server::Arguments, server::handler::run::run_part,
+            server::methods::Visit,
         };
 
         let (started, mut starts) = tokio::sync::mpsc::channel(8);

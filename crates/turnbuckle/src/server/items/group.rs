@@ -10,9 +10,9 @@ use crate::middleware::{
     Middleware,
     server::{IncomingRequest, OutgoingInput},
 };
-use crate::server::{
-    context::Ctx,
-    registry::{MethodSets, PROMPTS, RESOURCES},
+use crate::{
+    server::handler::context::Ctx, server::registry::MethodSets, server::registry::PROMPTS,
+    server::registry::RESOURCES,
 };
 
 /// Tools, prompts and resources that are registered together and share settings.

@@ -22,20 +22,19 @@ pub use tool::{IntoTool, ToolDef, blocking_tool, tool};
 pub use toolset::Toolset;
 pub use visibility::{Item, ItemKind};
 
-pub(super) use completer::{Completer, Completers};
-pub(super) use visibility::Rules;
-
-use super::{
-    context::Ctx,
-    extract::Description,
-    handler::{BlockingFn, Handle, HandlerFn, asynchronous, blocking},
-    run::{Apart, apart},
-    schema::{SchemaError, definition_name},
-};
+use super::{schema::SchemaError, schema::definition_name};
 use crate::middleware::{
     Stack,
     server::{IncomingRequest, OutgoingInput},
 };
+use crate::{
+    server::handler::context::Ctx, server::handler::extract::Description,
+    server::handler::function::BlockingFn, server::handler::function::Handle,
+    server::handler::function::HandlerFn, server::handler::function::asynchronous,
+    server::handler::function::blocking, server::handler::run::Apart, server::handler::run::apart,
+};
+pub(super) use completer::{Completer, Completers};
+pub(super) use visibility::Rules;
 
 /// A handler and the settings of its registration; `R` is the result of the handler.
 pub(crate) struct Registration<R> {

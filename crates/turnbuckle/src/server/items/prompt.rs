@@ -8,10 +8,9 @@ use super::{
     Completers, Member, Registration, completer::completed, members, name_problem,
     registration_methods,
 };
-use crate::server::{
-    extract::Description,
-    handler::{BlockingFn, HandlerFn},
-    schema::Checks,
+use crate::{
+    server::handler::extract::Description, server::handler::function::BlockingFn,
+    server::handler::function::HandlerFn, server::schema::Checks,
 };
 
 /// A prompt and its handler, for [`Server::prompt`](crate::Server::prompt).

@@ -6,12 +6,11 @@ use turnbuckle_types::{CallToolResult, Icon, Raw, ToolAnnotations};
 
 use super::{Registration, name_problem, registration_methods};
 #[cfg(feature = "http")]
-use crate::envelope::annotations::Annotations;
-use crate::server::{
-    extract::Description,
-    handler::{BlockingFn, HandlerFn},
-    schema::{ArgumentError, Checks, kept},
-    structured::Structured,
+use crate::protocol::param_headers::Annotations;
+use crate::{
+    server::handler::extract::Description, server::handler::function::BlockingFn,
+    server::handler::function::HandlerFn, server::schema::ArgumentError, server::schema::Checks,
+    server::schema::kept, server::schema::structured::Structured,
 };
 
 /// A tool and its handler, for [`Server::tool`](crate::Server::tool).
@@ -86,7 +85,10 @@ impl IntoTool for ToolDef {
 }
 
 impl ToolDef {
-    fn new(name: String, (mut registration, description): (Registration<CallToolResult>, Description)) -> ToolDef {
+    fn new(
+        name: String,
+        (mut registration, description): (Registration<CallToolResult>, Description),
+    ) -> ToolDef {
         registration.problems.extend(name_problem("tool", &name));
         let (schema, checks) = match registration.sound(description.input) {
             Some(input) => (input.schema, Some(Arc::new(input.checks))),
@@ -174,9 +176,10 @@ impl ToolDef {
     pub fn input_schema(self, schema: impl Into<Raw>) -> ToolDef {
         let mut tool = self.input_schema_unchecked(schema);
         let validator = crate::server::schema::HandWritten::compile(&tool.spec.input_schema);
-        tool.check_input = tool.registration.sound(Some(validator)).map(|validator| -> CheckInput {
-            Arc::new(move |arguments| validator.validate(arguments))
-        });
+        tool.check_input =
+            tool.registration.sound(Some(validator)).map(|validator| -> CheckInput {
+                Arc::new(move |arguments| validator.validate(arguments))
+            });
         tool
     }
 

@@ -1,8 +1,7 @@
 //! Rules about which caller may see which item.
 
+use crate::{server::Server, server::handler::context::Ctx, server::registry::Definition};
 use std::sync::Arc;
-
-use crate::server::{Server, context::Ctx, registry::Definition};
 
 /// A kind of item that a server has.
 ///

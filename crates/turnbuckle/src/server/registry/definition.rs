@@ -9,19 +9,14 @@ use super::{
     section::{Section, at},
 };
 #[cfg(feature = "http")]
-use crate::envelope::annotations::Annotations;
+use crate::protocol::param_headers::Annotations;
 use crate::{
-    dispatch::BoxFuture,
-    server::{
-        calls::Visit,
-        extract::States,
-        items::{
-            Completers, ItemKind, PromptDef, Registration, ResourceDef, TemplateDef, ToolDef,
-            Visible,
-        },
-        lists::{PageBuilder, Place, fill_with_members, listed},
-        structured::Structured,
-    },
+    rpc::BoxFuture, server::handler::extract::States, server::items::Completers,
+    server::items::ItemKind, server::items::PromptDef, server::items::Registration,
+    server::items::ResourceDef, server::items::TemplateDef, server::items::ToolDef,
+    server::items::Visible, server::methods::Visit, server::registry::lists::PageBuilder,
+    server::registry::lists::Place, server::registry::lists::fill_with_members,
+    server::registry::lists::listed, server::schema::structured::Structured,
 };
 
 /// An item that can be registered.

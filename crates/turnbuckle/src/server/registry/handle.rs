@@ -8,19 +8,12 @@ use std::{
 
 use super::{Definition, section::Switch};
 use crate::{
-    error::{Error, ErrorKind, Result},
-    server::{
-        Server,
-        app::App,
-        cache::Nature,
-        context::Ctx,
-        extract::{FromCall, Invocation},
-        items::{
-            IntoPrompt, IntoResource, IntoTemplate, IntoTool, PromptDef, ResourceDef, TemplateDef,
-            ToolDef,
-        },
-        reply::Failure,
-    },
+    error::Error, error::ErrorKind, error::Result, server::Server, server::handler::context::Ctx,
+    server::handler::extract::FromCall, server::handler::extract::Invocation,
+    server::handler::reply::Failure, server::items::IntoPrompt, server::items::IntoResource,
+    server::items::IntoTemplate, server::items::IntoTool, server::items::PromptDef,
+    server::items::ResourceDef, server::items::TemplateDef, server::items::ToolDef,
+    server::methods::cache_hints::Nature, server::shared::App,
 };
 
 impl Server {

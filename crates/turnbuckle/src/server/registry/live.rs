@@ -6,7 +6,9 @@ use super::{
     Definition, RegistrySnapshot, Section,
     notifier::{Burst, ChangeNotifier},
 };
-use crate::server::{changes::Changes, extract::States, items::ItemKind};
+use crate::{
+    server::handler::extract::States, server::items::ItemKind, server::notify::changes::Changes,
+};
 
 /// The registry of a running server.
 pub(crate) struct LiveRegistry {

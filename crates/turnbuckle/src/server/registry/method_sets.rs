@@ -5,14 +5,17 @@ use turnbuckle_types::{Method, RpcError};
 
 use super::RegistrySnapshot;
 use crate::{
-    dispatch::Reply,
-    server::{
-        calls,
-        extract::States,
-        items::{Group, PromptDef, ResourceDef, TemplateDef},
-        kernel::{Arrived, Kernel},
-        listen::{self, Admit},
-    },
+    rpc::Reply,
+    server::connection::dispatch::Arrived,
+    server::connection::dispatch::Kernel,
+    server::handler::extract::States,
+    server::items::Group,
+    server::items::PromptDef,
+    server::items::ResourceDef,
+    server::items::TemplateDef,
+    server::methods,
+    server::notify::listen::Admit,
+    server::notify::listen::{self},
 };
 
 /// The methods that a server has besides those of tools.
@@ -83,8 +86,8 @@ pub(crate) static PROMPTS: MethodSet = MethodSet {
     },
     answer: |kernel, method, arrived| match method {
         Method::ListPrompts => kernel.list::<PromptDef>(arrived),
-        Method::GetPrompt => calls::get_prompt(kernel.visit(arrived)?),
-        Method::Complete => calls::complete_argument(kernel.visit(arrived)?),
+        Method::GetPrompt => methods::get_prompt(kernel.visit(arrived)?),
+        Method::Complete => methods::complete_argument(kernel.visit(arrived)?),
         _ => Err(RpcError::method_not_found(arrived.method())),
     },
     admit: None,
@@ -99,10 +102,10 @@ pub(crate) static RESOURCES: MethodSet = MethodSet {
     answer: |kernel, method, arrived| match method {
         Method::ListResources => kernel.list::<ResourceDef>(arrived),
         Method::ListResourceTemplates => kernel.list::<TemplateDef>(arrived),
-        Method::ReadResource => calls::read_resource(kernel.visit(arrived)?),
+        Method::ReadResource => methods::read_resource(kernel.visit(arrived)?),
         Method::Subscribe => kernel.subscribe(arrived),
         Method::Unsubscribe => kernel.unsubscribe(&arrived),
-        Method::Complete => calls::complete_argument(kernel.visit(arrived)?),
+        Method::Complete => methods::complete_argument(kernel.visit(arrived)?),
         _ => Err(RpcError::method_not_found(arrived.method())),
     },
     admit: Some(listen::ADMIT),

@@ -3,6 +3,7 @@
 
 mod definition;
 mod handle;
+pub(crate) mod lists;
 mod live;
 mod method_sets;
 mod notifier;
@@ -12,18 +13,17 @@ mod tests;
 
 use std::sync::Arc;
 
+use super::{
+    items::Group, items::PromptDef, items::ResourceDef, items::TemplateDef, items::ToolDef,
+    uri::UriRouter, uri::Variables,
+};
+use crate::server::handler::extract::States;
 pub(super) use definition::Definition;
 pub use handle::{Handle, Registry};
 pub(super) use live::LiveRegistry;
 pub(super) use method_sets::{MethodSets, PROMPTS, RESOURCES};
 pub(super) use section::{Entry, Section};
 use section::{RegisteredItem, Switch};
-
-use super::{
-    extract::States,
-    items::{Group, PromptDef, ResourceDef, TemplateDef, ToolDef},
-    uri::{UriRouter, Variables},
-};
 
 /// All items of a server at one moment. A change makes a new snapshot.
 #[derive(Clone)]

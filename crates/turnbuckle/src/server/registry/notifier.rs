@@ -8,7 +8,7 @@ use std::{
 use tokio::runtime::Handle;
 
 use super::{RegistrySnapshot, live::CurrentSnapshot};
-use crate::server::changes::Changes;
+use crate::server::notify::changes::Changes;
 
 /// A burst is over when nothing has changed for this long.
 const LULL: Duration = Duration::from_millis(10);

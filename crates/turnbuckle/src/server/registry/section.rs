@@ -11,7 +11,7 @@ use std::{
 use turnbuckle_types::{Raw, Revision};
 
 use super::definition::Definition;
-use crate::server::extract::States;
+use crate::server::handler::extract::States;
 
 /// One text per revision.
 type Texts = [OnceLock<Raw>; Revision::ALL.len()];

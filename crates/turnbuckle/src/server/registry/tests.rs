@@ -406,7 +406,7 @@ fn a_registry_that_is_refused_changes_nothing() {
     let app = server.app().unwrap();
     app.capabilities();
     server.registry().unwrap_err();
-    assert_eq!(app.nature(), crate::server::cache::Nature::Fixed);
+    assert_eq!(app.nature(), crate::server::methods::cache_hints::Nature::Fixed);
     server.clone().tool(named("b")).check().unwrap();
 }
 

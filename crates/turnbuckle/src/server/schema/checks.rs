@@ -13,7 +13,7 @@ use super::number::Number;
 use super::problem::{ArgumentError, Problem};
 use super::walk::{self, Scope};
 use super::{SchemaError, texts};
-use crate::json_schema::problem::unfit_output;
+use crate::protocol::json_schema::problem::unfit_output;
 use crate::server::uri::TextValue;
 
 /// The rules of a tool's arguments: the constraints that decoding does not enforce, and the shape

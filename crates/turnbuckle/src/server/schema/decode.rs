@@ -5,7 +5,10 @@ use serde::de::DeserializeOwned;
 use super::checks::Checks;
 use super::number::EXACT;
 use super::problem::{ArgumentError, Problem};
-use crate::envelope::place::{Culprit, Failure, end_of_string, read};
+use crate::{
+    protocol::place::Culprit, protocol::place::Failure, protocol::place::end_of_string,
+    protocol::place::read,
+};
 
 /// The longest text of a type's own decoder that is repeated.
 const LONGEST_MESSAGE: usize = 300;

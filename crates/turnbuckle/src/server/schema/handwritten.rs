@@ -8,8 +8,11 @@ use turnbuckle_types::Raw;
 
 use super::SchemaError;
 use super::problem::ArgumentError;
-pub use crate::json_schema::validator::OutputCheck;
-use crate::json_schema::validator::{compile, violations::problems};
+pub use crate::protocol::json_schema::validator::OutputCheck;
+use crate::{
+    protocol::json_schema::validator::compile,
+    protocol::json_schema::validator::violations::problems,
+};
 
 /// A hand-written input schema, compiled.
 ///

@@ -3,7 +3,10 @@
 
 use serde_json::{Map, Value};
 
-pub(super) use crate::json_schema::keywords::{Holds, KEYWORDS, holds};
+pub(super) use crate::{
+    protocol::json_schema::keywords::Holds, protocol::json_schema::keywords::KEYWORDS,
+    protocol::json_schema::keywords::holds,
+};
 
 /// The formats that JSON Schema 2020-12 defines.
 const FORMATS: &[&str] = &[

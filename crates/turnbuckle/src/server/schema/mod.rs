@@ -17,6 +17,7 @@ mod kinds;
 mod number;
 mod portable;
 mod problem;
+pub(crate) mod structured;
 mod text;
 mod texts;
 mod union;
@@ -43,8 +44,8 @@ pub(crate) use self::portable::ORDER;
 pub(crate) use self::problem::shorten;
 pub use self::problem::{ArgumentError, Problem};
 pub(crate) use self::wrap::wrap;
-pub use crate::json_schema::SchemaError;
-pub(crate) use crate::json_schema::rewrite::without_keyword;
+pub use crate::protocol::json_schema::SchemaError;
+pub(crate) use crate::protocol::json_schema::rewrite::without_keyword;
 
 /// The schema of a tool's arguments, and what must be checked beside decoding them.
 ///

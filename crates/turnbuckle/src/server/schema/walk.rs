@@ -13,7 +13,7 @@ use super::checks::{Applies, ArrayRule, Need, Node, ObjectRule, Size};
 use super::kinds::Kinds;
 use super::number::Number;
 use super::problem::{Problem, count, must_be_one_of, push_index, push_key, shorten};
-use crate::envelope::place::without_position;
+use crate::protocol::place::without_position;
 
 /// How many violations are reported; the rest would only repeat them.
 const MOST_PROBLEMS: usize = 8;

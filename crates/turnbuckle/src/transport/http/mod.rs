@@ -3,20 +3,18 @@
 //! Owns: the wire on which one POST is one exchange: server-sent events, media types, who may
 //! speak to an endpoint. Does not own: what a request says about itself; `envelope` does.
 
+#[cfg(feature = "server")]
+mod authority;
 #[cfg(feature = "client")]
 pub(crate) mod client;
-#[cfg(feature = "server")]
-mod cors;
 #[cfg(any(feature = "client", all(feature = "auth", feature = "server")))]
-pub(crate) mod dial;
-#[cfg(feature = "server")]
-mod guard;
-#[cfg(feature = "server")]
-mod host;
-pub(crate) mod legacy;
-mod media;
+pub(crate) mod connect;
+#[cfg(feature = "sse-2024")]
+pub(crate) mod http_sse;
+mod media_type;
 #[cfg(feature = "server")]
 pub(crate) mod server;
+pub(crate) mod session;
 mod sse;
 #[cfg(feature = "server")]
 pub(crate) mod timing;

@@ -13,10 +13,8 @@ use turnbuckle_types::{Raw, jsonrpc::Params};
 
 use super::{IncomingRequest, Request};
 use crate::{
-    Server,
-    dispatch::{Outcome, Reply, duplex::Permit},
-    middleware::{BoxError, Response, Stack as Middlewares},
-    server::{Ctx, Visit},
+    Server, middleware::BoxError, middleware::Response, middleware::Stack as Middlewares,
+    rpc::Outcome, rpc::Reply, rpc::connection::Permit, server::Ctx, server::Visit,
 };
 
 type Stack = Middlewares<IncomingRequest>;

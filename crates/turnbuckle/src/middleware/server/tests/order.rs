@@ -174,7 +174,7 @@ async fn a_request_that_is_never_polled_comes_to_no_layer() {
 async fn without_layers_what_runs_is_what_was_given() {
     let stack = Stack::default();
     assert!(stack.is_empty());
-    let future: crate::dispatch::BoxFuture<'static, Outcome> = Box::pin(done());
+    let future: crate::rpc::BoxFuture<'static, Outcome> = Box::pin(done());
     let address = std::ptr::from_ref(&*future).cast::<u8>();
     let run = stack.reply(named("t"), move || Reply::Later(future));
     assert_eq!(std::ptr::from_ref(&*run).cast::<u8>(), address);

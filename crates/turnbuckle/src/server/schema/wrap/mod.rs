@@ -3,9 +3,8 @@
 
 use std::fmt::Write as _;
 
+use crate::{protocol::json_schema::rewrite::Inside, protocol::json_schema::rewrite::rewrite};
 use turnbuckle_types::{At, Named, Raw};
-
-use crate::json_schema::rewrite::{Inside, rewrite};
 
 /// The schema of an object whose one member is a value of `schema`. Everything keeps its order.
 pub(crate) fn wrap(schema: &Raw, property: &str) -> Raw {

@@ -9,10 +9,7 @@ use tokio::sync::mpsc;
 use turnbuckle_types::RequestId;
 
 use super::timing::WAITING_EVENTS;
-use crate::{
-    dispatch::{Event, Exchange, exchange::Drive},
-    error::Error,
-};
+use crate::{error::Error, rpc::Event, rpc::Exchange, rpc::exchange::Drive};
 
 pub(super) enum Detached {
     New(Option<Exchange>),

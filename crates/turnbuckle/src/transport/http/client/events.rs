@@ -17,8 +17,7 @@ use super::{
     stack::{Body, BoxError, Failure},
 };
 use crate::{
-    dispatch::{Event, Note, outcome_to_result},
-    error::{Error, ErrorKind, Executed},
+    error::Error, error::ErrorKind, error::Executed, rpc::Event, rpc::Note, rpc::outcome_to_result,
     transport::http::sse,
 };
 

@@ -9,9 +9,8 @@ use turnbuckle_types::RequestId;
 
 use super::Wire;
 use crate::{
-    dispatch::table::Serial,
-    error::{Closed, Error, Executed, Result},
-    transport::http::legacy::client::CallState,
+    error::Closed, error::Error, error::Executed, error::Result, rpc::pending::Serial,
+    transport::http::session::client::CallState,
 };
 
 /// A request's entry in the table, from before it is sent until this is dropped.

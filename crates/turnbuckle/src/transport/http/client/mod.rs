@@ -1,5 +1,5 @@
 //! The client side of Streamable HTTP: one POST is one exchange, and dropping the exchange closes
-//! its POST. [`legacy::client`](super::legacy::client) is the client side of sessions.
+//! its POST. [`legacy::client`](crate::transport::http::session::client) is the client side of sessions.
 
 mod detached;
 pub(super) mod events;
@@ -26,29 +26,25 @@ use serde_json::value::RawValue;
 use turnbuckle_types::{HttpCancel, Method, Revision, RpcError, jsonrpc};
 
 #[cfg(feature = "auth")]
-pub(crate) use super::dial::NotAllowed;
-pub(crate) use super::dial::{Dialing, Tls, Via};
-pub use redirect::Redirects;
-pub(crate) use redirect::{origin, place};
-pub use stack::PostBody;
-#[cfg(feature = "auth")]
-pub(crate) use stack::{Body, BoxError, Failure};
-pub(crate) use stack::{Own, OwnService, Stack};
-
+pub(crate) use crate::transport::http::connect::NotAllowed;
 use crate::{
-    dispatch::{
-        Abandon, BoxFuture, Counters, Exchange, Mirror, Note, Outgoing, Serve, Transport,
-        table::Table,
-    },
-    envelope::mirror,
-    error::{Closed, Result},
-    limits::Limits,
-    transport::http::legacy::client as legacy,
+    error::Closed, error::Result, limits::Limits, protocol::headers, rpc::Abandon, rpc::BoxFuture,
+    rpc::Counters, rpc::Exchange, rpc::Mirror, rpc::Note, rpc::Outgoing, rpc::Serve,
+    rpc::Transport, rpc::pending::Table, transport::http::session::client as legacy,
+};
+pub(crate) use crate::{
+    transport::http::connect::Dialing, transport::http::connect::Tls, transport::http::connect::Via,
 };
 use flight::{StopHandle, StopReason};
 use legacy::LegacyClient;
 pub(crate) use legacy::Resuming;
+pub use redirect::Redirects;
+pub(crate) use redirect::{origin, place};
 use request::HttpRequest;
+pub use stack::PostBody;
+#[cfg(feature = "auth")]
+pub(crate) use stack::{Body, BoxError, Failure};
+pub(crate) use stack::{Own, OwnService, Stack};
 
 /// A server at an address.
 pub(crate) struct Http(Arc<Wire>);
@@ -144,7 +140,7 @@ impl Wire {
         headers.insert(header::ACCEPT, ACCEPT);
         if let Some(revision) = facts.revision {
             let version = HeaderValue::from_static(revision.as_str());
-            headers.insert(HeaderName::from_static(mirror::VERSION), version);
+            headers.insert(HeaderName::from_static(headers::VERSION), version);
         }
         let known = Method::from_name(method);
         let spelt = match known {
@@ -153,13 +149,13 @@ impl Wire {
             None => HeaderValue::from_str(method).ok(),
         };
         if let Some(spelt) = spelt {
-            headers.insert(HeaderName::from_static(mirror::METHOD), spelt);
+            headers.insert(HeaderName::from_static(headers::METHOD), spelt);
         }
         let member = known.map_or(facts.named_by, |method| method.row().mirrored);
         if let Some(name) = member.and_then(|member| name(facts, params, member))
-            && let Ok(name) = HeaderValue::from_str(&mirror::encode(&name))
+            && let Ok(name) = HeaderValue::from_str(&headers::encode(&name))
         {
-            headers.insert(HeaderName::from_static(mirror::NAME), name);
+            headers.insert(HeaderName::from_static(headers::NAME), name);
         }
         for (name, value) in &facts.params {
             if let (Ok(name), Ok(value)) =
@@ -303,7 +299,7 @@ impl Transport for Http {
 
     #[cfg(feature = "sse-2024")]
     fn fall_back(&self) -> Option<BoxFuture<'_, Result<Arc<dyn Transport>>>> {
-        Some(Box::pin(super::legacy::sse_2024::client::connect(&self.0)))
+        Some(Box::pin(crate::transport::http::http_sse::client::connect(&self.0)))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -20,8 +20,7 @@ use super::{
     whole::{Kind, Whole},
 };
 use crate::{
-    dispatch::{Event, Outgoing, exchange::Drive},
-    error::{Error, Executed, Result},
+    error::Error, error::Executed, error::Result, rpc::Event, rpc::Outgoing, rpc::exchange::Drive,
 };
 
 /// One exchange.

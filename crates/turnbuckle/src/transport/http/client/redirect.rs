@@ -5,7 +5,10 @@ use std::net::IpAddr;
 use http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 
 use super::timing::REDIRECTS;
-use crate::transport::http::legacy::client::send::{LAST_EVENT_ID, SESSION};
+use crate::{
+    transport::http::session::client::send::LAST_EVENT_ID,
+    transport::http::session::client::send::SESSION,
+};
 
 /// Which redirects a client follows.
 ///

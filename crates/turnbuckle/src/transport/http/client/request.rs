@@ -14,8 +14,8 @@ use super::{
     timing::END_OF_BODY,
 };
 use crate::{
-    error::{Closed, Error, Executed, Result},
-    transport::http::legacy::client::CallState,
+    error::Closed, error::Error, error::Executed, error::Result,
+    transport::http::session::client::CallState,
 };
 
 /// A request, with everything that is needed to send it again elsewhere.

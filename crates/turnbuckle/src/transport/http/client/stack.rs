@@ -17,19 +17,13 @@ use hyper_util::{
 };
 use tower_service::Service;
 
+use super::{progress::SendProgress, timing::PIECE, timing::POOL_IDLE};
+use crate::{error::Error, error::ErrorKind, error::Executed, rpc::BoxFuture};
 #[cfg(feature = "auth")]
-use super::super::dial::{Allows, Via};
-use super::{
-    super::dial::{Connector, Dialing},
-    progress::SendProgress,
-    timing::{PIECE, POOL_IDLE},
-};
-use crate::{
-    dispatch::BoxFuture,
-    error::{Error, ErrorKind, Executed},
-};
+use crate::{transport::http::connect::Allows, transport::http::connect::Via};
+use crate::{transport::http::connect::Connector, transport::http::connect::Dialing};
 
-pub(crate) use super::super::dial::BoxError;
+pub(crate) use crate::transport::http::connect::BoxError;
 
 /// What sends requests.
 pub(crate) enum Stack {

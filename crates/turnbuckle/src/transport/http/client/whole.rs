@@ -19,8 +19,8 @@ use super::{
     timing::{QUOTED_CHARS, REFUSAL_BYTES},
 };
 use crate::{
-    error::{Error, ErrorKind, Executed, Result, Wanted},
-    transport::http::media,
+    error::Error, error::ErrorKind, error::Executed, error::Result, error::Wanted,
+    transport::http::media_type,
 };
 
 /// What a body says it is.
@@ -34,9 +34,9 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) fn of(headers: &HeaderMap) -> Kind {
         let Some(value) = headers.get(header::CONTENT_TYPE) else { return Kind::Other(None) };
-        if media::is(value.as_bytes(), media::JSON) {
+        if media_type::is(value.as_bytes(), media_type::JSON) {
             Kind::Json
-        } else if media::is(value.as_bytes(), media::EVENTS) {
+        } else if media_type::is(value.as_bytes(), media_type::EVENTS) {
             Kind::Events
         } else {
             let text = String::from_utf8_lossy(value.as_bytes());

@@ -1,19 +1,16 @@
 //! Creates HTTP responses: status, headers, and a body of JSON or events.
 
+use super::{super::sse, body::HttpBody, body::Pieces, running::Done, running::Running};
+use crate::{protocol::status, rpc::Outcome};
+use crate::{
+    transport::http::server::security::guard::Refusal, transport::http::server::shutdown::Ended,
+};
 use bytes::Bytes;
 use http::{
     HeaderValue, Response, StatusCode,
     header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE},
 };
 use turnbuckle_types::{RequestId, RpcError, jsonrpc};
-
-use super::{
-    super::{guard::Refusal, sse},
-    body::{HttpBody, Pieces},
-    drain::Ended,
-    running::{Done, Running},
-};
-use crate::{dispatch::Outcome, envelope::status};
 
 /// A result this long is sent as it is rather than copied next to its envelope.
 const LARGE: usize = 16 * 1024;

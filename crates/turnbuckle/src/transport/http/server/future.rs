@@ -10,6 +10,16 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use super::{
+    Endpoint, HttpService, answer, body::HttpBody, receive::Discarding, receive::Receiving,
+    response_stream::Format, response_stream::ResponseStream, running::Polled, running::Running,
+};
+use crate::transport::http::session::server as legacy;
+use crate::{
+    protocol::http_checks::is_legacy_message, rpc::BoxFuture, rpc::Came, rpc::Head, rpc::Incoming,
+    rpc::Note, rpc::Outcome, rpc::Reply, rpc::Serve, rpc::connection::Permit,
+    rpc::connection::Replies, rpc::connection::panicked,
+};
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, request};
 use http_body::Body;
@@ -17,22 +27,6 @@ use pin_project_lite::pin_project;
 use turnbuckle_types::{
     Method, RequestId, RpcError,
     jsonrpc::{self, Fault, Frame, Message, Notification, Request, Role},
-};
-
-use super::{
-    super::legacy::server as legacy,
-    Endpoint, HttpService, answer,
-    body::HttpBody,
-    receive::{Discarding, Receiving},
-    response_stream::{Format, ResponseStream},
-    running::{Polled, Running},
-};
-use crate::{
-    dispatch::{
-        BoxFuture, Came, Head, Incoming, Note, Outcome, Reply, Serve,
-        duplex::{Permit, Replies, panicked},
-    },
-    envelope::ladder::is_legacy_message,
 };
 
 pin_project! {

@@ -9,6 +9,13 @@ use std::{
     time::Duration,
 };
 
+use super::HttpBody;
+use crate::error::find;
+use crate::{
+    transport::http::connect::Allows, transport::http::connect::Connector,
+    transport::http::connect::Dialing, transport::http::connect::NotAllowed,
+    transport::http::connect::Tls, transport::http::connect::Via,
+};
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
 use http_body::Body as _;
@@ -18,12 +25,6 @@ use hyper_util::{
 };
 use tokio::time::timeout;
 use turnbuckle_auth::{Addresses, AuthError, AuthErrorKind, BoxFuture, Fetch, Rules, may_dial};
-
-use super::{
-    super::dial::{Allows, Connector, Dialing, NotAllowed, Tls, Via},
-    HttpBody,
-};
-use crate::error::find;
 
 /// How long making one connection may take: whoever waits for an answer waits no longer than that.
 const DIALLING: Duration = Duration::from_secs(10);

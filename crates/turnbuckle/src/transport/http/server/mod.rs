@@ -3,25 +3,19 @@
 //! Owns: the service that answers HTTP requests, and the listener of the short way. Does not
 //! own: what the requests mean, nor any connection that it did not accept itself.
 
-mod accept;
-mod address;
 pub(super) mod answer;
 mod body;
-pub(super) mod drain;
-#[cfg(feature = "sse-2024")]
-pub(super) mod front;
 pub(super) mod future;
-mod gate;
-pub(super) mod idle;
 #[cfg(feature = "auth")]
 pub(crate) mod issuers;
+pub(crate) mod listen;
 #[cfg_attr(not(feature = "auth"), path = "unprotected.rs")]
 pub(crate) mod protect;
 pub(crate) mod receive;
 pub(super) mod response_stream;
 pub(super) mod running;
-mod serving;
-mod sniff;
+pub(crate) mod security;
+pub(super) mod shutdown;
 
 use std::{
     convert::Infallible,
@@ -39,36 +33,36 @@ use turnbuckle_types::{
     jsonrpc::{Fault, Params},
 };
 
-pub use address::HttpAddress;
+use super::timing::KEEP_ALIVE;
+pub use crate::transport::http::server::listen::address::HttpAddress;
+#[cfg(feature = "sse-2024")]
+pub(crate) use crate::transport::http::server::listen::serve::SideEndpoint;
+use crate::transport::http::server::security::gate::Gate;
+pub use crate::transport::http::server::shutdown::HttpReport;
+use crate::{
+    error::Error, error::Result, limits::Limits, rpc::Head, rpc::Incoming, rpc::Note, rpc::Reply,
+    rpc::Serve, rpc::connection::Permit, rpc::connection::Replies,
+};
+pub use crate::{
+    transport::http::server::listen::serve::BoundHttp,
+    transport::http::server::listen::serve::ServingHttp,
+};
+use crate::{transport::http::server::shutdown::Drain, transport::http::server::shutdown::Phase};
+use crate::{
+    transport::http::session::Host,
+    transport::http::session::Session,
+    transport::http::session::id::Handshake,
+    transport::http::session::server::Legacy,
+    transport::http::session::server::Settings,
+    transport::http::session::server::{self as legacy},
+    transport::http::session::store::SessionId,
+    transport::http::session::store::SessionRecord,
+};
 pub use body::HttpBody;
-pub use drain::HttpReport;
+use future::Asked;
 pub use future::HttpFuture;
 #[cfg(feature = "auth")]
 pub use protect::MetadataService;
-#[cfg(feature = "sse-2024")]
-pub(crate) use serving::SideEndpoint;
-pub use serving::{BoundHttp, ServingHttp};
-
-use super::{
-    legacy::{
-        Host, Session,
-        server::{self as legacy, Legacy, Settings},
-        sessions::{SessionId, SessionRecord},
-        token::Handshake,
-    },
-    timing::KEEP_ALIVE,
-};
-use crate::{
-    dispatch::{
-        Head, Incoming, Note, Reply, Serve,
-        duplex::{Permit, Replies},
-    },
-    error::{Error, Result},
-    limits::Limits,
-};
-use drain::{Drain, Phase};
-use future::Asked;
-use gate::Gate;
 use protect::Protection;
 use receive::Discarding;
 

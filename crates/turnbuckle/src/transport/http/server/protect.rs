@@ -33,10 +33,7 @@ use turnbuckle_types::{
 };
 
 use super::{HttpBody, answer, future::Check};
-use crate::{
-    dispatch::{BoxFuture, Head, Outcome},
-    principal::Principal,
-};
+use crate::{principal::Principal, rpc::BoxFuture, rpc::Head, rpc::Outcome};
 
 /// The proof that a token's key is there: worth nothing to anyone else, and not theirs to see.
 const PROOF: HeaderName = HeaderName::from_static("dpop");

@@ -9,20 +9,17 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use super::{
+    super::timing::BODY_BYTES_IN_ALL, super::timing::BODY_PAUSE, super::timing::BODY_WHOLE,
+    super::timing::REFUSED_BODY_BYTES, super::timing::REFUSED_BODY_PAUSE,
+};
+use crate::{
+    transport::http::server::listen::idle::Idle, transport::http::server::security::guard::Refusal,
+};
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, StatusCode, header::EXPECT};
 use http_body::Body;
 use tokio::time::{Instant, Sleep, sleep};
-
-use super::{
-    super::{
-        guard::Refusal,
-        timing::{
-            BODY_BYTES_IN_ALL, BODY_PAUSE, BODY_WHOLE, REFUSED_BODY_BYTES, REFUSED_BODY_PAUSE,
-        },
-    },
-    idle::Idle,
-};
 
 /// Reads the body of a refused request. Many clients send the whole request before they read the
 /// response; closing the connection earlier would lose the response.

@@ -7,16 +7,16 @@ use std::{
     task::{Context, Poll},
 };
 
-use turnbuckle_types::{RequestId, RpcError};
-
 use super::{
-    Endpoint,
-    answer::Statuses,
-    drain::{Ended, Phase},
-    idle::Idle,
-    response_stream::{Format, Parked, ResponseStream},
+    Endpoint, answer::Statuses, response_stream::Format, response_stream::Parked,
+    response_stream::ResponseStream,
 };
-use crate::dispatch::{BoxFuture, Outcome, duplex::panicked};
+use crate::{rpc::BoxFuture, rpc::Outcome, rpc::connection::panicked};
+use crate::{
+    transport::http::server::listen::idle::Idle, transport::http::server::shutdown::Ended,
+    transport::http::server::shutdown::Phase,
+};
+use turnbuckle_types::{RequestId, RpcError};
 
 /// A request whose handler has not ended. Dropping it drops the handler, which cancels the request.
 pub(crate) struct Running {

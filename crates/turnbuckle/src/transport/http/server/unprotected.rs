@@ -7,7 +7,7 @@ use http::{Extensions, Method, Response, Uri, request};
 use turnbuckle_types::jsonrpc::Message;
 
 use super::{HttpBody, future::Check};
-use crate::dispatch::{BoxFuture, Head, Outcome};
+use crate::{rpc::BoxFuture, rpc::Head, rpc::Outcome};
 
 /// There is none.
 #[derive(Clone)]

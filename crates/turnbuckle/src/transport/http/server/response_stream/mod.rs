@@ -11,19 +11,16 @@ use std::{
     time::Duration,
 };
 
-use turnbuckle_types::{Raw, jsonrpc};
-
-use super::super::{
-    legacy::server::{event::StreamNumber, in_flight::InFlight, question::Question},
-    sse,
-    timing::QUEUED_BYTES,
-};
+use super::{super::sse, super::timing::QUEUED_BYTES};
+use crate::{error::Error, rpc::Exchange, rpc::Outgoing, rpc::Replying, rpc::pending::Serial};
 use crate::{
-    dispatch::{Exchange, Outgoing, Replying, table::Serial},
-    error::Error,
+    transport::http::session::server::event::StreamNumber,
+    transport::http::session::server::in_flight::InFlight,
+    transport::http::session::server::question::Question,
 };
 use session::SessionState;
 pub(crate) use session::{Ended, Unstored};
+use turnbuckle_types::{Raw, jsonrpc};
 
 /// The bounded queue between one handler and the response body.
 pub(crate) struct ResponseStream {

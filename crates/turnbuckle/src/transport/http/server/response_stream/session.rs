@@ -7,17 +7,16 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use super::{Format, Priming, QUEUED_BYTES, Questions, ResponseStream, State, Wakers};
+use crate::rpc::pending::Serial;
+use crate::{
+    transport::http::session::server::event::Cursor,
+    transport::http::session::server::event::StreamNumber,
+    transport::http::session::server::event::{self},
+    transport::http::session::server::in_flight::InFlight,
+};
 use bytes::Bytes;
 use turnbuckle_types::RequestId;
-
-use super::{
-    super::super::legacy::server::{
-        event::{self, Cursor, StreamNumber},
-        in_flight::InFlight,
-    },
-    Format, Priming, QUEUED_BYTES, Questions, ResponseStream, State, Wakers,
-};
-use crate::dispatch::table::Serial;
 
 /// The state of a stream of a session: of a request, of a batch, or of a GET.
 #[derive(Default)]

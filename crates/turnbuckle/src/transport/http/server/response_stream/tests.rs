@@ -1,9 +1,9 @@
+use super::*;
+use crate::transport::http::session::server::event::StreamNumber;
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     task::Wake,
 };
-
-use super::{super::super::legacy::server::event::StreamNumber, *};
 
 #[derive(Default)]
 struct Count(AtomicUsize);

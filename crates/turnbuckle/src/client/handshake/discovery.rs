@@ -1,0 +1,165 @@
+//! The discovery result of a connection, and the results of earlier connections in this process.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    net::IpAddr,
+    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use crate::transport::http::client::origin;
+use crate::{client::Client, client::connection::handle::Link};
+use http::{HeaderMap, Uri};
+use serde::{Deserialize, Serialize};
+use turnbuckle_types::{DiscoverResult, Raw, Revision};
+
+/// How long a result is used.
+const FRESH: Duration = Duration::from_secs(3600);
+/// How many results are kept.
+const MOST: usize = 256;
+
+/// The revision of a server and its answer to `server/discover`, if it gave one. It can be saved and
+/// given to a later connection, see [`ClientBuilder::discovery`](crate::ClientBuilder::discovery).
+///
+/// ```
+/// use turnbuckle::Discovery;
+/// let saved = r#"{"revision":"2026-07-28"}"#;
+/// let discovery: Discovery = serde_json::from_str(saved).unwrap();
+/// assert_eq!(serde_json::to_string(&discovery).unwrap(), saved);
+/// ```
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Discovery {
+    #[serde(serialize_with = "name", deserialize_with = "parsed")]
+    pub(crate) revision: Revision,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    discovered: Option<Raw>,
+}
+
+fn name<S: serde::Serializer>(revision: &Revision, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(revision.as_str())
+}
+
+fn parsed<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Revision, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    name.parse().map_err(|_| {
+        serde::de::Error::custom(format!("`{name}` is not a revision of the protocol"))
+    })
+}
+
+impl Discovery {
+    pub(crate) fn discovered(&self) -> Option<DiscoverResult> {
+        self.discovered.as_ref()?.decode().ok()
+    }
+}
+
+impl Client {
+    /// Returns what this connection has learned about its server, for a later connection.
+    pub fn discovery(&self) -> Discovery {
+        self.0.link().discovery()
+    }
+}
+
+impl Link {
+    pub(crate) fn discovery(&self) -> Discovery {
+        Discovery { revision: self.revision(), discovered: self.server.discovered.clone() }
+    }
+}
+
+/// Identifies a server and the caller.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct DiscoveryKey {
+    origin: (String, String, u16),
+    /// One origin may have many servers.
+    path: String,
+    /// The hash of the headers, which identify the caller.
+    headers: u64,
+}
+
+impl DiscoveryKey {
+    /// Returns `None` for this machine, whose ports change hands.
+    pub(crate) fn new(address: &Uri, headers: &HeaderMap) -> Option<DiscoveryKey> {
+        let origin = origin(address);
+        let host = origin.1.trim_matches(['[', ']']);
+        let local = host == "localhost"
+            || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        let mut hasher = DefaultHasher::new();
+        for (name, value) in headers {
+            (name, value.as_bytes()).hash(&mut hasher);
+        }
+        let path = address.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        (!local).then(|| DiscoveryKey { origin, path, headers: hasher.finish() })
+    }
+}
+
+type Memory = HashMap<DiscoveryKey, (Discovery, Instant)>;
+
+fn memory() -> MutexGuard<'static, Memory> {
+    static MEMORY: LazyLock<Mutex<Memory>> = LazyLock::new(Mutex::default);
+    MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn recall(key: &DiscoveryKey) -> Option<Discovery> {
+    let memory = memory();
+    let (discovery, since) = memory.get(key)?;
+    (since.elapsed() < FRESH).then(|| discovery.clone())
+}
+
+/// Removes a result that the server contradicts.
+pub(crate) fn forget(key: &DiscoveryKey) {
+    memory().remove(key);
+}
+
+pub(crate) fn remember(key: DiscoveryKey, discovery: Discovery) {
+    let mut memory = memory();
+    if memory.len() >= MOST {
+        memory.retain(|_, (_, since)| since.elapsed() < FRESH);
+    }
+    if memory.len() < MOST {
+        memory.insert(key, (discovery, Instant::now()));
+    }
+}
+
+impl fmt::Debug for Discovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Discovery").field("revision", &self.revision).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(address: &'static str, authorization: Option<&'static str>) -> Option<DiscoveryKey> {
+        let mut headers = HeaderMap::new();
+        if let Some(value) = authorization {
+            headers.insert("authorization", value.parse().unwrap());
+        }
+        DiscoveryKey::new(&Uri::from_static(address), &headers)
+    }
+
+    #[test]
+    fn a_finding_belongs_to_an_address_and_to_who_asked() {
+        let anonymous = key("https://one.test/a", None);
+        assert!(anonymous == key("https://one.test:443/a", None));
+        assert!(anonymous != key("https://one.test/b", None));
+        assert!(anonymous != key("https://one.test/a?key=1", None));
+        assert!(anonymous != key("https://one.test/a", Some("Bearer 1")));
+        assert!(anonymous != key("http://one.test/a", None));
+        for local in ["http://localhost:1/", "http://127.0.0.1:1/", "http://[::1]:1/"] {
+            assert!(key(local, None).is_none(), "{local}");
+        }
+    }
+
+    #[test]
+    fn what_was_remembered_is_recalled() {
+        let key = key("https://recalled.test/", None).unwrap();
+        assert_eq!(recall(&key), None);
+        let discovery = Discovery { revision: Revision::LATEST, discovered: None };
+        remember(key.clone(), discovery.clone());
+        assert_eq!(recall(&key), Some(discovery));
+        forget(&key);
+        assert_eq!(recall(&key), None);
+    }
+}

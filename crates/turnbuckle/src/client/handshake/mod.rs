@@ -1,0 +1,7 @@
+//! How a client and a server agree on a revision.
+
+pub(crate) mod capabilities;
+#[cfg(feature = "http")]
+pub(crate) mod discovery;
+pub(crate) mod negotiate;
+pub(crate) mod open;

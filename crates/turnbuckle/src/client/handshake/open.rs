@@ -1,0 +1,353 @@
+//! Owns the opening words of a connection: the probe, what its outcome leads to, the handshake, and
+//! the older wire where that is refused. Does not own what the outcome means: `negotiate` judges it.
+
+use std::sync::Arc;
+
+use super::{
+    negotiate::Attempt, negotiate::Observation, negotiate::Verdict, negotiate::agreed,
+    negotiate::judge,
+};
+use crate::{
+    client::ClientBuilder, client::builder::Kind, client::connection::failure::with_first_wire,
+    client::connection::failure::with_junk, client::connection::failure::with_probe,
+    client::connection::handle::ServerFacts, client::handlers::answer::Answers,
+};
+use crate::{
+    error::Error, error::ErrorKind, error::Result, protocol::stamp::Stamp,
+    protocol::stamp::WantsProgress, rpc::Abandon, rpc::Event, rpc::Exchange, rpc::Note,
+    rpc::Outgoing, rpc::Transport,
+};
+use turnbuckle_types::{
+    DiscoverResult, Encode, Era, Initialize, InitializeResult, Meta, Method, Raw, Revision,
+    write_at,
+};
+
+impl ClientBuilder {
+    pub(crate) async fn negotiate(
+        &self,
+        transport: &Arc<dyn Transport>,
+        answers: &Arc<Answers>,
+        kind: Kind,
+        known: Option<Known>,
+    ) -> Result<Opened> {
+        let opened = self.open_wire(transport, answers, kind, known).await;
+        opened.map_err(|error| with_junk(error, transport.junk()))
+    }
+
+    async fn open_wire(
+        &self,
+        transport: &Arc<dyn Transport>,
+        answers: &Arc<Answers>,
+        kind: Kind,
+        known: Option<Known>,
+    ) -> Result<Opened> {
+        if let Some(pinned) = self.pinned {
+            return match pinned.era() {
+                Era::Modern => Ok(Opened::ready(self.modern(pinned, answers, None))),
+                Era::Legacy => self.open_legacy(transport, answers, pinned, None).await,
+            };
+        }
+        if let Some(Known { revision, found }) = known {
+            let opened = match revision.era() {
+                Era::Modern => Ok(Opened::ready(self.modern(revision, answers, found))),
+                Era::Legacy => self.open_legacy(transport, answers, revision, None).await,
+            };
+            match opened {
+                // A server may have become another one since.
+                Err(error)
+                    if !error.is_closed() && !error.is_timeout() && !error.is_authorization() =>
+                {
+                    tracing::debug!(%error, "what was known of the server does not hold");
+                }
+                opened => return opened,
+            }
+        }
+        self.find_out(transport, answers, kind).await
+    }
+
+    /// Probes, judges, and opens accordingly.
+    async fn find_out(
+        &self,
+        transport: &Arc<dyn Transport>,
+        answers: &Arc<Answers>,
+        kind: Kind,
+    ) -> Result<Opened> {
+        let mut revision = Revision::LATEST;
+        let mut attempt = Attempt::First;
+        loop {
+            let mut probe = self.probe(transport, revision);
+            let (observation, failure) = self.observe(&mut probe).await;
+            // Only of a process does silence or its end say anything about what it speaks.
+            let no_verdict = match &observation {
+                Observation::Ended => kind != Kind::Process,
+                #[cfg(feature = "http")]
+                Observation::Silence => kind == Kind::Http,
+                _ => false,
+            };
+            if no_verdict {
+                return Err(failure.unwrap_or_else(|| self.silent(&observation)));
+            }
+            match judge(&observation, revision, &Revision::ALL, attempt) {
+                Verdict::Modern(revision, found) => {
+                    return Ok(Opened::ready(self.modern(revision, answers, *found)));
+                }
+                Verdict::Probe(common) => (revision, attempt) = (common, Attempt::Second),
+                Verdict::None => {
+                    return Err(failure.unwrap_or_else(|| self.silent(&observation)));
+                }
+                Verdict::Legacy(offered) => {
+                    // After silence the probe stays open: a slow answer may still win.
+                    let open = matches!(observation, Observation::Silence).then_some(probe);
+                    return self
+                        .open_legacy(transport, answers, offered, open)
+                        .await
+                        .map_err(|error| with_probe(error, &observation));
+                }
+                Verdict::Respawn(offered) => return Ok(Opened::Respawn(offered)),
+                Verdict::Fail(why) => return Err(Error::new(ErrorKind::Connect, why)),
+            }
+        }
+    }
+
+    /// Whether anyone answers at all, whatever they say.
+    #[cfg(feature = "http")]
+    pub(crate) async fn is_there(
+        &self,
+        transport: &Arc<dyn Transport>,
+        revision: Revision,
+    ) -> Result<()> {
+        let (observation, failure) = self.observe(&mut self.probe(transport, revision)).await;
+        let gone = match &observation {
+            Observation::Ended | Observation::Silence => true,
+            Observation::Status(status) => matches!(status, 502..=504),
+            Observation::Answered(_) | Observation::Refused(..) => false,
+        };
+        if gone { Err(failure.unwrap_or_else(|| self.silent(&observation))) } else { Ok(()) }
+    }
+
+    fn probe(&self, transport: &Arc<dyn Transport>, revision: Revision) -> Exchange {
+        let stamp = self.stamp(revision);
+        let stamped = stamp.apply("", &Meta::new(), WantsProgress::No);
+        let request = opening(Method::Discover, stamped.params);
+        #[cfg(feature = "http")]
+        let request = Outgoing {
+            mirror: crate::rpc::Mirror { revision: Some(revision), ..Default::default() },
+            ..request
+        };
+        transport.open(request)
+    }
+
+    async fn observe(&self, probe: &mut Exchange) -> (Observation, Option<Error>) {
+        match self.answering.within(self.probe_timeout, answer(probe)).await {
+            Err(_) => (Observation::Silence, None),
+            Ok(Ok(raw)) => (Observation::Answered(raw), None),
+            Ok(Err(error)) => match error.as_rpc() {
+                Some(rpc) => {
+                    let observation = Observation::Refused(rpc.clone(), error.status());
+                    (observation, Some(error))
+                }
+                None if matches!(
+                    error.kind(),
+                    ErrorKind::Http | ErrorKind::AuthorizationRequired
+                ) =>
+                {
+                    (Observation::Status(error.status().unwrap_or(401)), Some(error))
+                }
+                None if error.kind() != ErrorKind::Protocol => (Observation::Ended, Some(error)),
+                // An answer that can't be read is an answer that is not modern.
+                None => (Observation::Answered(Raw::null()), Some(error)),
+            },
+        }
+    }
+
+    fn modern(
+        &self,
+        revision: Revision,
+        answers: &Answers,
+        found: Option<DiscoverResult>,
+    ) -> (Stamp, ServerFacts) {
+        let _ = answers.revision.set(revision);
+        #[cfg(feature = "http")]
+        let discovered = found.as_ref().map(|found| Raw::at(found, revision));
+        let facts = match found {
+            Some(found) => ServerFacts {
+                #[cfg(feature = "http")]
+                discovered,
+                info: found.meta.server_info().ok().flatten(),
+                capabilities: Some(found.capabilities),
+                instructions: found.instructions,
+            },
+            None => ServerFacts::default(),
+        };
+        (self.stamp(revision), facts)
+    }
+
+    /// Opens with `initialize`, on whichever wire of the server takes it.
+    async fn open_legacy(
+        &self,
+        transport: &Arc<dyn Transport>,
+        answers: &Arc<Answers>,
+        offered: Revision,
+        probe: Option<Exchange>,
+    ) -> Result<Opened> {
+        let refused = match self.handshake(transport, answers, offered, probe).await {
+            Ok(opened) => return Ok(Opened::ready(opened)),
+            Err(error) => error,
+        };
+        // 2025-11-25 transports §Backwards Compatibility: what may be an older server.
+        let old = matches!(refused.status(), Some(400 | 404 | 405));
+        let Some(other) = old.then(|| transport.fall_back()).flatten() else {
+            return Err(refused);
+        };
+        let other = match other.await {
+            Ok(other) => other,
+            Err(error) => return Err(with_first_wire(error, &refused)),
+        };
+        let guard = CloseOnDrop(Some(other.clone()));
+        let opened = self
+            .handshake(&other, answers, offered, None)
+            .await
+            .map_err(|error| with_first_wire(error, &refused))?;
+        guard.keep();
+        Ok(Opened::Ready(Box::new(opened), Some(other)))
+    }
+
+    /// Opens with `initialize`. A probe that is still open wins if its answer comes first.
+    pub(crate) async fn handshake(
+        &self,
+        transport: &Arc<dyn Transport>,
+        answers: &Arc<Answers>,
+        offered: Revision,
+        mut probe: Option<Exchange>,
+    ) -> Result<(Stamp, ServerFacts)> {
+        let declared = self.callbacks.declared();
+        let params = Initialize::new(offered.as_str(), declared, self.info.clone());
+        let mut initialize = transport.open(opening(Method::Initialize, text(&params, offered)));
+        let mut ran_out = std::pin::pin!(self.answering.ran_out(self.connect_timeout));
+        loop {
+            tokio::select! {
+                biased;
+                late = answer_of(&mut probe) => {
+                    let came = probe.take().and_then(|probe| probe.arrived());
+                    let Ok(raw) = late else { continue };
+                    // Both may have come in one breath: the first word counts.
+                    if initialize.arrived().is_some_and(|first| Some(first) < came) {
+                        continue;
+                    }
+                    let observation = Observation::Answered(raw);
+                    let verdict = judge(&observation, Revision::LATEST, &Revision::ALL, Attempt::Second);
+                    if let Verdict::Modern(revision, found) = verdict {
+                        return Ok(self.modern(revision, answers, *found));
+                    }
+                }
+                opened = answer(&mut initialize) => {
+                    return self.opened(transport, answers, offered, opened?).await;
+                }
+                () = &mut ran_out => {
+                    let reason = crate::error::timed_out(self.connect_timeout);
+                    return Err(Error::timeout(Method::Initialize.as_str(), &reason));
+                }
+            }
+        }
+    }
+
+    async fn opened(
+        &self,
+        transport: &Arc<dyn Transport>,
+        answers: &Arc<Answers>,
+        offered: Revision,
+        raw: Raw,
+    ) -> Result<(Stamp, ServerFacts)> {
+        let result: InitializeResult = raw.decode().map_err(|error| {
+            crate::client::call::undecodable(Method::Initialize.as_str(), &error)
+        })?;
+        let revision = agreed(&result, offered, self.pinned, &Revision::ALL)
+            .map_err(|why| Error::new(ErrorKind::Connect, why))?;
+        let _ = answers.revision.set(revision);
+        transport.agreed(revision);
+        transport.notify(Note::new(Method::Initialized.as_str(), None)).await;
+        transport.established().await;
+        let facts = ServerFacts {
+            info: Some(result.server_info),
+            capabilities: Some(result.capabilities),
+            instructions: result.instructions,
+            #[cfg(feature = "http")]
+            discovered: None,
+        };
+        Ok((self.stamp(revision), facts))
+    }
+
+    fn silent(&self, observation: &Observation) -> Error {
+        match observation {
+            Observation::Silence => {
+                let reason = crate::error::timed_out(self.probe_timeout);
+                Error::timeout(Method::Discover.as_str(), &reason)
+            }
+            _ => Error::new(ErrorKind::Connect, "the server ended the connection"),
+        }
+    }
+}
+
+/// What is known of a server before it is asked.
+pub(crate) struct Known {
+    pub(crate) revision: Revision,
+    pub(crate) found: Option<DiscoverResult>,
+}
+
+/// How far the opening words got.
+pub(crate) enum Opened {
+    /// On this wire, or on another one to the same server.
+    Ready(Box<(Stamp, ServerFacts)>, Option<Arc<dyn Transport>>),
+    Respawn(Revision),
+}
+
+impl Opened {
+    fn ready(opened: (Stamp, ServerFacts)) -> Opened {
+        Opened::Ready(Box::new(opened), None)
+    }
+}
+
+/// A connection that is given up while it is being made is closed.
+pub(crate) struct CloseOnDrop(pub(crate) Option<Arc<dyn Transport>>);
+
+impl CloseOnDrop {
+    pub(crate) fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        if let Some(transport) = &self.0 {
+            transport.close_now();
+        }
+    }
+}
+
+/// A request that opens a connection: nobody is told if it is abandoned.
+fn opening(method: Method, params: String) -> Outgoing {
+    let abandon = if method.row().abandonable { Abandon::Signal } else { Abandon::Silence };
+    Outgoing { abandon, ..Outgoing::new(method.as_str(), params) }
+}
+
+fn text(params: &impl Encode, revision: Revision) -> String {
+    let mut text = Vec::new();
+    write_at(params, revision, &mut text);
+    // The encoder writes text.
+    String::from_utf8(text).unwrap_or_default()
+}
+
+async fn answer(exchange: &mut Exchange) -> Result<Raw> {
+    loop {
+        if let Event::Done(result) = exchange.next().await {
+            return result;
+        }
+    }
+}
+
+async fn answer_of(exchange: &mut Option<Exchange>) -> Result<Raw> {
+    match exchange {
+        Some(exchange) => answer(exchange).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,4 @@
+//! One connection of a server: the handshake and the routing of its requests.
+
+pub(crate) mod dispatch;
+pub(crate) mod handshake;

@@ -1,0 +1,168 @@
+//! Owns telling HTTP/2 from HTTP/1.1 by the first bytes of a connection, which are then read
+//! again, and noticing the end of a connection that nobody reads. Does not own either protocol.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+
+/// What a client sends first that speaks HTTP/2 without having asked.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Which protocol a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// A stream of which some bytes were read already.
+pub(crate) struct Sniffed<S> {
+    stream: S,
+    head: [u8; PREFACE.len()],
+    /// The part of `head` that is still to be read again.
+    rest: std::ops::Range<usize>,
+}
+
+/// Reads until it is clear what a client speaks. Dropping the future drops the stream.
+pub(crate) async fn sniff<S: AsyncRead + Unpin>(
+    mut stream: S,
+) -> io::Result<(Protocol, Sniffed<S>)> {
+    let mut head = [0; PREFACE.len()];
+    let mut length = 0;
+    while length < head.len() && head[..length] == PREFACE[..length] {
+        match stream.read(&mut head[length..]).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => length += count,
+        }
+    }
+    let protocol = if head == *PREFACE { Protocol::Http2 } else { Protocol::Http1 };
+    Ok((protocol, Sniffed { stream, head, rest: 0..length }))
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Sniffed<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let again = this.rest.len().min(buffer.remaining());
+        if again == 0 {
+            return Pin::new(&mut this.stream).poll_read(context, buffer);
+        }
+        buffer.put_slice(&this.head[this.rest.start..this.rest.start + again]);
+        this.rest.start += again;
+        if buffer.remaining() > 0 {
+            // The rest of the request is usually there; in two reads it would make the reader's
+            // buffer grow. An end or an error that shows here shows again at the next read.
+            let _ = Pin::new(&mut this.stream).poll_read(context, buffer);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A stream whose end shows without reading.
+pub(crate) trait Peek {
+    /// Whether the peer has ended it and nothing is left to read; whoever asks is woken if that
+    /// changes.
+    fn has_ended(&self, context: &mut Context<'_>) -> bool;
+}
+
+impl Peek for tokio::net::TcpStream {
+    fn has_ended(&self, context: &mut Context<'_>) -> bool {
+        let mut byte = [0];
+        matches!(self.poll_peek(context, &mut ReadBuf::new(&mut byte)), Poll::Ready(Ok(0)))
+    }
+}
+
+#[cfg(unix)]
+impl Peek for tokio::net::UnixStream {
+    /// The system can tell, tokio can't: then a reader has to find out.
+    fn has_ended(&self, _: &mut Context<'_>) -> bool {
+        false
+    }
+}
+
+impl<S: AsyncWrite + Peek + Unpin> AsyncWrite for Sniffed<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    /// A server of HTTP/1.1 reads no further while it has bytes behind a request, and would not
+    /// see its client leave. But whenever it looks around, it flushes.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.stream.has_ended(context) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    async fn sniffed(pieces: &[&[u8]]) -> (Protocol, Vec<u8>) {
+        let (mut client, server) = tokio::io::duplex(1024);
+        let write = async {
+            for piece in pieces {
+                client.write_all(piece).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+            drop(client);
+        };
+        let read = async {
+            let (protocol, mut stream) = sniff(server).await.unwrap();
+            let mut text = Vec::new();
+            stream.read_to_end(&mut text).await.unwrap();
+            (protocol, text)
+        };
+        tokio::join!(write, read).1
+    }
+
+    #[tokio::test]
+    async fn every_byte_is_read_again_however_they_come() {
+        let two: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nand more";
+        let one: &[u8] = b"POST /mcp HTTP/1.1\r\n\r\n";
+        for (text, expected) in [(two, Protocol::Http2), (one, Protocol::Http1)] {
+            for at in 0..text.len() {
+                let (before, after) = text.split_at(at);
+                assert_eq!(sniffed(&[before, after]).await, (expected, text.to_vec()));
+            }
+        }
+        assert_eq!(sniffed(&[b"PRI", b" x"]).await, (Protocol::Http1, b"PRI x".to_vec()));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_leaves_without_a_word_speaks_nothing() {
+        let (client, server) = tokio::io::duplex(16);
+        drop(client);
+        assert!(sniff(server).await.is_err());
+    }
+}

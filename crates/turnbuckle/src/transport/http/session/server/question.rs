@@ -1,0 +1,125 @@
+//! A request that the server sends to a client within a session, until it is answered.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Weak},
+    task::{Context, Poll, ready},
+};
+
+use tokio::sync::{mpsc, oneshot};
+use turnbuckle_types::{Raw, RequestId};
+
+use super::{
+    super::super::{server::response_stream::ResponseStream, timing::QUESTION_PROGRESS},
+    in_flight::{Asker, InFlight},
+};
+use crate::{
+    error::Closed, error::Error, error::Executed, rpc::Abandon, rpc::Event, rpc::Note,
+    rpc::Outgoing, rpc::exchange::Drive, rpc::pending::Serial,
+};
+
+/// Creates the error of a question whose stream has ended.
+pub(super) fn closed(executed: Executed) -> Error {
+    Closed::new("the stream that this question belongs to has ended").error(executed)
+}
+
+/// A question. It is sent with the first poll; dropping it takes it back.
+pub(crate) struct Question {
+    /// The request that it belongs to, if others share the stream.
+    request: Option<Serial>,
+    stream: Arc<ResponseStream>,
+    session: Weak<InFlight>,
+    stage: Stage,
+    reason: Option<String>,
+}
+
+enum Stage {
+    New(Outgoing),
+    Sent {
+        id: RequestId,
+        serial: Serial,
+        abandon: Abandon,
+        answer: oneshot::Receiver<Result<Raw, Error>>,
+        progress: Option<mpsc::Receiver<Note>>,
+    },
+    Done,
+}
+
+impl Question {
+    pub(crate) fn new(
+        request: Option<Serial>,
+        stream: Arc<ResponseStream>,
+        session: Weak<InFlight>,
+        question: Outgoing,
+    ) -> Question {
+        Question { request, stream, session, stage: Stage::New(question), reason: None }
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let Stage::New(question) = &self.stage else { return Poll::Ready(Ok(())) };
+        ready!(self.stream.poll_room(context));
+        let Some(session) = self.session.upgrade() else {
+            return Poll::Ready(Err(closed(Executed::No)));
+        };
+        let (sender, answer) = oneshot::channel();
+        let (progress_sender, progress) =
+            question.token_at.map(|_| mpsc::channel(QUESTION_PROGRESS)).unzip();
+        let asker = Asker { answer: sender, progress: progress_sender };
+        let (id, serial) = session.ask(asker, &self.stream, self.request, question)?;
+        self.stage = Stage::Sent { id, serial, abandon: question.abandon, answer, progress };
+        Poll::Ready(Ok(()))
+    }
+
+    fn done(&mut self, end: Result<Raw, Error>) -> Poll<Event> {
+        self.stage = Stage::Done;
+        Poll::Ready(Event::Done(end))
+    }
+}
+
+impl Drive for Question {
+    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
+        if let Err(error) = ready!(self.poll_send(context)) {
+            return self.done(Err(error));
+        }
+        let Stage::Sent { answer, progress, .. } = &mut self.stage else {
+            return self.done(Err(Error::refused("this question has already ended")));
+        };
+        if let Some(progress) = progress
+            && let Poll::Ready(Some(note)) = progress.poll_recv(context)
+        {
+            return Poll::Ready(Event::Note(note));
+        }
+        let end =
+            ready!(Pin::new(answer).poll(context)).unwrap_or_else(|_| Err(closed(Executed::Maybe)));
+        self.done(end)
+    }
+
+    fn reason(mut self: Pin<&mut Self>, reason: String) {
+        self.reason = Some(reason);
+    }
+
+    fn silence(mut self: Pin<&mut Self>) {
+        if let Stage::Sent { abandon, .. } = &mut self.stage {
+            *abandon = Abandon::Silence;
+        }
+    }
+
+    fn id(&self) -> Option<&RequestId> {
+        match &self.stage {
+            Stage::Sent { id, .. } => Some(id),
+            Stage::New(_) | Stage::Done => None,
+        }
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        let Stage::Sent { id, serial, abandon, .. } = &self.stage else { return };
+        let Some(session) = self.session.upgrade() else { return };
+        let reason = match abandon {
+            Abandon::Signal => Some(self.reason.as_deref().unwrap_or("caller cancelled")),
+            Abandon::Silence => None,
+        };
+        session.abandon(id, *serial, &self.stream, reason);
+    }
+}
