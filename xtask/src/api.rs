@@ -3,11 +3,12 @@
 //! The declarations are read from the pages that rustdoc writes, in which re-exports and macros are
 //! resolved. That works on a stable toolchain.
 
-use std::fs;
-use std::path::Path;
+use std::{fs, path::Path};
 
-use crate::common::files::{create, read, write};
-use crate::workspace;
+use crate::{
+    common::files::{create, read, write},
+    workspace,
+};
 
 const USAGE: &str = "\
 usage: cargo xtask api [--check]

@@ -1,8 +1,10 @@
 //! The checkout: its directory, its packages, and running cargo in it.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::Value;
 

@@ -1,10 +1,12 @@
 //! CANCELLATION A on every wire: how a request ends, and what its id is.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
 };
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnbuckle::{

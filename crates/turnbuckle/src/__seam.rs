@@ -10,7 +10,7 @@
 //! | [`Caller`], [`ClientPeer`] | gateway | notifying and asking the client of such a server |
 //! | [`ServerEvents`], [`observe`], [`describe`] | gateway | receiving everything that a server sends |
 //! | [`ForwardRequest`], [`forward`], [`notify`], [`claim_resource`], [`ResourceClaim`], [`learn_tools`], [`lacks_headers`] | gateway | sending requests whose params are already encoded |
-//! | [`Exchange`], [`Event`], [`Note`] | gateway | one request in flight, and its messages |
+//! | [`Exchange`], [`ExchangeEvent`], [`Note`] | gateway | one request in flight, and its messages |
 //! | [`decode`], [`lacking`], [`written_at`], [`covers`] | gateway | rules of the protocol that both sides share |
 
 use std::borrow::Cow;
@@ -25,7 +25,8 @@ pub use crate::protocol::capabilities::written_at;
 pub use crate::server::seam::*;
 #[cfg(any(feature = "client", feature = "server"))]
 pub use crate::{
-    protocol::capabilities::lacking, protocol::params::decode, rpc::Event, rpc::Exchange, rpc::Note,
+    protocol::capabilities::lacking, protocol::params::decode, rpc::Exchange, rpc::ExchangeEvent,
+    rpc::Note,
 };
 
 /// Creates an error.

@@ -8,7 +8,7 @@ use turnbuckle_types::{CallToolResult, Raw, RequestId, RpcError};
 /// The result of anything that can fail with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-type Source = Box<dyn std::error::Error + Send + Sync>;
+type ErrorSource = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a call, a connection or a server did not do what was asked.
 ///
@@ -35,15 +35,15 @@ struct Inner {
     retry_after: Option<Duration>,
     /// Whether it is a call that failed: then it is told whether that may have run.
     of_call: bool,
-    came: Option<Box<Came>>,
+    came: Option<Box<FailedResult>>,
     #[cfg(feature = "auth")]
     challenge: Option<Box<turnbuckle_auth::Challenge>>,
-    source: Option<Source>,
+    source: Option<ErrorSource>,
 }
 
 /// The result that a call failed for, though it is one.
 #[derive(Clone)]
-enum Came {
+enum FailedResult {
     Tool(CallToolResult),
     InputRequired(Raw),
 }
@@ -132,7 +132,7 @@ impl Error {
         }))
     }
 
-    pub(crate) fn with_source(mut self, source: impl Into<Source>) -> Error {
+    pub(crate) fn with_source(mut self, source: impl Into<ErrorSource>) -> Error {
         self.0.source = Some(source.into());
         self
     }
@@ -148,12 +148,12 @@ impl Error {
     }
 
     pub(crate) fn with_tool_result(mut self, result: CallToolResult) -> Error {
-        self.0.came = Some(Box::new(Came::Tool(result)));
+        self.0.came = Some(Box::new(FailedResult::Tool(result)));
         self
     }
 
     pub(crate) fn with_input_required(mut self, result: Raw) -> Error {
-        self.0.came = Some(Box::new(Came::InputRequired(result)));
+        self.0.came = Some(Box::new(FailedResult::InputRequired(result)));
         self
     }
 
@@ -182,7 +182,7 @@ impl Error {
 
     /// What the server wants before it does anything, where that is what it said. It ran nothing.
     #[cfg(all(feature = "client", feature = "http"))]
-    pub(crate) fn wanting(mut self, wanted: Option<Wanted>) -> Error {
+    pub(crate) fn wanting(mut self, wanted: Option<AuthorizationRequired>) -> Error {
         let Some(wanted) = wanted else { return self };
         self.0.kind = ErrorKind::AuthorizationRequired;
         self.0.executed = Executed::No;
@@ -191,7 +191,7 @@ impl Error {
             self.0.challenge = wanted.challenge;
         }
         #[cfg(not(feature = "auth"))]
-        let Wanted {} = wanted;
+        let AuthorizationRequired {} = wanted;
         self
     }
 
@@ -242,7 +242,7 @@ impl Error {
 
     /// The error of a call whose middleware failed with an error of another type.
     #[cfg(feature = "client")]
-    pub(crate) fn of_middleware(method: &str, source: Source, executed: Executed) -> Error {
+    pub(crate) fn of_middleware(method: &str, source: ErrorSource, executed: Executed) -> Error {
         let rpc = crate::error::find::<RpcError>(&*source).cloned();
         let message = format!("client middleware rejected `{method}`: {source}");
         let mut error = Error::refused(message).with_executed(executed).with_source(source);
@@ -314,7 +314,7 @@ impl Error {
     /// What the tool gave, where that is what is wrong: the tool failed, or its output does not fit.
     pub fn tool_result(&self) -> Option<&CallToolResult> {
         match self.0.came.as_deref() {
-            Some(Came::Tool(result)) => Some(result),
+            Some(FailedResult::Tool(result)) => Some(result),
             _ => None,
         }
     }
@@ -323,7 +323,7 @@ impl Error {
     /// result.
     pub fn input_required(&self) -> Option<&Raw> {
         match self.0.came.as_deref() {
-            Some(Came::InputRequired(result)) => Some(result),
+            Some(FailedResult::InputRequired(result)) => Some(result),
             _ => None,
         }
     }
@@ -380,15 +380,18 @@ impl Error {
 /// What a server that lets not everyone in asks for.
 #[cfg(all(feature = "client", feature = "http"))]
 #[derive(Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct AuthorizationRequired {
     #[cfg(feature = "auth")]
     challenge: Option<Box<turnbuckle_auth::Challenge>>,
 }
 
 #[cfg(all(feature = "client", feature = "http"))]
-impl Wanted {
+impl AuthorizationRequired {
     /// 401 always asks who one is. 403 may be final; one that is not says what is missing.
-    pub(crate) fn read(status: http::StatusCode, headers: &http::HeaderMap) -> Option<Wanted> {
+    pub(crate) fn read(
+        status: http::StatusCode,
+        headers: &http::HeaderMap,
+    ) -> Option<AuthorizationRequired> {
         #[cfg(feature = "auth")]
         let challenge = turnbuckle_auth::Challenge::read(headers).map(Box::new);
         #[cfg(feature = "auth")]
@@ -397,7 +400,7 @@ impl Wanted {
         let asks = headers.contains_key(http::header::WWW_AUTHENTICATE);
         let wanted = status == http::StatusCode::UNAUTHORIZED
             || (status == http::StatusCode::FORBIDDEN && asks);
-        wanted.then_some(Wanted {
+        wanted.then_some(AuthorizationRequired {
             #[cfg(feature = "auth")]
             challenge,
         })

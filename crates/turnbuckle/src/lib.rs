@@ -84,12 +84,9 @@ pub mod transport;
 pub use crate::protocol::elicitation::fits as field_fits;
 #[cfg(feature = "server")]
 pub use crate::protocol::sealed::KeyRing;
+pub use crate::protocol::trace_context::{InvalidTraceParent, TraceContext, TraceParent};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use crate::rpc::Counters;
-pub use crate::{
-    protocol::trace_context::InvalidTraceParent, protocol::trace_context::TraceContext,
-    protocol::trace_context::TraceParent,
-};
 #[cfg(all(feature = "server", feature = "sse-2024"))]
 pub use crate::{
     transport::http::http_sse::server::SseFuture, transport::http::http_sse::server::SseService,
@@ -119,7 +116,7 @@ pub use limits::Limits;
 pub use principal::Principal;
 #[cfg(feature = "server")]
 pub use server::{
-    Action, Ask, AskError, Asked, Asking, ElicitFields, ElicitPage, Elicitation, Elicited,
+    Action, Answered, AskError, Askable, Asking, ElicitFields, ElicitPage, Elicitation, Elicited,
     InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,
     elicit_url, form_of, roots, sample,
 };

@@ -6,14 +6,19 @@
 
 #![cfg(all(unix, feature = "client"))]
 
-use std::future::Future;
-use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
-use std::{env, fs, thread};
+use std::{
+    env, fs,
+    future::Future,
+    process::{Command, Stdio},
+    sync::{Arc, Mutex, mpsc},
+    thread,
+    time::Duration,
+};
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::runtime::{Builder, Runtime};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
+    runtime::{Builder, Runtime},
+};
 use turnbuckle::transport::child::{
     self, Child, ChildStdout, Ending, Settled, Spawn, SpawnErrorKind,
 };

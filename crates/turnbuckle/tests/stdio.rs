@@ -7,20 +7,27 @@
 
 #![cfg(all(unix, feature = "server"))]
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::process::{self, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
-use std::{env, io, thread};
+use std::{
+    env,
+    fs::{self, File},
+    io,
+    io::{BufRead, BufReader, Read, Write},
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    process::{self, Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
-use rustix::fs::OFlags;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::stdio::{dup2_stderr, dup2_stdout, stdin};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
-use tokio::runtime::Builder;
+use rustix::{
+    fs::OFlags,
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    stdio::{dup2_stderr, dup2_stdout, stdin},
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt},
+    runtime::Builder,
+};
 use turnbuckle::transport::stdio::{Writer, take_stdio};
 
 const NOISE: &[&str] = &["noise from println", "noise from a child", "noise from eprintln"];

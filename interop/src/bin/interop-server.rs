@@ -3,7 +3,11 @@
 //! Owns: what they check: tools, notes, a prompt. Does not own: the checks.
 //! Over stdio it writes to a log that it started, and that it ended by itself.
 
-use std::{fs::OpenOptions, io::Write, sync::Arc, sync::Mutex};
+use std::{
+    fs::OpenOptions,
+    io::Write,
+    sync::{Arc, Mutex},
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,7 @@
 //! Owns: how much of what its two sides carry a bridge between them carries. Does not own: the
 //! measurement; `loadgen` makes it.
 
-use super::programs::Programs;
-use super::results::Results;
-use super::wire::Load;
-use super::{Effort, OURS, servers};
+use super::{Effort, OURS, programs::Programs, results::Results, servers, wire::Load};
 
 /// Under this name the results stand.
 pub(crate) const SCENARIO: &str = "bridge";

@@ -1,16 +1,18 @@
 //! `cargo xtask bench --build`: the cost of a cold release build of the README's server, beside rmcp.
 
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::time::Instant;
+use std::{collections::BTreeSet, path::Path, time::Instant};
 
 use serde_json::Value;
 
 use super::home;
-use crate::common::built::Built;
-use crate::common::files::{create, read, write};
-use crate::common::page;
-use crate::workspace;
+use crate::{
+    common::{
+        built::Built,
+        files::{create, read, write},
+        page,
+    },
+    workspace,
+};
 
 /// A server and the dependencies that its author adds.
 struct Setup {

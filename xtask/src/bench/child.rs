@@ -1,10 +1,14 @@
 //! Children that must end by themselves, and do not outlive their time if they fail to.
 
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::{
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        mpsc::{RecvTimeoutError, SyncSender, sync_channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
 
 /// Kills a child that is still there after its time.
 pub(crate) struct Watched {

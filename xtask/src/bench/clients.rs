@@ -1,16 +1,21 @@
 //! Running the client drivers, against the bare limit as server.
 
-use std::net::TcpStream;
-use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::{
+    net::TcpStream,
+    process::{Child, Command},
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
-use super::child::{free_port, output_within};
-use super::programs::{Client, Programs};
-use super::results::Results;
-use super::wire::{ClientLoad, HTTP, STDIO, Wire};
-use super::{Effort, chosen};
+use super::{
+    Effort,
+    child::{free_port, output_within},
+    chosen,
+    programs::{Client, Programs},
+    results::Results,
+    wire::{ClientLoad, HTTP, STDIO, Wire},
+};
 
 /// A driver that takes longer is given up.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -13,8 +13,7 @@ mod servers;
 mod sizes;
 mod wire;
 
-use self::programs::Programs;
-use self::results::Results;
+use self::{programs::Programs, results::Results};
 use crate::workspace;
 
 /// Our own candidate.

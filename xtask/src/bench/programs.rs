@@ -1,7 +1,9 @@
 //! The programs of `bench/`: building them and where they are.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use super::{OURS, home};
 use crate::workspace;

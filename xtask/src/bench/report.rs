@@ -1,9 +1,11 @@
 //! The page `docs/benchmarks.md`, of which each task writes its own section.
 
-use super::OURS;
-use super::results::Results;
-use super::rows::{self, Reach, Row, Standing};
-use super::wire::{WIRES, Wire};
+use super::{
+    OURS,
+    results::Results,
+    rows::{self, Reach, Row, Standing},
+    wire::{WIRES, Wire},
+};
 use crate::workspace;
 
 const PAGE: &str = "docs/benchmarks.md";
@@ -223,8 +225,7 @@ fn processors() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::STDIO;
-    use super::*;
+    use super::{super::wire::STDIO, *};
 
     #[test]
     fn numbers_read_easily() {

@@ -1,12 +1,16 @@
 //! Running the load generator.
 
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
 
-use super::programs::Programs;
-use super::results::Results;
-use super::wire::{Load, WIRES};
-use super::{Effort, chosen, home};
+use super::{
+    Effort, chosen, home,
+    programs::Programs,
+    results::Results,
+    wire::{Load, WIRES},
+};
 
 /// Runs all scenarios over all candidates, which take turns, and adds what was found.
 pub(crate) fn measure(

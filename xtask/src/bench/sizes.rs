@@ -1,12 +1,13 @@
 //! Owns: how large programs are and how many crates they bring. Does not own: what is too much.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
-use super::programs::Programs;
-use super::results::Results;
-use super::wire::{HTTP, STDIO};
-use super::{OURS, chosen, home};
+use super::{
+    OURS, chosen, home,
+    programs::Programs,
+    results::Results,
+    wire::{HTTP, STDIO},
+};
 use crate::workspace;
 
 /// Adds the size of each candidate's stripped server, in millions of bytes: one that only speaks

@@ -1,7 +1,9 @@
 //! The wires, and who is compared with whom on each.
 
-use super::OURS;
-use super::rows::{Row, http, stdio};
+use super::{
+    OURS,
+    rows::{Row, http, stdio},
+};
 
 /// One way of speaking to a server, with everything that is measured on it.
 #[derive(Debug)]

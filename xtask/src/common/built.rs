@@ -1,7 +1,9 @@
 //! Building programs with cargo and finding them.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 use serde_json::Value;
 

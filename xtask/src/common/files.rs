@@ -1,7 +1,6 @@
 //! Reading and writing files with errors that name them.
 
-use std::fs;
-use std::path::Path;
+use std::{fs, path::Path};
 
 /// Directories with nothing of ours in them, or with code that is wrong on purpose.
 const SKIPPED: &[&str] = &["target", "ui", "results"];

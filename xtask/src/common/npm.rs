@@ -1,8 +1,6 @@
 //! Installing what a `package-lock.json` pins.
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::{fs, path::Path, process::Command};
 
 use super::files::{create, read, write};
 use crate::workspace;

@@ -1,10 +1,12 @@
 //! Children that never outlive us, nor their time.
 
-use std::fs::File;
-use std::io;
-use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::{
+    fs::File,
+    io,
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
 
 /// Runs the program that follows, and ends the whole group when nobody holds our end of the pipe any
 /// more: however we end ourselves, nothing stays behind.

@@ -1,9 +1,11 @@
 //! A server that is started, says its URL, and is ended.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+    sync::mpsc::{RecvTimeoutError, sync_channel},
+    time::Duration,
+};
 
 use super::process::Family;
 

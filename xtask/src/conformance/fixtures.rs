@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::common::built::Built;
-use crate::common::process::command;
-use crate::common::serving::RunningServer;
-use crate::workspace;
+use crate::{
+    common::{built::Built, process::command, serving::RunningServer},
+    workspace,
+};
 
 /// Where the programs are.
 #[derive(Debug)]

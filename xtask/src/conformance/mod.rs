@@ -8,13 +8,17 @@ mod report;
 mod suite;
 mod verdict;
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
-use self::expected::Expectations;
-use self::fixtures::Fixtures;
-use self::suite::{Role, Run, Suite};
-use self::verdict::{Row, judge};
+use self::{
+    expected::Expectations,
+    fixtures::Fixtures,
+    suite::{Role, Run, Suite},
+    verdict::{Row, judge},
+};
 use crate::workspace;
 
 const USAGE: &str = "\

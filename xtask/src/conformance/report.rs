@@ -1,13 +1,16 @@
 //! Owns: how verdicts are shown: the table, the sentences about what was not expected, the page.
 //! Does not own: the verdicts.
 
-use std::fmt::Write as _;
-use std::path::Path;
+use std::{fmt::Write as _, path::Path};
 
-use super::suite::Status;
-use super::verdict::{Row, Verdict};
-use crate::common::files::{read, write};
-use crate::common::page;
+use super::{
+    suite::Status,
+    verdict::{Row, Verdict},
+};
+use crate::common::{
+    files::{read, write},
+    page,
+};
 
 /// Between these lines the page has the table of the last run.
 const BEGIN: &str = "<!-- table: cargo xtask conformance --all --write -->";
@@ -95,8 +98,10 @@ pub(crate) fn write_page(path: &Path, rows: &[Row]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::suite::{Check, Outcome, Role, Run};
-    use super::*;
+    use super::{
+        super::suite::{Check, Outcome, Role, Run},
+        *,
+    };
 
     fn row(scenario: &str, statuses: &[Status], verdict: Verdict) -> Row {
         let check =

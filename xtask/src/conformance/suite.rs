@@ -1,18 +1,23 @@
 //! The command line of the suite: what it lists, how one scenario is run alone, where it leaves its
 //! results.
 
-use std::fmt;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use serde::Deserialize;
 
 use super::install::Installed;
-use crate::common::files::{create, read};
-use crate::common::process::{self, Output};
-use crate::workspace;
+use crate::{
+    common::{
+        files::{create, read},
+        process::{self, Output},
+    },
+    workspace,
+};
 
 /// The revisions whose wires differ; a scenario that is older runs on the first.
 const STATEFUL: &str = "2025-11-25";

@@ -1,8 +1,10 @@
 //! Owns: whether a scenario passed, strictly, and whether that was expected. Does not own: running
 //! it, nor showing the verdict.
 
-use super::expected::Expectation;
-use super::suite::{Outcome, Role, Run, Status};
+use super::{
+    expected::Expectation,
+    suite::{Outcome, Role, Run, Status},
+};
 
 /// A run and what came of it.
 #[derive(Debug)]
@@ -86,8 +88,7 @@ fn problems(role: Role, outcome: &Outcome, excused: &[String]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::suite::Check;
-    use super::*;
+    use super::{super::suite::Check, *};
 
     const FREE: Expectation<'_> = Expectation::Passes { excused: &[] };
     const LATER: Expectation<'_> = Expectation::NotYet { reason: "later" };

@@ -1,15 +1,20 @@
 //! A cell in which somebody has to log in: the authority that everyone trusts, the provider, the
 //! protected server, and how the client is started.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use super::cells::{Cell, Role};
-use super::conversation::start;
-use super::peers::{Program, Programs};
-use crate::common::process::file;
-use crate::common::serving::RunningServer;
-use crate::workspace;
+use super::{
+    cells::{Cell, Role},
+    conversation::start,
+    peers::{Program, Programs},
+};
+use crate::{
+    common::{process::file, serving::RunningServer},
+    workspace,
+};
 
 /// Everyone but the client, until this is dropped.
 pub(crate) struct Others {

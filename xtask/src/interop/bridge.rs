@@ -1,13 +1,17 @@
 //! A bridge that is served over HTTP, from its start to a good end, and how a client starts one
 //! over stdio.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
-use super::conversation::{Say, signal, start};
-use super::peers::Program;
+use super::{
+    conversation::{Say, signal, start},
+    peers::Program,
+};
 use crate::common::process::{Family, file};
 
 /// A free port of this machine.

@@ -1,21 +1,27 @@
 //! One cell as it happens: starting server and client, reading what the client prints, seeing to it
 //! that both end.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use serde::Deserialize;
 
-use super::authorized;
-use super::bridge::{RunningBridge, over_stdio};
-use super::cells::{Cell, Way, Wire};
-use super::peers::{Program, Programs};
-use crate::common::files::{create, read};
-use crate::common::process::{Output, command, file, is_guard, run_until};
-use crate::common::serving::RunningServer;
+use super::{
+    authorized,
+    bridge::{RunningBridge, over_stdio},
+    cells::{Cell, Way, Wire},
+    peers::{Program, Programs},
+};
+use crate::common::{
+    files::{create, read},
+    process::{Output, command, file, is_guard, run_until},
+    serving::RunningServer,
+};
 
 /// The clients give up earlier, and say what took so long.
 const ONE: Duration = Duration::from_secs(90);

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::cells::{Cell, Era, Peer, Role, Way, Wire};
-use super::peers::Versions;
+use super::{
+    cells::{Cell, Era, Peer, Role, Way, Wire},
+    peers::Versions,
+};
 use crate::common::files::read;
 
 /// Everything that the file says.

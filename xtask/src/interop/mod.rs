@@ -10,15 +10,21 @@ mod peers;
 mod report;
 mod verdict;
 
-use std::fs;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    fs,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
-use self::cells::Cell;
-use self::known::Known;
-use self::peers::{Programs, Versions};
-use self::report::Page;
-use self::verdict::{Row, Verdict, judge, surprises};
+use self::{
+    cells::Cell,
+    known::Known,
+    peers::{Programs, Versions},
+    report::Page,
+    verdict::{Row, Verdict, judge, surprises},
+};
 use crate::workspace;
 
 const USAGE: &str = "\

@@ -1,17 +1,23 @@
 //! The peers' programs and ours: installing and building them, the commands that start them, their
 //! versions.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::Value;
 
 use super::cells::{Cell, Peer, Role, Way};
-use crate::common::built::Built;
-use crate::common::files::{create, read, write};
-use crate::common::npm;
-use crate::{conformance, workspace};
+use crate::{
+    common::{
+        built::Built,
+        files::{create, read, write},
+        npm,
+    },
+    conformance, workspace,
+};
 
 /// A program and the arguments that it always has.
 pub(crate) type Program = Vec<PathBuf>;

@@ -1,14 +1,17 @@
 //! Owns: how verdicts are shown: versions, matrix, notes, the page. Does not own: the verdicts.
 
-use std::fmt::Write as _;
-use std::path::Path;
+use std::{fmt::Write as _, path::Path};
 
-use super::cells::{Cell, Peer, Role, Way, Wire};
-use super::known::{Entry, Known, When};
-use super::peers::Versions;
-use super::verdict::{Row, Verdict};
-use crate::common::files::{read, write};
-use crate::common::page;
+use super::{
+    cells::{Cell, Peer, Role, Way, Wire},
+    known::{Entry, Known, When},
+    peers::Versions,
+    verdict::{Row, Verdict},
+};
+use crate::common::{
+    files::{read, write},
+    page,
+};
 
 /// Between these lines the page has what the last run found.
 const BEGIN: &str = "<!-- matrix: cargo xtask interop -->";
@@ -152,8 +155,7 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells::Era;
-    use super::*;
+    use super::{super::cells::Era, *};
 
     #[test]
     fn the_matrix_shows_each_verdict_and_the_notes_say_whose_doing_it_is() {

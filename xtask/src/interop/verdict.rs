@@ -1,9 +1,11 @@
 //! Owns: what each check of a cell came to, compared with what is known. Does not own: running the
 //! cell, nor showing the verdict.
 
-use super::cells::Cell;
-use super::conversation::{Line, Outcome};
-use super::known::{Known, When};
+use super::{
+    cells::Cell,
+    conversation::{Line, Outcome},
+    known::{Known, When},
+};
 
 /// A cell and what came of it, check by check.
 #[derive(Debug, PartialEq)]
@@ -81,8 +83,10 @@ pub(crate) fn surprises(rows: &[Row]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells::{Era, Peer, Role, Way, Wire};
-    use super::*;
+    use super::{
+        super::cells::{Era, Peer, Role, Way, Wire},
+        *,
+    };
 
     const CELL: Cell = Cell {
         peer: Peer::Rmcp,

@@ -1,7 +1,6 @@
 //! Reads `docs/requirements.toml`.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use serde::Deserialize;
 

@@ -5,10 +5,11 @@ mod list;
 mod report;
 mod verdict;
 
-use self::comments::Proofs;
-use self::list::List;
-use crate::common::files::{create, read_all, write};
-use crate::workspace;
+use self::{comments::Proofs, list::List};
+use crate::{
+    common::files::{create, read_all, write},
+    workspace,
+};
 
 const USAGE: &str = "\
 usage: cargo xtask requirements [--check]

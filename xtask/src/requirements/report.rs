@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::comments::Proofs;
-use super::list::{Era, Line, List, Side};
+use super::{
+    comments::Proofs,
+    list::{Era, Line, List, Side},
+};
 use crate::common::page;
 
 const LEGEND: &str = "

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::comments::Proofs;
-use super::list::List;
+use super::{comments::Proofs, list::List};
 
 /// Comments that mean nothing and reasons that have become wrong: a line each.
 pub(crate) fn wrong(list: &List, proofs: &Proofs) -> Vec<String> {

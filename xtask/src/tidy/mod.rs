@@ -13,8 +13,10 @@ mod words;
 use std::path::Path;
 
 use self::source::{Finding, Source};
-use crate::common::files::{read, read_all};
-use crate::workspace;
+use crate::{
+    common::files::{read, read_all},
+    workspace,
+};
 
 /// Where Rust files are looked for.
 const PLACES: &[&str] =

@@ -1,7 +1,9 @@
 //! The sizes of files and functions. Test code may be as long as it likes.
 
-use syn::spanned::Spanned;
-use syn::visit::{self, Visit};
+use syn::{
+    spanned::Spanned,
+    visit::{self, Visit},
+};
 
 use super::source::{Finding, Source};
 

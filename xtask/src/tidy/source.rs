@@ -3,8 +3,10 @@
 use std::ops::RangeInclusive;
 
 use proc_macro2::{Delimiter, Group, Spacing, TokenStream, TokenTree};
-use syn::spanned::Spanned;
-use syn::visit::{self, Visit};
+use syn::{
+    spanned::Spanned,
+    visit::{self, Visit},
+};
 
 /// A file of the workspace that parsed.
 pub(crate) struct Source {

@@ -5,7 +5,10 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::{Endpoint, Fault, InsecureClient};
-use crate::{Scopes, Secret, SigningKey, jose::dpop::Replays, jose::jwt};
+use crate::{
+    Scopes, Secret, SigningKey,
+    jose::{dpop::Replays, jwt},
+};
 
 pub(super) struct State {
     pub(super) key: SigningKey,

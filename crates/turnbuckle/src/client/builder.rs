@@ -9,36 +9,38 @@ use std::{
 
 use super::{
     Client, ConnectionState, ConnectionStates, Inner, LogSetting, Reconnect, ResponseCache,
-    Timeouts, WireLog, cache::ClientCache, cache::IdentityParts, cache::command_parts,
+    Timeouts, WireLog,
+    cache::{ClientCache, IdentityParts, command_parts},
     seam::ServerEvents,
 };
 use crate::{
-    client::connection::Dial,
-    client::connection::Process,
-    client::connection::Restored,
-    client::connection::Supervisor,
-    client::connection::failure::obituary,
-    client::connection::failure::with_junk,
-    client::connection::handle::Link,
-    client::connection::handle::ServerFacts,
-    client::connection::handle::{self},
-    client::handlers::Callbacks,
-    client::handlers::answer::Answering,
-    client::handlers::answer::Answers,
-    client::handlers::answer::OnNotification,
-    client::handlers::answer::OnRequest,
-    client::handlers::answer::OnStrayError,
-    client::handlers::answer::ServerRequest,
-    client::handlers::roots,
-    client::handshake::open::CloseOnDrop,
-    client::handshake::open::Known,
-    client::handshake::open::Opened,
-    client::subscribe::Hearers,
-};
-use crate::{
-    error::Error, error::ErrorKind, error::Result, limits::Limits,
-    middleware::client::ClientMiddleware, protocol::stamp::Stamp, rpc::Transport,
-    transport::child_process::ChildHandle, transport::child_process::Spawn, transport::stream,
+    client::{
+        connection::{
+            Dialer, Process, Restored, Supervisor,
+            failure::{obituary, with_junk},
+            handle::{
+                Connection, ServerFacts, {self},
+            },
+        },
+        handlers::{
+            Callbacks,
+            answer::{
+                Answering, ClientService, OnNotification, OnRequest, OnStrayError, ServerRequest,
+            },
+            roots,
+        },
+        handshake::open::{CloseUnlessOpened, OpenedConnection, PriorKnowledge},
+        subscribe::Hearers,
+    },
+    error::{Error, ErrorKind, Result},
+    limits::Limits,
+    middleware::client::ClientMiddleware,
+    protocol::stamp::Stamp,
+    rpc::Transport,
+    transport::{
+        child_process::{ChildHandle, Spawn},
+        stream,
+    },
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -328,31 +330,31 @@ impl ClientBuilder {
         // What a program inherits may be someone's key: whose it is has to be said.
         self.identify(Some(command_parts(command.command())), None);
         let link = self.process(|| self.start(&mut command), FIRST).await;
-        let again = || -> Box<dyn Dial> { Box::new(Process(Mutex::new(command))) };
+        let again = || -> Box<dyn Dialer> { Box::new(Process(Mutex::new(command))) };
         self.connected(link.map(|link| (link, Some(again()))))
     }
 
     /// A connection to a process that `start` starts: twice, if need be.
     pub(super) async fn process(
         &self,
-        mut start: impl FnMut() -> Result<Started>,
+        mut start: impl FnMut() -> Result<StartedProcess>,
         generation: u64,
-    ) -> Result<Link> {
-        let Started { transport, answers, child } = start()?;
+    ) -> Result<Connection> {
+        let StartedProcess { transport, answers, child } = start()?;
         // A process that is given up on the way hears the end of its input first.
-        let guard = CloseOnDrop(Some(transport.clone()));
+        let guard = CloseUnlessOpened(Some(transport.clone()));
         let revision = match self.negotiate(&transport, &answers, Kind::Process, None).await? {
-            Opened::Ready(opened, _) => {
+            OpenedConnection::Ready(opened, _) => {
                 guard.keep();
                 let mut link = self.link(transport, *opened, &answers, Kind::Process, generation);
                 link.child = Some(child);
                 return Ok(link);
             }
-            Opened::Respawn(revision) => revision,
+            OpenedConnection::Respawn(revision) => revision,
         };
         drop((guard, child));
-        let Started { transport, answers, child } = start()?;
-        let guard = CloseOnDrop(Some(transport.clone()));
+        let StartedProcess { transport, answers, child } = start()?;
+        let guard = CloseUnlessOpened(Some(transport.clone()));
         let opened = self.handshake(&transport, &answers, revision, None).await;
         let opened = opened.map_err(|error| with_junk(error, transport.junk()))?;
         guard.keep();
@@ -387,7 +389,7 @@ impl ClientBuilder {
         read: impl AsyncRead + Unpin + Send + 'static,
         write: impl AsyncWrite + Unpin + Send + 'static,
         generation: u64,
-    ) -> Result<Link> {
+    ) -> Result<Connection> {
         let answers = self.answers(None);
         let wire = stream::start(read, write, answers.clone(), self.limits.clone(), None);
         self.open(wire.transport, answers, (Kind::Stream, None), generation).await
@@ -397,18 +399,18 @@ impl ClientBuilder {
     pub(super) async fn open(
         &self,
         transport: Arc<dyn Transport>,
-        answers: Arc<Answers>,
-        (kind, known): (Kind, Option<Known>),
+        answers: Arc<ClientService>,
+        (kind, known): (Kind, Option<PriorKnowledge>),
         generation: u64,
-    ) -> Result<Link> {
+    ) -> Result<Connection> {
         let transport = self.log_transport(transport);
-        let guard = CloseOnDrop(Some(transport.clone()));
+        let guard = CloseUnlessOpened(Some(transport.clone()));
         match self.negotiate(&transport, &answers, kind, known).await? {
-            Opened::Ready(opened, None) => {
+            OpenedConnection::Ready(opened, None) => {
                 guard.keep();
                 Ok(self.link(transport, *opened, &answers, kind, generation))
             }
-            Opened::Ready(opened, Some(other)) => {
+            OpenedConnection::Ready(opened, Some(other)) => {
                 let link = self.link(other, *opened, &answers, Kind::Stream, generation);
                 // Only HTTP has another wire.
                 #[cfg(feature = "http")]
@@ -419,7 +421,7 @@ impl ClientBuilder {
                 };
                 Ok(link)
             }
-            Opened::Respawn(_) => {
+            OpenedConnection::Respawn(_) => {
                 Err(Error::new(ErrorKind::Connect, "the server ended the connection"))
             }
         }
@@ -439,8 +441,8 @@ impl ClientBuilder {
     }
 
     /// This side's answers on one connection; to a program, where one is started for it.
-    pub(super) fn answers(&self, program: Option<String>) -> Arc<Answers> {
-        Arc::new(Answers {
+    pub(super) fn answers(&self, program: Option<String>) -> Arc<ClientService> {
+        Arc::new(ClientService {
             callbacks: self.callbacks.clone(),
             on_request: self.on_request.clone(),
             on_notification: self.on_notification.clone(),
@@ -460,7 +462,7 @@ impl ClientBuilder {
         })
     }
 
-    pub(super) fn start(&self, command: &mut Spawn) -> Result<Started> {
+    pub(super) fn start(&self, command: &mut Spawn) -> Result<StartedProcess> {
         let child = command.spawn().map_err(|error| {
             Error::new(ErrorKind::Connect, error.to_string()).with_source(error)
         })?;
@@ -475,21 +477,21 @@ impl ClientBuilder {
             Some(obituary),
         );
         let transport = self.log_transport(wire.transport);
-        Ok(Started { transport, answers, child: child.handle })
+        Ok(StartedProcess { transport, answers, child: child.handle })
     }
 
     fn link(
         &self,
         transport: Arc<dyn Transport>,
         (stamp, server): (Stamp, ServerFacts),
-        answers: &Answers,
+        answers: &ClientService,
         kind: Kind,
         generation: u64,
-    ) -> Link {
+    ) -> Connection {
         #[cfg(feature = "http")]
         let has_param_headers = stamp.revision().has_param_headers();
         let _ = answers.transport.set(Arc::downgrade(&transport));
-        Link {
+        Connection {
             generation,
             transport,
             stamp,
@@ -511,7 +513,7 @@ impl ClientBuilder {
     /// watches is told why there is none.
     pub(super) fn connected(
         mut self,
-        made: Result<(Link, Option<Box<dyn Dial>>)>,
+        made: Result<(Connection, Option<Box<dyn Dialer>>)>,
     ) -> Result<Client> {
         let (link, dial) = made.inspect_err(|error| {
             let reason = Arc::new(error.again());
@@ -545,9 +547,9 @@ impl std::fmt::Debug for ClientBuilder {
 }
 
 /// A process that was started, and the wire to it.
-pub(super) struct Started {
+pub(super) struct StartedProcess {
     transport: Arc<dyn Transport>,
-    answers: Arc<Answers>,
+    answers: Arc<ClientService>,
     child: ChildHandle,
 }
 

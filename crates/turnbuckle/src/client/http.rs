@@ -5,21 +5,21 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::{Client, ClientBuilder};
 use crate::{
-    client::builder::FIRST,
-    client::builder::Kind,
-    client::connection::Dial,
-    client::connection::Way,
-    client::connection::handle::Link,
-    client::handshake::discovery::Discovery,
-    client::handshake::discovery::{self},
-    client::handshake::open::Known,
-};
-use crate::{
-    error::Error, error::Result, rpc::BoxFuture, rpc::Transport, transport::http::client::Dialing,
-    transport::http::client::Http, transport::http::client::Manners, transport::http::client::Own,
-    transport::http::client::OwnService, transport::http::client::PostBody,
-    transport::http::client::Redirects, transport::http::client::Stack,
-    transport::http::client::Tls, transport::http::client::Via,
+    client::{
+        builder::{FIRST, Kind},
+        connection::{ConnectionTarget, Dialer, handle::Connection},
+        handshake::{
+            discovery::{
+                Discovery, {self},
+            },
+            open::PriorKnowledge,
+        },
+    },
+    error::{Error, Result},
+    rpc::{BoxFuture, Transport},
+    transport::http::client::{
+        Dialing, Http, HttpSender, Manners, OwnService, PostBody, Redirects, Tls, UserService, Via,
+    },
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
@@ -34,7 +34,7 @@ pub(super) struct HttpSettings {
     redirects: Redirects,
     dial_timeout: Duration,
     unix_socket: Option<PathBuf>,
-    service: Option<Arc<dyn Own>>,
+    service: Option<Arc<dyn UserService>>,
     /// Taken when the layer is made of it.
     #[cfg(feature = "auth")]
     pub(super) auth: Option<turnbuckle_auth::Auth>,
@@ -44,7 +44,7 @@ pub(super) struct HttpSettings {
     /// What was wrong with a setting; told when a connection is made.
     problem: Option<Error>,
     pub(super) discovery: Option<Discovery>,
-    pub(super) memory: Memory,
+    pub(super) memory: DiscoveryReuse,
     /// Whether something in or around the connections may add who asks.
     asker: Asker,
 }
@@ -66,7 +66,7 @@ enum Proxy {
 
 /// Whether what earlier connections found out counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Memory {
+pub(super) enum DiscoveryReuse {
     Used,
     Ignored,
 }
@@ -87,7 +87,7 @@ impl Default for HttpSettings {
             layer: None,
             problem: None,
             discovery: None,
-            memory: Memory::Used,
+            memory: DiscoveryReuse::Used,
             asker: Asker::Headers,
         }
     }
@@ -222,7 +222,7 @@ impl ClientBuilder {
     /// Asks the server what it speaks, even if an earlier connection of this program already
     /// did.
     pub fn forget_discovery(mut self) -> ClientBuilder {
-        self.http.memory = Memory::Ignored;
+        self.http.memory = DiscoveryReuse::Ignored;
         self
     }
 
@@ -233,7 +233,7 @@ impl ClientBuilder {
     }
 
     /// The first connection to an address, and how the next is made.
-    async fn first(&mut self, url: &str) -> Result<(Link, Option<Box<dyn Dial>>)> {
+    async fn first(&mut self, url: &str) -> Result<(Connection, Option<Box<dyn Dialer>>)> {
         let address = self.address(url)?;
         self.identify_at(&address);
         let stack = self.stack(&address)?;
@@ -250,7 +250,12 @@ impl ClientBuilder {
         }
     }
 
-    async fn reach(&self, address: &Uri, stack: &Stack, generation: u64) -> Result<Link> {
+    async fn reach(
+        &self,
+        address: &Uri,
+        stack: &HttpSender,
+        generation: u64,
+    ) -> Result<Connection> {
         let memory = self.remembered_as(address);
         // What was found out before the connection was lost may be why it was.
         let prior = self
@@ -275,8 +280,8 @@ impl ClientBuilder {
             // Nothing else would show whether anyone is there.
             self.is_there(&transport, pinned).await?;
         }
-        let known =
-            prior.map(|prior| Known { revision: prior.revision, found: prior.discovered() });
+        let known = prior
+            .map(|prior| PriorKnowledge { revision: prior.revision, found: prior.discovered() });
         let mut link = self.open(transport, answers, (Kind::Http, known), generation).await?;
         if let Some(key) = &memory
             && was_known != Some(link.revision())
@@ -295,7 +300,7 @@ impl ClientBuilder {
     /// this machine change hands too often to be remembered.
     fn remembered_as(&self, address: &Uri) -> Option<discovery::DiscoveryKey> {
         let settings = &self.http;
-        let off = settings.memory == Memory::Ignored
+        let off = settings.memory == DiscoveryReuse::Ignored
             || self.pinned.is_some()
             || settings.asker == Asker::Unknown
             || settings.unix_socket.is_some();
@@ -327,7 +332,7 @@ impl ClientBuilder {
         self.identify(server, asks);
     }
 
-    fn stack(&mut self, address: &Uri) -> Result<Stack> {
+    fn stack(&mut self, address: &Uri) -> Result<HttpSender> {
         let (stack, elsewhere) = self.bare_stack(address)?;
         #[cfg(feature = "auth")]
         return self.authorized(address, stack, &elsewhere);
@@ -339,17 +344,17 @@ impl ClientBuilder {
     }
 
     /// What reaches the server, with nothing around it, and the way to other servers.
-    pub(super) fn bare_stack(&mut self, address: &Uri) -> Result<(Stack, Via)> {
+    pub(super) fn bare_stack(&mut self, address: &Uri) -> Result<(HttpSender, Via)> {
         let elsewhere = Via::Proxy(Arc::new(matcher(&self.http.proxy)?));
         let stack = match &self.http.service {
-            Some(service) => Stack::Own(service.clone()),
+            Some(service) => HttpSender::Own(service.clone()),
             None => self.pooled(address, &elsewhere)?,
         };
         Ok((stack, elsewhere))
     }
 
     /// Connections of our own; `straight` is the way to a server without a socket.
-    fn pooled(&mut self, address: &Uri, straight: &Via) -> Result<Stack> {
+    fn pooled(&mut self, address: &Uri, straight: &Via) -> Result<HttpSender> {
         let settings = &mut self.http;
         let via = match &settings.unix_socket {
             Some(path) => Via::Unix(Arc::new(path.clone())),
@@ -368,27 +373,27 @@ impl ClientBuilder {
             Tls::Never
         };
         let roots = std::mem::take(&mut settings.roots);
-        Stack::pooled(Dialing { via, roots, tls, timeout: settings.dial_timeout })
+        HttpSender::pooled(Dialing { via, roots, tls, timeout: settings.dial_timeout })
     }
 }
 
 /// Reaches the same address again, over the same pool.
 struct Address {
     address: Uri,
-    stack: Stack,
+    stack: HttpSender,
 }
 
-impl Dial for Address {
+impl Dialer for Address {
     fn dial<'a>(
         &'a self,
         settings: &'a ClientBuilder,
         generation: u64,
-    ) -> BoxFuture<'a, Result<Link>> {
+    ) -> BoxFuture<'a, Result<Connection>> {
         Box::pin(settings.reach(&self.address, &self.stack, generation))
     }
 
-    fn way(&self) -> Way {
-        Way::Address
+    fn way(&self) -> ConnectionTarget {
+        ConnectionTarget::Address
     }
 }
 

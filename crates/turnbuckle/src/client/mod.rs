@@ -23,32 +23,28 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use turnbuckle_types::{Implementation, Revision, ServerCapabilities};
 
-pub use crate::client::api::CustomMethod;
-use crate::client::api::LogSetting;
-use crate::client::connection::Supervisor;
-use crate::client::connection::handle::Link;
-pub use crate::client::handlers::answer::ServerRequest;
-pub use crate::client::handlers::roots::RootSet;
 #[cfg(feature = "http")]
 pub use crate::client::handshake::discovery::Discovery;
 #[cfg(feature = "validate")]
 pub use crate::client::tools::Validate;
-pub use crate::{client::api::pager::Pager, client::api::pager::Pages, client::api::pager::Tools};
-pub use crate::{client::builder::ClientBuilder, client::builder::IntoSpawn};
-pub use crate::{
-    client::connection::ConnectionState, client::connection::ConnectionStates,
-    client::connection::Reconnect, client::connection::Retry, client::connection::ShutdownReport,
-};
-pub use crate::{
-    client::subscribe::Event, client::subscribe::Filter, client::subscribe::ListenCall,
-    client::subscribe::Listening, client::subscribe::LiveList,
-};
-pub use crate::{
-    client::wire_log::WireDirection, client::wire_log::WireKind, client::wire_log::WireLine,
-    client::wire_log::WireLog,
+pub use crate::client::{
+    api::{
+        CustomMethod,
+        pager::{Pager, Pages, Tools},
+    },
+    builder::{ClientBuilder, IntoSpawn},
+    connection::{ConnectionState, ConnectionStates, Reconnect, Retry, ShutdownReport},
+    handlers::{answer::ServerRequest, roots::RootSet},
+    subscribe::{Event, Filter, ListenCall, Listening, LiveList},
+    wire_log::{WireDirection, WireKind, WireLine, WireLog},
 };
 use crate::{
-    rpc::Counters, transport::child_process::ChildHandle, transport::child_process::ExitReport,
+    client::{
+        api::LogSetting,
+        connection::{Supervisor, handle::Connection},
+    },
+    rpc::Counters,
+    transport::child_process::{ChildHandle, ExitReport},
 };
 pub use cache::{CacheEntry, CacheKey, CacheMode, CacheStore, MemoryCache, ResponseCache};
 pub use call::{Call, CallEvent, CallEvents, InputAnswer, Questions, Round, ServerQuestion};
@@ -82,7 +78,7 @@ struct Inner {
 
 impl Inner {
     /// The connection of now.
-    fn link(&self) -> Arc<Link> {
+    fn link(&self) -> Arc<Connection> {
         self.supervisor.link()
     }
 

@@ -4,10 +4,10 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{Client, ClientBuilder, ServerRequest};
-use crate::{client::subscribe::Claim, client::subscribe::With, client::subscribe::lies_in};
 use crate::{
-    error::Error, error::Result, rpc::Abandon, rpc::BoxFuture, rpc::Exchange, rpc::Note,
-    rpc::Outcome, rpc::Outgoing,
+    client::subscribe::{Claim, With, lies_in},
+    error::{Error, Result},
+    rpc::{Abandon, BoxFuture, Exchange, Note, Outcome, Outgoing},
 };
 use turnbuckle_types::{Implementation, Method, Raw, RequestId};
 

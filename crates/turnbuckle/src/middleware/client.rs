@@ -73,8 +73,10 @@ use super::{
     stack::NextFn,
 };
 use crate::{
-    client::ClientBuilder, error::Error, error::ErrorKind, error::Executed, error::Result,
-    error::find, protocol::trace_context::TraceContext, rpc::BoxFuture,
+    client::ClientBuilder,
+    error::{Error, ErrorKind, Executed, Result, find},
+    protocol::trace_context::TraceContext,
+    rpc::BoxFuture,
 };
 
 /// A call on its way through the middleware of a client.

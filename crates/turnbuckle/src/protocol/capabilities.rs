@@ -10,10 +10,10 @@ use turnbuckle_types::{ClientCapabilities, Method, Revision};
 use turnbuckle_types::{Raw, Request, methods};
 
 /// A capability that some questions need.
-struct Need {
+struct RequiredClientCapability {
     method: Method,
     /// Whether this very question needs it.
-    applies: fn(&Question) -> bool,
+    applies: fn(&QuestionParams) -> bool,
     is_declared: fn(&ClientCapabilities) -> bool,
     capability: &'static str,
     /// The first revision in which it can be declared, and so must be.
@@ -22,22 +22,22 @@ struct Need {
 
 /// 2025-11-25 basic/lifecycle §Capability Negotiation: both sides keep to what was declared. A
 /// method without a row needs nothing.
-const NEEDS: &[Need] = &[
-    Need {
+const NEEDS: &[RequiredClientCapability] = &[
+    RequiredClientCapability {
         method: Method::ListRoots,
         applies: |_| true,
         is_declared: |client| client.roots.is_some(),
         capability: "roots",
         since: Revision::V2024_11_05,
     },
-    Need {
+    RequiredClientCapability {
         method: Method::CreateMessage,
         applies: |_| true,
         is_declared: |client| client.sampling.is_some(),
         capability: "sampling",
         since: Revision::V2024_11_05,
     },
-    Need {
+    RequiredClientCapability {
         method: Method::CreateMessage,
         applies: |question| question.has_tools,
         is_declared: |client| client.sampling.as_ref().is_some_and(|known| known.tools.is_some()),
@@ -45,14 +45,14 @@ const NEEDS: &[Need] = &[
         since: Revision::V2024_11_05,
     },
     // 2025-11-25 client/sampling §Capabilities: no other context unless that was declared.
-    Need {
+    RequiredClientCapability {
         method: Method::CreateMessage,
         applies: |question| question.has_context,
         is_declared: |client| client.sampling.as_ref().is_some_and(|known| known.context.is_some()),
         capability: "sampling.context",
         since: Revision::V2025_11_25,
     },
-    Need {
+    RequiredClientCapability {
         method: Method::Elicit,
         applies: |question| !question.is_page,
         // Neither member means forms.
@@ -63,7 +63,7 @@ const NEEDS: &[Need] = &[
         capability: "elicitation.form",
         since: Revision::V2024_11_05,
     },
-    Need {
+    RequiredClientCapability {
         method: Method::Elicit,
         applies: |question| question.is_page,
         is_declared: |client| client.elicitation.as_ref().is_some_and(|known| known.url.is_some()),
@@ -74,16 +74,16 @@ const NEEDS: &[Need] = &[
 
 /// The parts of params on which it depends what a question needs.
 #[derive(Clone, Copy)]
-struct Question {
+struct QuestionParams {
     has_tools: bool,
     has_context: bool,
     is_page: bool,
 }
 
-impl Question {
-    fn of(params: &str) -> Question {
+impl QuestionParams {
+    fn of(params: &str) -> QuestionParams {
         #[derive(Deserialize)]
-        struct Members<'a> {
+        struct QuestionMembers<'a> {
             #[serde(borrow)]
             mode: Option<&'a RawValue>,
             tools: Option<IgnoredAny>,
@@ -93,21 +93,21 @@ impl Question {
             context: Option<&'a RawValue>,
         }
         #[derive(Deserialize)]
-        struct Word<'a>(#[serde(borrow)] Cow<'a, str>);
+        struct CapabilityWord<'a>(#[serde(borrow)] Cow<'a, str>);
         fn is(member: Option<&RawValue>, word: &str) -> bool {
             let read = member.and_then(|member| serde_json::from_str(member.get()).ok());
-            read.is_some_and(|Word(read)| read == word)
+            read.is_some_and(|CapabilityWord(read)| read == word)
         }
 
-        match serde_json::from_str::<Option<Members<'_>>>(params) {
-            Ok(None) => Question { has_tools: false, has_context: false, is_page: false },
-            Ok(Some(members)) => Question {
+        match serde_json::from_str::<Option<QuestionMembers<'_>>>(params) {
+            Ok(None) => QuestionParams { has_tools: false, has_context: false, is_page: false },
+            Ok(Some(members)) => QuestionParams {
                 has_tools: members.tools.is_some() || members.tool_choice.is_some(),
                 has_context: members.context.is_some() && !is(members.context, "none"),
                 is_page: is(members.mode, "url"),
             },
             // Whoever gives a member twice does not get past this by it.
-            Err(_) => Question { has_tools: true, has_context: true, is_page: true },
+            Err(_) => QuestionParams { has_tools: true, has_context: true, is_page: true },
         }
     }
 }
@@ -119,7 +119,7 @@ pub fn lacking(
     client: &ClientCapabilities,
     revision: Revision,
 ) -> Option<&'static str> {
-    lacking_for(method, Question::of(params), client, revision)
+    lacking_for(method, QuestionParams::of(params), client, revision)
 }
 
 /// [`lacking`] of a form that the program itself wrote, whose params need not be read for it.
@@ -129,13 +129,13 @@ pub(crate) fn lacking_for_form(
     client: &ClientCapabilities,
     revision: Revision,
 ) -> Option<&'static str> {
-    let form = Question { has_tools: false, has_context: false, is_page: false };
+    let form = QuestionParams { has_tools: false, has_context: false, is_page: false };
     lacking_for(Method::Elicit, form, client, revision)
 }
 
 fn lacking_for(
     method: Method,
-    question: Question,
+    question: QuestionParams,
     client: &ClientCapabilities,
     revision: Revision,
 ) -> Option<&'static str> {

@@ -5,7 +5,7 @@ use turnbuckle_types::{Meta, Method, Revision, RpcError, code, jsonrpc::Params};
 
 /// How a request is to be served.
 #[derive(Debug)]
-pub(crate) enum Route {
+pub(crate) enum RequestRoute {
     /// It declares a modern revision: everything it needs is in it.
     Modern(Envelope),
     /// It belongs to a connection that was opened by a handshake, or opens one.
@@ -24,7 +24,7 @@ pub(crate) fn classify(
     method: &str,
     params: &Params,
     served: &[Revision],
-) -> Result<Route, RpcError> {
+) -> Result<RequestRoute, RpcError> {
     route(method, meta_of(params)?, served)
 }
 
@@ -38,7 +38,11 @@ pub(super) fn meta_of(params: &Params) -> Result<Meta, RpcError> {
 }
 
 /// [`classify`] for a request whose `_meta` has been read.
-pub(super) fn route(method: &str, meta: Meta, served: &[Revision]) -> Result<Route, RpcError> {
+pub(super) fn route(
+    method: &str,
+    meta: Meta,
+    served: &[Revision],
+) -> Result<RequestRoute, RpcError> {
     let declared = meta.protocol_version().map_err(|error| invalid(&error))?;
     let Some(version) = declared else {
         return undeclared(method, meta);
@@ -54,7 +58,7 @@ pub(super) fn route(method: &str, meta: Meta, served: &[Revision]) -> Result<Rou
         None => return Err(missing_key(Meta::CLIENT_CAPABILITIES, "is missing")),
     }
     drop(version);
-    Ok(Route::Modern(Envelope { revision, meta }))
+    Ok(RequestRoute::Modern(Envelope { revision, meta }))
 }
 
 /// A method that only the modern era has can't be meant otherwise: it lacks its envelope.
@@ -64,19 +68,19 @@ pub(crate) fn classify_opened(
     method: &str,
     params: &Params,
     served: &[Revision],
-) -> Result<Route, RpcError> {
+) -> Result<RequestRoute, RpcError> {
     let meta = meta_of(params)?;
     match meta.protocol_version() {
-        Ok(None) => Ok(Route::Legacy(meta)),
+        Ok(None) => Ok(RequestRoute::Legacy(meta)),
         _ => route(method, meta, served),
     }
 }
 
-fn undeclared(method: &str, meta: Meta) -> Result<Route, RpcError> {
+fn undeclared(method: &str, meta: Meta) -> Result<RequestRoute, RpcError> {
     if Method::from_name(method).is_some_and(Method::is_modern_only) {
         return Err(missing_key(Meta::PROTOCOL_VERSION, "is missing"));
     }
-    Ok(Route::Legacy(meta))
+    Ok(RequestRoute::Legacy(meta))
 }
 
 fn missing_key(key: &str, what: &str) -> RpcError {
@@ -90,7 +94,7 @@ pub(crate) fn invalid(error: &turnbuckle_types::InvalidMeta) -> RpcError {
 /// −32022, with what is served here.
 pub(crate) fn unsupported(requested: &str, served: &[Revision]) -> RpcError {
     #[derive(Serialize)]
-    struct Data<'a> {
+    struct UnsupportedVersionData<'a> {
         supported: Vec<&'static str>,
         requested: &'a str,
     }
@@ -99,7 +103,8 @@ pub(crate) fn unsupported(requested: &str, served: &[Revision]) -> RpcError {
         "protocol version `{requested}` is not supported; use one of {}",
         supported.join(", ")
     );
-    RpcError::new(code::UNSUPPORTED_VERSION, message).with_data(&Data { supported, requested })
+    RpcError::new(code::UNSUPPORTED_VERSION, message)
+        .with_data(&UnsupportedVersionData { supported, requested })
 }
 
 #[cfg(test)]
@@ -111,7 +116,7 @@ mod tests {
     const VERSION: &str = Meta::PROTOCOL_VERSION;
     const CAPABILITIES: &str = Meta::CLIENT_CAPABILITIES;
 
-    fn route(method: &str, meta: &str) -> Result<Route, RpcError> {
+    fn route(method: &str, meta: &str) -> Result<RequestRoute, RpcError> {
         let params = format!(r#"{{"_meta":{meta}}}"#);
         let params = Params::of(Raw::from_json(params).unwrap()).unwrap();
         classify(method, &params, &Revision::ALL)
@@ -121,15 +126,17 @@ mod tests {
     fn a_declared_modern_revision_routes_any_method() {
         for method in ["tools/call", "initialize", "ping", "x/y"] {
             let meta = format!(r#"{{"{VERSION}":"2026-07-28","{CAPABILITIES}":{{}}}}"#);
-            let Ok(Route::Modern(envelope)) = route(method, &meta) else { panic!("{method}") };
+            let Ok(RequestRoute::Modern(envelope)) = route(method, &meta) else {
+                panic!("{method}")
+            };
             assert_eq!(envelope.revision, Revision::V2026_07_28);
         }
     }
 
     #[test]
     fn what_declares_nothing_is_legacy_unless_only_the_modern_era_has_it() {
-        assert!(matches!(route("initialize", "{}"), Ok(Route::Legacy(_))));
-        assert!(matches!(route("unheard/of", "{}"), Ok(Route::Legacy(_))));
+        assert!(matches!(route("initialize", "{}"), Ok(RequestRoute::Legacy(_))));
+        assert!(matches!(route("unheard/of", "{}"), Ok(RequestRoute::Legacy(_))));
         for method in ["server/discover", "subscriptions/listen"] {
             let error = route(method, "{}").unwrap_err();
             assert_eq!(error.code, code::INVALID_PARAMS);
@@ -143,10 +150,10 @@ mod tests {
             let params = Params::of(Raw::from_json(params.to_owned()).unwrap()).unwrap();
             classify_opened(method, &params, &Revision::ALL)
         };
-        assert!(matches!(classify("server/discover", "{}"), Ok(Route::Legacy(_))));
-        assert!(matches!(classify("tools/list", "{}"), Ok(Route::Legacy(_))));
+        assert!(matches!(classify("server/discover", "{}"), Ok(RequestRoute::Legacy(_))));
+        assert!(matches!(classify("tools/list", "{}"), Ok(RequestRoute::Legacy(_))));
         let meta = format!(r#"{{"_meta":{{"{VERSION}":"2026-07-28","{CAPABILITIES}":{{}}}}}}"#);
-        assert!(matches!(classify("tools/list", &meta), Ok(Route::Modern(_))));
+        assert!(matches!(classify("tools/list", &meta), Ok(RequestRoute::Modern(_))));
     }
 
     #[test]

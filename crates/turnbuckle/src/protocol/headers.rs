@@ -20,15 +20,15 @@ const SENTINEL: (&str, &str) = ("=?base64?", "?=");
 
 /// The headers of a request that arrived.
 #[cfg(feature = "server")]
-pub(crate) trait Headers {
+pub(crate) trait RequestHeaders {
     /// Looks for a name in lower case.
-    fn find(&self, name: &str) -> Found<'_>;
+    fn find(&self, name: &str) -> HeaderLookup<'_>;
 }
 
 /// What is there under one name.
 #[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Found<'a> {
+pub(crate) enum HeaderLookup<'a> {
     Absent,
     Once(&'a [u8]),
     /// Two components on the way may each believe another of them.
@@ -36,13 +36,13 @@ pub(crate) enum Found<'a> {
 }
 
 #[cfg(feature = "server")]
-impl Headers for http::HeaderMap {
-    fn find(&self, name: &str) -> Found<'_> {
+impl RequestHeaders for http::HeaderMap {
+    fn find(&self, name: &str) -> HeaderLookup<'_> {
         let mut values = self.get_all(name).iter();
         match (values.next(), values.next()) {
-            (None, _) => Found::Absent,
-            (Some(value), None) => Found::Once(value.as_bytes()),
-            (Some(_), Some(_)) => Found::Several,
+            (None, _) => HeaderLookup::Absent,
+            (Some(value), None) => HeaderLookup::Once(value.as_bytes()),
+            (Some(_), Some(_)) => HeaderLookup::Several,
         }
     }
 }
@@ -100,7 +100,7 @@ fn text_of(base64: &str) -> Option<String> {
 /// encoded: whoever routes by version or method reads them as they are.
 #[cfg(feature = "server")]
 pub(crate) fn agrees(
-    headers: &dyn Headers,
+    headers: &dyn RequestHeaders,
     header: &str,
     body: Option<&str>,
 ) -> Result<(), RpcError> {
@@ -124,11 +124,14 @@ pub(crate) fn agrees(
 
 /// A header that must be there, once.
 #[cfg(feature = "server")]
-pub(crate) fn required<'a>(headers: &'a dyn Headers, header: &str) -> Result<&'a [u8], RpcError> {
+pub(crate) fn required<'a>(
+    headers: &'a dyn RequestHeaders,
+    header: &str,
+) -> Result<&'a [u8], RpcError> {
     match headers.find(header) {
-        Found::Once(value) => Ok(value),
-        Found::Absent => Err(mismatch(format!("the {} header is missing", spelt(header)))),
-        Found::Several => Err(repeated(header)),
+        HeaderLookup::Once(value) => Ok(value),
+        HeaderLookup::Absent => Err(mismatch(format!("the {} header is missing", spelt(header)))),
+        HeaderLookup::Several => Err(repeated(header)),
     }
 }
 
@@ -198,13 +201,13 @@ mod tests {
 
     struct Fake(&'static [(&'static str, &'static str)]);
 
-    impl Headers for Fake {
-        fn find(&self, name: &str) -> Found<'_> {
+    impl RequestHeaders for Fake {
+        fn find(&self, name: &str) -> HeaderLookup<'_> {
             let mut values = self.0.iter().filter(|(known, _)| *known == name);
             match (values.next(), values.next()) {
-                (None, _) => Found::Absent,
-                (Some((_, value)), None) => Found::Once(value.as_bytes()),
-                _ => Found::Several,
+                (None, _) => HeaderLookup::Absent,
+                (Some((_, value)), None) => HeaderLookup::Once(value.as_bytes()),
+                _ => HeaderLookup::Several,
             }
         }
     }

@@ -1,11 +1,9 @@
 //! Owns the order in which a request over HTTP is checked: headers against body, then what the
 //! body declares. Does not own the checks themselves: `mirror` and `classify` do.
 
-use super::{classify::Route, classify::meta_of, classify::route, classify::unsupported};
-use crate::{
-    protocol::headers::Found,
-    protocol::headers::Headers,
-    protocol::headers::{self},
+use super::classify::{RequestRoute, meta_of, route, unsupported};
+use crate::protocol::headers::{
+    HeaderLookup, RequestHeaders, {self},
 };
 use turnbuckle_types::{Meta, Method, Revision, RpcError, jsonrpc::Params};
 
@@ -18,16 +16,16 @@ use turnbuckle_types::{Meta, Method, Revision, RpcError, jsonrpc::Params};
 pub(crate) fn ladder(
     method: &str,
     params: &Params,
-    headers: &dyn Headers,
+    headers: &dyn RequestHeaders,
     served: &[Revision],
-) -> Result<Route, RpcError> {
+) -> Result<RequestRoute, RpcError> {
     // What is wrong with it is said after the headers.
     let meta = meta_of(params);
     let declared = meta.as_ref().ok().and_then(|meta| meta.protocol_version().unwrap_or_default());
     let header = match headers.find(headers::VERSION) {
-        Found::Once(value) => headers::plain(value),
-        Found::Absent => None,
-        Found::Several => return Err(headers::repeated(headers::VERSION)),
+        HeaderLookup::Once(value) => headers::plain(value),
+        HeaderLookup::Absent => None,
+        HeaderLookup::Several => return Err(headers::repeated(headers::VERSION)),
     };
     if declared.is_none() && header.is_none_or(is_legacy) {
         return legacy(method, params, meta, header, served);
@@ -36,7 +34,7 @@ pub(crate) fn ladder(
         headers::agrees(headers, headers::VERSION, declared.as_deref())?;
     } else if let Some(version) = header
         && version.parse::<Revision>().is_err()
-        && headers.find(headers::METHOD) == Found::Absent
+        && headers.find(headers::METHOD) == HeaderLookup::Absent
     {
         // Nothing about it is modern but a version that nobody knows: that is what is wrong with it,
         // and clients of other makes look for these words.
@@ -48,7 +46,7 @@ pub(crate) fn ladder(
     if let Some(member) = Method::from_name(method).and_then(|method| method.row().mirrored) {
         let value = text_member(params, member);
         // A name that is none can't be repeated; the kernel says better what is wrong with it.
-        if value.is_some() || headers.find(headers::NAME) != Found::Absent {
+        if value.is_some() || headers.find(headers::NAME) != HeaderLookup::Absent {
             headers::agrees(headers, headers::NAME, value.as_deref())?;
         }
     }
@@ -66,11 +64,11 @@ pub(crate) fn ladder(
 
 /// Whether a message over HTTP belongs to the legacy era: neither its header nor its body declares
 /// a revision of its own, or the header one that opens with a handshake.
-pub(crate) fn is_legacy_message(params: Option<&Params>, headers: &dyn Headers) -> bool {
+pub(crate) fn is_legacy_message(params: Option<&Params>, headers: &dyn RequestHeaders) -> bool {
     let header = match headers.find(headers::VERSION) {
-        Found::Once(value) => headers::plain(value),
-        Found::Absent => None,
-        Found::Several => return false,
+        HeaderLookup::Once(value) => headers::plain(value),
+        HeaderLookup::Absent => None,
+        HeaderLookup::Several => return false,
     };
     let declares = |params: &Params| {
         meta_of(params).is_ok_and(|meta| !matches!(meta.protocol_version(), Ok(None)))
@@ -79,8 +77,8 @@ pub(crate) fn is_legacy_message(params: Option<&Params>, headers: &dyn Headers) 
 }
 
 /// Whether the header of a request without a message declares a modern revision.
-pub(crate) fn is_modern_visit(headers: &dyn Headers) -> bool {
-    let Found::Once(value) = headers.find(headers::VERSION) else { return false };
+pub(crate) fn is_modern_visit(headers: &dyn RequestHeaders) -> bool {
+    let HeaderLookup::Once(value) = headers.find(headers::VERSION) else { return false };
     let revision = headers::plain(value).and_then(|text| text.parse::<Revision>().ok());
     revision.is_some_and(|revision| revision.has_request_metadata())
 }
@@ -101,7 +99,7 @@ fn legacy(
     meta: Result<Meta, RpcError>,
     header: Option<&str>,
     served: &[Revision],
-) -> Result<Route, RpcError> {
+) -> Result<RequestRoute, RpcError> {
     if served.iter().any(|revision| revision.has_handshake()) {
         return route(method, meta?, served);
     }
@@ -141,7 +139,11 @@ mod tests {
     const VERSION: &str = Meta::PROTOCOL_VERSION;
     const CAPABILITIES: &str = Meta::CLIENT_CAPABILITIES;
 
-    fn walk(method: &str, params: &str, headers: &[(&'static str, &str)]) -> Result<Route, i64> {
+    fn walk(
+        method: &str,
+        params: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<RequestRoute, i64> {
         let mut map = http::HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
@@ -161,10 +163,13 @@ mod tests {
     #[test]
     fn a_sound_request_is_modern_whatever_its_method() {
         let params = sound("2026-07-28");
-        assert!(matches!(walk("tools/call", &params, &[V, CALL, A]), Ok(Route::Modern(_))));
+        assert!(matches!(walk("tools/call", &params, &[V, CALL, A]), Ok(RequestRoute::Modern(_))));
         for method in ["initialize", "ping", "x/y"] {
             let headers = [V, (headers::METHOD, method)];
-            assert!(matches!(walk(method, &params, &headers), Ok(Route::Modern(_))), "{method}");
+            assert!(
+                matches!(walk(method, &params, &headers), Ok(RequestRoute::Modern(_))),
+                "{method}"
+            );
         }
     }
 

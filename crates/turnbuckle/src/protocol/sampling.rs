@@ -60,17 +60,17 @@ fn sorted(message: &SamplingMessage) -> (Vec<&str>, Vec<&str>, usize) {
 /// What a model may do about the tools that it is shown.
 #[cfg(feature = "client")]
 #[derive(Debug)]
-pub(crate) struct Offered {
+pub(crate) struct OfferedTools {
     /// Their names; `None` if the question has no tools.
     tools: Option<Vec<String>>,
     choice: Option<ToolChoiceMode>,
 }
 
 #[cfg(feature = "client")]
-impl Offered {
-    pub(crate) fn new(tools: Option<&[Tool]>, choice: Option<ToolChoiceMode>) -> Offered {
+impl OfferedTools {
+    pub(crate) fn new(tools: Option<&[Tool]>, choice: Option<ToolChoiceMode>) -> OfferedTools {
         let names = |tools: &[Tool]| tools.iter().map(|tool| tool.name.clone()).collect();
-        Offered { tools: tools.map(names), choice }
+        OfferedTools { tools: tools.map(names), choice }
     }
 
     /// The answer as it is sent, if it is one to this. 2026-07-28 client/sampling §Message Content

@@ -65,7 +65,7 @@ struct Keys {
     roots: Box<[Prk]>,
     /// What is sealed with, and for how many texts yet.
     current: Mutex<Option<(Arc<Series>, u32)>>,
-    known: RwLock<Known>,
+    known: RwLock<DerivedKeys>,
 }
 
 /// Texts that one process sealed, one after the other, with a key of their own: it is derived from a
@@ -78,7 +78,7 @@ struct Series {
 /// Invariant: at most [`KNOWN`], each of which was made here or has opened a text: what anybody can
 /// make up displaces nothing.
 #[derive(Default)]
-struct Known {
+struct DerivedKeys {
     series: Vec<Arc<Series>>,
     /// Which one makes room.
     oldest: usize,

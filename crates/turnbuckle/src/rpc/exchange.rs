@@ -18,7 +18,7 @@ pub struct Exchange(Pin<Box<dyn Drive>>);
 
 /// What an exchange yields.
 #[derive(Debug)]
-pub enum Event {
+pub enum ExchangeEvent {
     /// A notification that belongs to this request.
     Note(Note),
     /// The end. Nothing follows.
@@ -28,7 +28,7 @@ pub enum Event {
 /// A transport's part of an exchange.
 pub(crate) trait Drive: Send {
     /// Never polled again after `Done`.
-    fn poll_event(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event>;
+    fn poll_event(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ExchangeEvent>;
     /// What the drop will say; "caller cancelled" if nothing was set.
     fn reason(self: Pin<&mut Self>, reason: String);
     /// The peer has ended it without an answer: the drop has nothing to say.
@@ -52,16 +52,16 @@ impl Exchange {
 
     /// An exchange that ends before anything is sent.
     pub(crate) fn failed(error: Error) -> Exchange {
-        Exchange::new(Failed(Some(error)))
+        Exchange::new(FailedExchange(Some(error)))
     }
 
     /// The next event. Dropping the returned future loses nothing.
-    pub(crate) async fn next(&mut self) -> Event {
+    pub(crate) async fn next(&mut self) -> ExchangeEvent {
         std::future::poll_fn(|context| self.poll_event(context)).await
     }
 
     /// Polls for the next event.
-    pub fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Event> {
+    pub fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         self.0.as_mut().poll_event(context)
     }
 
@@ -96,19 +96,19 @@ impl Exchange {
     /// Waits for the end and forgets the notifications.
     pub async fn done(mut self) -> Result<Raw, Error> {
         loop {
-            if let Event::Done(result) = self.next().await {
+            if let ExchangeEvent::Done(result) = self.next().await {
                 return result;
             }
         }
     }
 }
 
-struct Failed(Option<Error>);
+struct FailedExchange(Option<Error>);
 
-impl Drive for Failed {
-    fn poll_event(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Event> {
+impl Drive for FailedExchange {
+    fn poll_event(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<ExchangeEvent> {
         let error = self.0.take().unwrap_or_else(|| Error::refused("this call has already ended"));
-        Poll::Ready(Event::Done(Err(error)))
+        Poll::Ready(ExchangeEvent::Done(Err(error)))
     }
 
     fn reason(self: Pin<&mut Self>, _: String) {}

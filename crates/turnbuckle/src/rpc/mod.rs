@@ -23,11 +23,14 @@ use turnbuckle_types::{
     jsonrpc::{self, Fault, Params, Text},
 };
 
-pub use exchange::{Event, Exchange};
+pub use exchange::{Exchange, ExchangeEvent};
 
 #[cfg(all(feature = "http", feature = "server"))]
 use crate::rpc::pending::Serial;
-use crate::{error::Closed, error::Error, rpc::connection::Permit, rpc::connection::Replies};
+use crate::{
+    error::{Closed, Error},
+    rpc::connection::{Permit, Replies},
+};
 
 /// A boxed future, as the traits below need it.
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -280,12 +283,12 @@ pub(crate) struct Incoming {
     /// Held for as long as the request counts as in flight.
     pub(crate) permit: Permit,
     /// How it came, and what came with it outside its body.
-    pub(crate) came: Came,
+    pub(crate) came: RequestOrigin,
 }
 
 /// How a request came, and what came with it outside its body.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Came {
+pub(crate) enum RequestOrigin {
     /// On a wire where each message is all there is.
     #[default]
     Alone,
@@ -294,33 +297,33 @@ pub(crate) enum Came {
     Within(RequestId, Option<Mark>),
     /// By a POST of its own, whose headers have to agree with the body.
     #[cfg(feature = "http")]
-    ByPost(Arc<Head>),
+    ByPost(Arc<HttpHead>),
     /// In a session, or as if in one, whose headers say nothing of the message.
     #[cfg(feature = "http")]
-    InSession(Arc<Head>),
+    InSession(Arc<HttpHead>),
 }
 
 /// What HTTP carries beside a body.
 #[cfg(feature = "http")]
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Head {
+pub(crate) struct HttpHead {
     pub(crate) headers: http::HeaderMap,
     pub(crate) extensions: http::Extensions,
 }
 
 #[cfg(feature = "http")]
-impl Came {
-    pub(crate) fn head(&self) -> Option<&Head> {
+impl RequestOrigin {
+    pub(crate) fn head(&self) -> Option<&HttpHead> {
         match self {
-            Came::Alone | Came::Within(..) => None,
-            Came::ByPost(head) | Came::InSession(head) => Some(head),
+            RequestOrigin::Alone | RequestOrigin::Within(..) => None,
+            RequestOrigin::ByPost(head) | RequestOrigin::InSession(head) => Some(head),
         }
     }
 }
 
 impl Incoming {
     pub(crate) fn new(id: RequestId, method: Text, params: Params, permit: Permit) -> Incoming {
-        Incoming { id, method, params, permit, came: Came::default() }
+        Incoming { id, method, params, permit, came: RequestOrigin::default() }
     }
 }
 

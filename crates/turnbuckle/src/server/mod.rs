@@ -3,17 +3,14 @@
 //! Owns: what a server offers and how a request for it is answered, in both eras. Does
 //! not own: wires, framing, which requests are in flight.
 
+#[cfg(feature = "http")]
+pub(crate) mod auth;
 pub(crate) mod connection;
 mod elicit;
 pub(crate) mod handler;
-#[cfg(feature = "http")]
-mod http;
 mod items;
 mod methods;
 pub(crate) mod notify;
-#[cfg(feature = "http")]
-#[cfg_attr(not(feature = "auth"), path = "unprotected.rs")]
-mod protect;
 mod registry;
 mod revisions;
 pub mod schema;
@@ -29,43 +26,29 @@ use std::{
 
 use turnbuckle_types::Implementation;
 
-pub use crate::server::handler::context::Ctx;
-pub use crate::server::methods::cache_hints::Cache;
-pub use crate::server::notify::changes::Changes;
-pub use crate::server::notify::listeners::Listeners;
-pub use crate::server::notify::roots::RootsChanged;
-pub use crate::server::serve::Serving;
-#[cfg(feature = "client")]
-pub use crate::{
-    server::elicit::Action, server::elicit::Ask, server::elicit::AskError, server::elicit::Asked,
-    server::elicit::Asking, server::elicit::ElicitFields, server::elicit::ElicitPage,
-    server::elicit::Elicitation, server::elicit::Elicited, server::elicit::InputRequired,
-    server::elicit::MemoryStates, server::elicit::Question, server::elicit::Roots,
-    server::elicit::Sampling, server::elicit::StateStore, server::elicit::elicit,
-    server::elicit::elicit_form, server::elicit::elicit_url, server::elicit::form_of,
-    server::elicit::roots, server::elicit::sample,
-};
-pub use crate::{
-    server::handler::extract::Args, server::handler::extract::Arguments,
-    server::handler::extract::Extension, server::handler::extract::FromCall,
-    server::handler::extract::Invocation, server::handler::extract::RawArgs,
-    server::handler::extract::State, server::handler::extract::Typed,
+pub use crate::server::{
+    handler::{
+        context::Ctx,
+        extract::{Args, Arguments, Extension, FromCall, Invocation, RawArgs, State, Typed},
+        function::{BlockingFn, HandlerFn},
+        notifications::{Amount, ProgressUpdate},
+        reply::{Audio, Failure, Image, IntoReply, Json, NotFound, Streaming, ToolError},
+    },
+    methods::cache_hints::Cache,
+    notify::{
+        bus::{Change, MemoryBus, SubscriptionBus},
+        changes::Changes,
+        listeners::Listeners,
+        roots::RootsChanged,
+    },
+    serve::Serving,
 };
 #[cfg(feature = "http")]
 pub use crate::{server::handler::extract::Header, server::handler::extract::HttpHeader};
-pub use crate::{server::handler::function::BlockingFn, server::handler::function::HandlerFn};
-pub use crate::{
-    server::handler::notifications::Amount, server::handler::notifications::ProgressUpdate,
-};
-pub use crate::{
-    server::handler::reply::Audio, server::handler::reply::Failure, server::handler::reply::Image,
-    server::handler::reply::IntoReply, server::handler::reply::Json,
-    server::handler::reply::NotFound, server::handler::reply::Streaming,
-    server::handler::reply::ToolError,
-};
-pub use crate::{
-    server::notify::bus::Change, server::notify::bus::MemoryBus,
-    server::notify::bus::SubscriptionBus,
+pub use elicit::{
+    Action, Answered, AskError, Askable, Asking, ElicitFields, ElicitPage, Elicitation, Elicited,
+    InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,
+    elicit_url, form_of, roots, sample,
 };
 pub use items::{
     Group, IntoGroup, IntoPrompt, IntoResource, IntoTemplate, IntoTool, Item, ItemKind, PromptDef,
@@ -78,22 +61,25 @@ pub use uri::{
     PathError, PathSegment, SafePath, TemplateError, TextValue, UriTemplate, Variables, safe_join,
 };
 
-use crate::protocol::sealed::KeyRing;
-use crate::server::connection::dispatch::Kernel;
-use crate::server::handler::context::Connection;
-pub(crate) use crate::server::handler::context::Lent;
 #[doc(hidden)]
 pub use crate::server::handler::extract::Description;
-use crate::server::handler::extract::States;
-pub(crate) use crate::server::methods::Visit;
-use crate::server::notify::roots::RootsHook;
-pub(crate) use crate::server::shared::App;
+pub(crate) use crate::server::{handler::context::Lent, methods::HandlerRequest, shared::App};
 use crate::{
-    error::Error, error::ErrorKind, error::Result, limits::Limits, middleware::Metrics,
-    middleware::Middleware, middleware::server::IncomingRequest, middleware::server::OutgoingInput,
-    middleware::server::ServerMiddleware, rpc::Serve,
+    error::{Error, ErrorKind, Result},
+    limits::Limits,
+    middleware::{
+        Metrics, Middleware,
+        server::{IncomingRequest, OutgoingInput, ServerMiddleware},
+    },
+    protocol::sealed::KeyRing,
+    rpc::Serve,
+    server::{
+        connection::dispatch::Kernel,
+        handler::{context::ConnectionContext, extract::States},
+        methods::cache_hints::{CachePolicy, Nature},
+        notify::roots::RootsHook,
+    },
 };
-use crate::{server::methods::cache_hints::Caching, server::methods::cache_hints::Nature};
 use items::Rules;
 
 /// How many items a page of a list has unless a server is told otherwise. Without cursors, which are
@@ -134,7 +120,7 @@ pub struct Server {
     /// Who hears that a client's roots are others.
     roots: Option<RootsHook>,
     rules: Rules,
-    caching: Caching,
+    caching: CachePolicy,
     page_size: usize,
     /// What seals all that clients keep for this server, but for session ids.
     keys: KeyRing,
@@ -142,7 +128,7 @@ pub struct Server {
     late: Option<&'static Location<'static>>,
     /// Whom it lets in over HTTP.
     #[cfg(all(feature = "auth", feature = "http"))]
-    doorkeeper: protect::Doorkeeper,
+    doorkeeper: auth::protect::Doorkeeper,
     /// Who answers everything in its stead.
     forward: Option<Arc<dyn seam::Forward>>,
     /// Made when the first connection needs it, for all clones.
@@ -164,12 +150,12 @@ impl Server {
             asking: Asking::default(),
             roots: None,
             rules: Rules::default(),
-            caching: Caching::default(),
+            caching: CachePolicy::default(),
             page_size: PAGE_SIZE,
             keys: KeyRing::random(),
             late: None,
             #[cfg(all(feature = "auth", feature = "http"))]
-            doorkeeper: protect::Doorkeeper::default(),
+            doorkeeper: auth::protect::Doorkeeper::default(),
             forward: None,
             app: Arc::default(),
         }
@@ -381,7 +367,7 @@ impl Server {
     }
 
     /// What is true of its answers unless someone says otherwise.
-    fn own_caching(&self) -> Caching {
+    fn own_caching(&self) -> CachePolicy {
         let caching = self.caching.clone();
         #[cfg(all(feature = "auth", feature = "http"))]
         if self.doorkeeper.is_there() {
@@ -393,11 +379,11 @@ impl Server {
     /// What serves one connection.
     #[cfg(feature = "client")]
     pub(crate) fn connection(&self) -> Result<Arc<dyn Serve>> {
-        self.connection_with(Connection::default())
+        self.connection_with(ConnectionContext::default())
     }
 
     /// What serves one connection that began with something.
-    fn connection_with(&self, connection: Connection) -> Result<Arc<dyn Serve>> {
+    fn connection_with(&self, connection: ConnectionContext) -> Result<Arc<dyn Serve>> {
         Ok(Kernel::new(self.app()?, self.revisions.revisions()).with(connection).shared())
     }
 

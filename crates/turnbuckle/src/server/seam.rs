@@ -6,11 +6,10 @@ use std::{collections::BTreeSet, future::poll_fn, sync::Arc};
 use super::Server;
 #[cfg(feature = "http")]
 use crate::SessionId;
-use crate::error::Error;
-use crate::server::handler::context::Ctx;
 use crate::{
-    rpc::BoxFuture, rpc::Exchange, rpc::Note, rpc::Outcome, rpc::Outgoing, rpc::Peer,
-    rpc::connection::Permit,
+    error::Error,
+    rpc::{BoxFuture, Exchange, Note, Outcome, Outgoing, Peer, connection::Permit},
+    server::handler::context::Ctx,
 };
 use turnbuckle_types::{
     ClientCapabilities, Initialize, LogLevel, Meta, Raw, RequestId, Revision, RpcError,

@@ -4,15 +4,19 @@
 use std::sync::{Arc, OnceLock};
 
 use super::{
-    Server, items::Rules, registry::FoundResource, registry::LiveRegistry, registry::MethodSets,
-    registry::RegistrySnapshot,
+    Server,
+    items::Rules,
+    registry::{FoundResource, LiveRegistry, MethodSets, RegistrySnapshot},
 };
-use crate::error::Error;
-use crate::{Asking, KeyRing, middleware::server::ServerMiddleware};
 use crate::{
-    server::handler::context::Ctx, server::handler::extract::States,
-    server::methods::cache_hints::Caching, server::methods::cache_hints::Nature,
-    server::notify::changes::Changes, server::notify::roots::RootsHook,
+    Asking, KeyRing,
+    error::Error,
+    middleware::server::ServerMiddleware,
+    server::{
+        handler::{context::Ctx, extract::States},
+        methods::cache_hints::{CachePolicy, Nature},
+        notify::{changes::Changes, roots::RootsHook},
+    },
 };
 use turnbuckle_types::{
     DiscoverResult, Encode, Implementation, InitializeResult, Meta, Method, PromptsCapability, Raw,
@@ -40,7 +44,7 @@ pub(crate) struct App {
     pub(super) keys: KeyRing,
     /// Who may know of what.
     pub(super) rules: Rules,
-    pub(super) caching: Caching,
+    pub(super) caching: CachePolicy,
     /// Who answers everything instead.
     pub(super) forward: Option<Arc<dyn super::seam::Forward>>,
     /// What ends a modern result: `"_meta":{…}}` with the server's name.

@@ -82,7 +82,7 @@ impl Faults {
 
 /// What the faults make of one direction's bytes.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct FaultPlan {
     faults: Vec<(At, Fault)>,
     /// How many messages have begun.
     number: usize,
@@ -103,24 +103,24 @@ struct Message {
 
 /// What happens to some bytes.
 #[derive(Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum FaultStep {
     Deliver { bytes: Vec<u8>, delay: Option<Duration>, split: Option<usize> },
     Cut,
 }
 
-impl Step {
-    fn plain(bytes: Vec<u8>) -> Step {
-        Step::Deliver { bytes, delay: None, split: None }
+impl FaultStep {
+    fn plain(bytes: Vec<u8>) -> FaultStep {
+        FaultStep::Deliver { bytes, delay: None, split: None }
     }
 }
 
-impl Plan {
-    pub(super) fn new(faults: Vec<(At, Fault)>) -> Plan {
-        Plan { faults, number: 0, message: None }
+impl FaultPlan {
+    pub(super) fn new(faults: Vec<(At, Fault)>) -> FaultPlan {
+        FaultPlan { faults, number: 0, message: None }
     }
 
     /// What becomes of these bytes, which need not end where a message does.
-    pub(super) fn feed(&mut self, mut bytes: &[u8]) -> Vec<Step> {
+    pub(super) fn feed(&mut self, mut bytes: &[u8]) -> Vec<FaultStep> {
         let mut steps = Vec::new();
         while !bytes.is_empty() {
             let mut message = match self.message.take() {
@@ -131,7 +131,7 @@ impl Plan {
             let (piece, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
             bytes = rest;
             if message.pass(piece, &mut steps) || (end.is_some() && message.end(&mut steps)) {
-                steps.push(Step::Cut);
+                steps.push(FaultStep::Cut);
                 return steps;
             }
             if end.is_none() {
@@ -141,7 +141,7 @@ impl Plan {
         steps
     }
 
-    fn begin(&mut self, steps: &mut Vec<Step>) -> Message {
+    fn begin(&mut self, steps: &mut Vec<FaultStep>) -> Message {
         self.number += 1;
         let mut message = Message::default();
         for (at, fault) in &self.faults {
@@ -157,7 +157,7 @@ impl Plan {
                 Fault::Garbage(junk) => {
                     let mut line = junk.clone();
                     line.push(b'\n');
-                    steps.push(Step::plain(line));
+                    steps.push(FaultStep::plain(line));
                 }
             }
         }
@@ -167,12 +167,12 @@ impl Plan {
 
 impl Message {
     /// Lets a piece of it pass; whether the connection is cut there.
-    fn pass(&mut self, piece: &[u8], steps: &mut Vec<Step>) -> bool {
+    fn pass(&mut self, piece: &[u8], steps: &mut Vec<FaultStep>) -> bool {
         let passes = self.cut.map_or(piece.len(), |left| left.min(piece.len()));
         if !self.lost && passes > 0 {
             let bytes = piece[..passes].to_vec();
             // The rest of the message waits behind its beginning.
-            steps.push(Step::Deliver { bytes, delay: self.delay.take(), split: self.split });
+            steps.push(FaultStep::Deliver { bytes, delay: self.delay.take(), split: self.split });
         }
         if let Some(copy) = &mut self.copy {
             copy.extend_from_slice(piece);
@@ -188,9 +188,9 @@ impl Message {
     }
 
     /// Ends it; whether the connection is cut now.
-    fn end(&mut self, steps: &mut Vec<Step>) -> bool {
+    fn end(&mut self, steps: &mut Vec<FaultStep>) -> bool {
         if let (Some(bytes), false) = (self.copy.take(), self.lost) {
-            steps.push(Step::Deliver { bytes, delay: None, split: self.split });
+            steps.push(FaultStep::Deliver { bytes, delay: None, split: self.split });
         }
         self.cut.is_some()
     }
@@ -205,14 +205,14 @@ mod tests {
         let said = b"one\ntwo\nthree\n";
         let mut outcomes = (1..=said.len()).map(|size| {
             let faults = faults.iter().map(|(at, fault)| (At::Number(*at), fault.clone()));
-            let mut plan = Plan::new(faults.collect());
+            let mut plan = FaultPlan::new(faults.collect());
             let (mut arrived, mut cut) = (Vec::new(), false);
             for piece in said.chunks(size) {
                 for step in plan.feed(piece) {
                     match step {
-                        Step::Deliver { bytes, .. } if !cut => arrived.extend(bytes),
-                        Step::Deliver { .. } => {}
-                        Step::Cut => cut = true,
+                        FaultStep::Deliver { bytes, .. } if !cut => arrived.extend(bytes),
+                        FaultStep::Deliver { .. } => {}
+                        FaultStep::Cut => cut = true,
                     }
                 }
             }
@@ -245,11 +245,11 @@ mod tests {
     #[test]
     fn only_the_beginning_of_a_message_is_delayed() {
         let second = Duration::from_secs(1);
-        let mut plan = Plan::new(vec![(At::Every, Fault::Delay(second))]);
-        let delays = |steps: Vec<Step>| {
+        let mut plan = FaultPlan::new(vec![(At::Every, Fault::Delay(second))]);
+        let delays = |steps: Vec<FaultStep>| {
             let delay = |step| match step {
-                Step::Deliver { delay, .. } => delay,
-                Step::Cut => None,
+                FaultStep::Deliver { delay, .. } => delay,
+                FaultStep::Cut => None,
             };
             steps.into_iter().map(delay).collect::<Vec<_>>()
         };

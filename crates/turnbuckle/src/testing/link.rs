@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use super::{
-    Faults, Side, Transcript,
-    fault::{Plan, Step},
+    Faults, Transcript, TranscriptSide,
+    fault::{FaultPlan, FaultStep},
 };
 
 /// How much waits in one direction before its writer has to.
@@ -52,13 +52,13 @@ pub(super) fn taped(faults: Faults) -> (LinkEnd, LinkEnd, Tape) {
     };
     let tape = Tape(Arc::new(Mutex::new(wires)));
     let end = |side| LinkEnd { wires: tape.clone(), side, sleep: None };
-    (end(Side::Client), end(Side::Server), tape.clone())
+    (end(TranscriptSide::Client), end(TranscriptSide::Server), tape.clone())
 }
 
 /// One end of a [`link`]. Dropping it ends the stream for the other.
 pub struct LinkEnd {
     wires: Tape,
-    side: Side,
+    side: TranscriptSide,
     /// Until the next piece is there.
     sleep: Option<Pin<Box<Sleep>>>,
 }
@@ -75,8 +75,8 @@ struct Wires {
 }
 
 struct Direction {
-    plan: Plan,
-    pieces: VecDeque<Piece>,
+    plan: FaultPlan,
+    pieces: VecDeque<FaultyChunk>,
     /// The bytes in `pieces`.
     queued: usize,
     /// Nothing follows what is queued.
@@ -85,7 +85,7 @@ struct Direction {
     writer: Option<Waker>,
 }
 
-struct Piece {
+struct FaultyChunk {
     bytes: Vec<u8>,
     /// How much of it has been read.
     read: usize,
@@ -106,22 +106,22 @@ impl Tape {
 
 impl Wires {
     /// What this side says.
-    fn of(&mut self, side: Side) -> &mut Direction {
+    fn of(&mut self, side: TranscriptSide) -> &mut Direction {
         match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
+            TranscriptSide::Client => &mut self.client,
+            TranscriptSide::Server => &mut self.server,
         }
     }
 
-    fn write(&mut self, by: Side, bytes: &[u8]) {
+    fn write(&mut self, by: TranscriptSide, bytes: &[u8]) {
         for step in self.of(by).plan.feed(bytes) {
             match step {
-                Step::Deliver { bytes, delay, split } => {
+                FaultStep::Deliver { bytes, delay, split } => {
                     self.transcript.record(by, &bytes);
                     let due = delay.and_then(|delay| Instant::now().checked_add(delay));
                     self.of(by).push(bytes, due, split);
                 }
-                Step::Cut => {
+                FaultStep::Cut => {
                     self.transcript.cut(by);
                     self.client.ended = true;
                     self.server.ended = true;
@@ -147,7 +147,7 @@ fn wake(wakers: [Option<Waker>; 4]) {
 impl Direction {
     fn new(faults: Vec<(super::fault::At, super::Fault)>) -> Direction {
         Direction {
-            plan: Plan::new(faults),
+            plan: FaultPlan::new(faults),
             pieces: VecDeque::new(),
             queued: 0,
             ended: false,
@@ -159,25 +159,26 @@ impl Direction {
     fn push(&mut self, bytes: Vec<u8>, mut due: Option<Instant>, split: Option<usize>) {
         self.queued += bytes.len();
         let Some(size) = split else {
-            return self.pieces.push_back(Piece { bytes, read: 0, due, yields: false });
+            return self.pieces.push_back(FaultyChunk { bytes, read: 0, due, yields: false });
         };
         for chunk in bytes.chunks(size) {
-            let piece = Piece { bytes: chunk.to_vec(), read: 0, due: due.take(), yields: true };
+            let piece =
+                FaultyChunk { bytes: chunk.to_vec(), read: 0, due: due.take(), yields: true };
             self.pieces.push_back(piece);
         }
     }
 
     /// Reads from the first piece; `None` where there is nothing to read yet.
-    fn read(&mut self, out: &mut ReadBuf<'_>) -> Option<Next> {
+    fn read(&mut self, out: &mut ReadBuf<'_>) -> Option<ReadResult> {
         let Some(piece) = self.pieces.front_mut() else {
-            return self.ended.then_some(Next::Done);
+            return self.ended.then_some(ReadResult::Done);
         };
         if let Some(due) = piece.due.take_if(|due| *due > Instant::now()) {
             piece.due = Some(due);
-            return Some(Next::Later(due));
+            return Some(ReadResult::Later(due));
         }
         if std::mem::take(&mut piece.yields) {
-            return Some(Next::Yield);
+            return Some(ReadResult::Yield);
         }
         let count = out.remaining().min(piece.bytes.len() - piece.read);
         out.put_slice(&piece.bytes[piece.read..piece.read + count]);
@@ -186,12 +187,12 @@ impl Direction {
         if piece.read == piece.bytes.len() {
             self.pieces.pop_front();
         }
-        Some(Next::Done)
+        Some(ReadResult::Done)
     }
 }
 
 /// What reading came to.
-enum Next {
+enum ReadResult {
     /// Something was read, or there is no more.
     Done,
     /// Not before this.
@@ -221,9 +222,11 @@ impl AsyncRead for LinkEnd {
             drop(wires);
             wake([writer, None, None, None]);
             match next {
-                Next::Done => return Poll::Ready(Ok(())),
-                Next::Later(due) => self.sleep = Some(Box::pin(tokio::time::sleep_until(due))),
-                Next::Yield => {
+                ReadResult::Done => return Poll::Ready(Ok(())),
+                ReadResult::Later(due) => {
+                    self.sleep = Some(Box::pin(tokio::time::sleep_until(due)))
+                }
+                ReadResult::Yield => {
                     context.waker().wake_by_ref();
                     return Poll::Pending;
                 }

@@ -31,4 +31,4 @@ mod transcript;
 pub use client::{TestClient, TestClientBuilder};
 pub use fault::{Fault, Faults};
 pub use link::{LinkEnd, link};
-pub use transcript::{Said, Side, Transcript};
+pub use transcript::{Transcript, TranscriptLine, TranscriptSide};

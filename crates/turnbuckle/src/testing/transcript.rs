@@ -36,7 +36,7 @@ const VOLATILE: &[&str] = &["requestState", "cursor", "nextCursor", "elicitation
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
-    lines: Vec<Said>,
+    lines: Vec<TranscriptLine>,
     /// How many there were after those.
     more: usize,
     /// The line that each side has begun.
@@ -47,34 +47,34 @@ pub struct Transcript {
 /// One line of a [`Transcript`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Said {
+pub struct TranscriptLine {
     /// Who said it.
-    pub by: Side,
+    pub by: TranscriptSide,
     /// The line as it crossed, without its end.
     pub text: String,
 }
 
 /// One of the two who are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum TranscriptSide {
     /// The client.
     Client,
     /// The server.
     Server,
 }
 
-impl Side {
-    pub(super) fn other(self) -> Side {
+impl TranscriptSide {
+    pub(super) fn other(self) -> TranscriptSide {
         match self {
-            Side::Client => Side::Server,
-            Side::Server => Side::Client,
+            TranscriptSide::Client => TranscriptSide::Server,
+            TranscriptSide::Server => TranscriptSide::Client,
         }
     }
 }
 
 impl Transcript {
     /// The lines as they crossed, with nothing masked.
-    pub fn lines(&self) -> &[Said] {
+    pub fn lines(&self) -> &[TranscriptLine] {
         &self.lines
     }
 
@@ -100,7 +100,7 @@ impl Transcript {
     }
 
     /// Keeps what crossed, which need not end where a line does.
-    pub(super) fn record(&mut self, by: Side, bytes: &[u8]) {
+    pub(super) fn record(&mut self, by: TranscriptSide, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.begun[by as usize].extend_from_slice(piece);
             if piece.ends_with(b"\n") {
@@ -110,20 +110,20 @@ impl Transcript {
     }
 
     /// The connection was cut while this side spoke.
-    pub(super) fn cut(&mut self, by: Side) {
+    pub(super) fn cut(&mut self, by: TranscriptSide) {
         if !self.begun[by as usize].is_empty() {
             self.end_line(by, "…");
         }
     }
 
-    fn end_line(&mut self, by: Side, mark: &str) {
+    fn end_line(&mut self, by: TranscriptSide, mark: &str) {
         let line = std::mem::take(&mut self.begun[by as usize]);
         if self.lines.len() >= MOST_LINES {
             self.more += 1;
             return;
         }
         let line = String::from_utf8_lossy(&line);
-        self.lines.push(Said { by, text: format!("{}{mark}", line.trim_end()) });
+        self.lines.push(TranscriptLine { by, text: format!("{}{mark}", line.trim_end()) });
     }
 }
 
@@ -132,8 +132,8 @@ impl fmt::Display for Transcript {
         let mut masks = Masks { names: &self.masks, seen: Vec::new() };
         for line in &self.lines {
             let arrow = match line.by {
-                Side::Client => "-->",
-                Side::Server => "<--",
+                TranscriptSide::Client => "-->",
+                TranscriptSide::Server => "<--",
             };
             writeln!(f, "{arrow} {}", masks.apply(&line.text))?;
         }
@@ -235,7 +235,7 @@ fn difference(expected: &[&str], said: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    fn transcript(said: &[(Side, &str)]) -> Transcript {
+    fn transcript(said: &[(TranscriptSide, &str)]) -> Transcript {
         let mut transcript = Transcript::default();
         for (by, bytes) in said {
             transcript.record(*by, bytes.as_bytes());
@@ -246,13 +246,13 @@ mod tests {
     #[test]
     fn lines_are_kept_in_the_order_in_which_they_end() {
         let mut said = transcript(&[
-            (Side::Client, "{\"a\":"),
-            (Side::Server, "{}\n"),
-            (Side::Client, "1}\r\n{\"b\":2}\n{\"half"),
+            (TranscriptSide::Client, "{\"a\":"),
+            (TranscriptSide::Server, "{}\n"),
+            (TranscriptSide::Client, "1}\r\n{\"b\":2}\n{\"half"),
         ]);
         said.assert_eq("<-- {}\n\n  --> {\"a\":1}\n--> {\"b\":2}");
-        said.cut(Side::Client);
-        said.cut(Side::Server);
+        said.cut(TranscriptSide::Client);
+        said.cut(TranscriptSide::Server);
         assert_eq!(said.lines().last().unwrap().text, "{\"half…");
         assert_eq!(said.lines().len(), 4);
     }
@@ -260,10 +260,10 @@ mod tests {
     #[test]
     fn the_same_value_has_the_same_mask() {
         let said = transcript(&[
-            (Side::Server, "{\"requestState\":\"x\\\"y\",\"nextCursor\":null}\n"),
-            (Side::Client, "{\"requestState\" : \"x\\\"y\"}\n"),
+            (TranscriptSide::Server, "{\"requestState\":\"x\\\"y\",\"nextCursor\":null}\n"),
+            (TranscriptSide::Client, "{\"requestState\" : \"x\\\"y\"}\n"),
             (
-                Side::Server,
+                TranscriptSide::Server,
                 "{\"requestState\":\"z\",\"text\":\"requestState\",\"own\":{\"a\":[1]}}\n",
             ),
         ]);
@@ -279,7 +279,10 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_shown_as_it_is() {
-        let said = transcript(&[(Side::Server, "%% \"requestState\n"), (Side::Client, "\"a\":\n")]);
+        let said = transcript(&[
+            (TranscriptSide::Server, "%% \"requestState\n"),
+            (TranscriptSide::Client, "\"a\":\n"),
+        ]);
         said.assert_eq("<-- %% \"requestState\n--> \"a\":");
     }
 
@@ -294,14 +297,14 @@ mod tests {
     #[test]
     #[should_panic(expected = "- --> {}\n+ --> []\n")]
     fn another_line_fails() {
-        transcript(&[(Side::Client, "[]\n")]).assert_eq("--> {}");
+        transcript(&[(TranscriptSide::Client, "[]\n")]).assert_eq("--> {}");
     }
 
     #[test]
     fn a_long_transcript_ends_with_a_count() {
         let mut said = Transcript::default();
         for _ in 0..MOST_LINES + 3 {
-            said.record(Side::Client, b"x\n");
+            said.record(TranscriptSide::Client, b"x\n");
         }
         assert_eq!(said.lines().len(), MOST_LINES);
         assert!(said.to_string().ends_with("and 3 lines more\n"));

@@ -3,9 +3,11 @@
 //! Owns: the meaning of `shutdown` for a pipe, which is that the reader at the other
 //! end sees end of file. Does not own: where the pipe came from.
 
-use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use tokio::io::AsyncWrite;
 

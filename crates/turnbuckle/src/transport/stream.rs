@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
-use crate::transport::framing::LineReader;
 use crate::{
     limits::Limits,
-    rpc::Serve,
-    rpc::connection::io::Obituary,
-    rpc::connection::io::Wire,
-    rpc::connection::io::{self},
+    rpc::{
+        Serve,
+        connection::io::{
+            ConnectionTasks, Obituary, {self},
+        },
+    },
+    transport::framing::LineReader,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -20,7 +22,7 @@ pub(crate) fn start(
     serve: Arc<dyn Serve>,
     limits: Limits,
     obituary: Option<Obituary>,
-) -> Wire {
+) -> ConnectionTasks {
     let lines = LineReader::new(read, limits.line_bytes);
     io::start(lines, write, serve, limits, obituary)
 }

@@ -4,7 +4,10 @@
 
 mod checks;
 
-use std::{process::Command, process::ExitCode, time::Duration};
+use std::{
+    process::{Command, ExitCode},
+    time::Duration,
+};
 
 use serde_json::json;
 use tokio::time::timeout;

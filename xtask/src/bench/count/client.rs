@@ -4,12 +4,16 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::PATIENCE;
-use super::workload::{Sends, Talk, Workload};
-use crate::bench::child::output_within;
-use crate::bench::clients::Listening;
-use crate::bench::programs::{Client, Programs, Server};
-use crate::bench::wire::KEPT_LIST;
+use super::{
+    PATIENCE,
+    workload::{Sends, Talk, Workload},
+};
+use crate::bench::{
+    child::output_within,
+    clients::Listening,
+    programs::{Client, Programs, Server},
+    wire::KEPT_LIST,
+};
 
 /// Runs the driver until it has made `length` calls.
 pub(super) fn drive(

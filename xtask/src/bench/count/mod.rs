@@ -7,15 +7,19 @@ mod pipes;
 mod web;
 mod workload;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use self::workload::{COMPARISONS, Counts, Sends, Talk, WORKLOADS, Workload};
-use super::programs::{Programs, Server};
-use super::results::Results;
-use super::wire::{HTTP, STDIO};
-use super::{OURS, chosen, home};
+use super::{
+    OURS, chosen, home,
+    programs::{Programs, Server},
+    results::Results,
+    wire::{HTTP, STDIO},
+};
 
 /// A run under valgrind that takes longer is given up.
 const PATIENCE: Duration = Duration::from_secs(180);

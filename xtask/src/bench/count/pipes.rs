@@ -1,11 +1,15 @@
 //! Speaking to a server over its pipes while it is counted.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Command, Stdio},
+};
 
-use super::PATIENCE;
-use super::message::{discover, echo, greet, greet_again, hello, list, request_state, sum};
-use super::workload::{Sends, Workload};
+use super::{
+    PATIENCE,
+    message::{discover, echo, greet, greet_again, hello, list, request_state, sum},
+    workload::{Sends, Workload},
+};
 use crate::bench::child::Watched;
 
 /// Sends `length` requests and waits for their answers; at the end of input the server ends.

@@ -1,13 +1,17 @@
 //! Speaking HTTP/1.1 to a server while it is counted.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
 
-use super::PATIENCE;
-use super::message::{call, echo, list, post_call, post_list};
-use super::workload::{Counts, Sends, Workload};
+use super::{
+    PATIENCE,
+    message::{call, echo, list, post_call, post_list},
+    workload::{Counts, Sends, Workload},
+};
 use crate::bench::child::Watched;
 
 /// How long a server under valgrind may take until it listens, and to answer.

@@ -3,9 +3,11 @@
 pub(crate) mod http;
 pub(crate) mod stdio;
 
-use super::results::Results;
-use super::wire::{WIRES, Wire};
-use super::{OURS, report};
+use super::{
+    OURS, report,
+    results::Results,
+    wire::{WIRES, Wire},
+};
 
 /// A gate closes this far above a target: counts vary a little with the scheduler.
 const TOLERANCE: f64 = 1.1;

@@ -1,12 +1,14 @@
 //! At which issuer a client belongs that was registered beforehand without saying where: the first
 //! one that it proves itself to, for as long as the store remembers.
 
-use crate::client::{
-    registration::belongs_elsewhere,
-    settings::Settings,
-    store::{GrantStore, StoreKey, Swap},
+use crate::{
+    AuthError, AuthErrorKind, Secret,
+    client::{
+        registration::belongs_elsewhere,
+        settings::Settings,
+        store::{GrantStore, StoreKey, Swap},
+    },
 };
-use crate::{AuthError, AuthErrorKind, Secret};
 
 /// Under what the issuer is kept, if the settings name none and the client has anything to prove itself
 /// with. Grants come and go; this stays.

@@ -100,11 +100,14 @@ fn with_meta<T>(call: Call<T>, meta: Meta) -> Call<T> {
 /// Returns the tool that a request calls, so that its listing is taken into account.
 fn called_tool(method: &str, params: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct Named {
+    struct NamedParams {
         name: String,
     }
     let calls = Method::from_name(method) == Some(Method::CallTool);
-    calls.then(|| serde_json::from_str::<Named>(params).ok()).flatten().map(|named| named.name)
+    calls
+        .then(|| serde_json::from_str::<NamedParams>(params).ok())
+        .flatten()
+        .map(|named| named.name)
 }
 
 /// Moves the `_meta` of raw params to where the client merges it with its own.

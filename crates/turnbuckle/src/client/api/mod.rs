@@ -64,28 +64,28 @@ fn lacking(method: Method, revision: Revision) -> Error {
 fn object(value: &impl Serialize) -> Result<String> {
     let mut text = Vec::with_capacity(128);
     match write_object(&mut text, value)? {
-        Written::Object => Ok(encoded(text)),
-        Written::Nothing => Ok(String::new()),
+        EncodedParams::Object => Ok(encoded(text)),
+        EncodedParams::Nothing => Ok(String::new()),
     }
 }
 
 /// The kind of an encoded value.
 #[derive(PartialEq, Eq)]
-enum Written {
+enum EncodedParams {
     Object,
     /// Null.
     Nothing,
 }
 
 /// Appends the text of an object. After a null the caller has to truncate the text.
-fn write_object(text: &mut Vec<u8>, value: &impl Serialize) -> Result<Written> {
+fn write_object(text: &mut Vec<u8>, value: &impl Serialize) -> Result<EncodedParams> {
     let begin = text.len();
     serde_json::to_writer(&mut *text, value).map_err(encoding)?;
     match &text[begin..] {
-        b"null" => Ok(Written::Nothing),
+        b"null" => Ok(EncodedParams::Nothing),
         [b'{', ..] => {
             one_line(&mut text[begin..]);
-            Ok(Written::Object)
+            Ok(EncodedParams::Object)
         }
         _ => Err(Error::new(ErrorKind::Codec, "params and arguments must encode to a JSON object")),
     }
@@ -125,11 +125,11 @@ fn complete<T: DeserializeOwned>(
                 return complete(method, &sound, kind);
             }
             #[derive(serde::Deserialize)]
-            struct Peek {
+            struct ResultPeek {
                 #[serde(default, rename = "resultType")]
                 kind: Option<ResultType>,
             }
-            match raw.decode::<Peek>().ok().and_then(|peek| peek.kind) {
+            match raw.decode::<ResultPeek>().ok().and_then(|peek| peek.kind) {
                 Some(kind) if kind != ResultType::Complete => Err(unexpected_kind(method, &kind)),
                 _ => Err(undecodable(method.as_str(), &error)),
             }
@@ -158,7 +158,7 @@ fn call_params(name: &str, arguments: &impl Serialize) -> Result<String> {
     serde_json::to_writer(&mut text, name).map_err(encoding)?;
     let named = text.len();
     text.extend_from_slice(br#","arguments":"#);
-    if write_object(&mut text, arguments)? == Written::Nothing {
+    if write_object(&mut text, arguments)? == EncodedParams::Nothing {
         text.truncate(named);
     }
     text.push(b'}');

@@ -9,9 +9,10 @@ use std::{
 };
 
 use crate::{
-    client::CacheMode, client::Client, client::Retry, client::Timeouts, client::call::CallRequest,
+    client::{CacheMode, Client, Retry, Timeouts, call::CallRequest},
+    error::{Error, ErrorKind, Result},
+    rpc::BoxFuture,
 };
-use crate::{error::Error, error::ErrorKind, error::Result, rpc::BoxFuture};
 use futures_core::Stream;
 use turnbuckle_types::{Prompt, Raw, Resource, ResourceTemplate, Tool};
 

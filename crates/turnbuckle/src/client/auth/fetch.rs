@@ -10,35 +10,35 @@ use turnbuckle_auth::{Addresses, AuthError, AuthErrorKind, BoxFuture, Fetch, Rul
 
 use crate::{
     error::find,
-    transport::http::client::{NotAllowed, PostBody, Stack, Via, origin, place},
+    transport::http::client::{HttpSender, NotAllowed, PostBody, Via, origin, place},
 };
 
 /// Asks authorization servers, and the server itself for what it says of them.
 pub(super) struct Fetcher {
     server: (String, String, u16),
-    own: Stack,
+    own: HttpSender,
     /// `None` where connections are the business of a service.
-    others: Option<Others>,
+    others: Option<OtherHosts>,
 }
 
-struct Others {
-    public: Stack,
-    anywhere: Stack,
+struct OtherHosts {
+    public: HttpSender,
+    anywhere: HttpSender,
 }
 
 impl Fetcher {
     /// For the server at `address`, which `stack` reaches. Others are reached by `via`.
-    pub(super) fn new(address: &Uri, stack: &Stack, via: &Via) -> Fetcher {
+    pub(super) fn new(address: &Uri, stack: &HttpSender, via: &Via) -> Fetcher {
         // What is asked for has secrets in it.
         let via = via.encrypted();
         let public = stack.guarded(via.clone(), |ip| may_dial(ip, Addresses::Public));
         let anywhere = stack.guarded(via, |ip| may_dial(ip, Addresses::AlsoPrivate));
-        let others = public.zip(anywhere).map(|(public, anywhere)| Others { public, anywhere });
+        let others = public.zip(anywhere).map(|(public, anywhere)| OtherHosts { public, anywhere });
         Fetcher { server: origin(address), own: stack.shared(), others }
     }
 
     /// The server is where the user said, whatever the rules for others.
-    fn stack(&self, address: &Uri, rules: &Rules) -> &Stack {
+    fn stack(&self, address: &Uri, rules: &Rules) -> &HttpSender {
         match &self.others {
             Some(others) if origin(address) != self.server => match rules.addresses {
                 Addresses::Public => &others.public,
@@ -114,7 +114,7 @@ mod tests {
         let via = Via::Proxy(Arc::new(Matcher::builder().build()));
         let timeout = Duration::from_secs(10);
         let dialing = Dialing { via: via.clone(), roots: Vec::new(), tls: Tls::Never, timeout };
-        let stack = Stack::pooled(dialing).unwrap();
+        let stack = HttpSender::pooled(dialing).unwrap();
         Fetcher::new(&Uri::from_static("https://mcp.example.com/mcp"), &stack, &via)
     }
 

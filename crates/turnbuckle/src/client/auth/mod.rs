@@ -23,13 +23,13 @@ use turnbuckle_auth::{Auth, AuthError, AuthLayer, AuthService, Challenge, Logged
 
 use self::fetch::Fetcher;
 use super::ClientBuilder;
-use crate::{client::handlers::answer::Answering, client::handlers::answer::Pause};
 use crate::{
-    error::Closed, error::Error, error::ErrorKind, error::Executed, error::Result, rpc::BoxFuture,
-    transport::http::client::Body, transport::http::client::BoxError,
-    transport::http::client::Failure, transport::http::client::Own,
-    transport::http::client::PostBody, transport::http::client::Stack,
-    transport::http::client::Via, transport::http::client::place,
+    client::handlers::answer::{Answering, Pause},
+    error::{Closed, Error, ErrorKind, Executed, Result},
+    rpc::BoxFuture,
+    transport::http::client::{
+        Body, BoxError, HttpSender, PostBody, SendFailure, UserService, Via, place,
+    },
 };
 
 /// How long a server may take to say what it asks for.
@@ -82,7 +82,7 @@ impl ClientBuilder {
     }
 
     /// The layer for an address, and what it would be put around.
-    fn layer_at(&mut self, url: &str) -> Result<(Uri, Stack, AuthLayer)> {
+    fn layer_at(&mut self, url: &str) -> Result<(Uri, HttpSender, AuthLayer)> {
         let address = self.address(url)?;
         let (stack, via) = self.bare_stack(&address)?;
         match self.auth_layer(&address, &stack, &via)? {
@@ -92,15 +92,25 @@ impl ClientBuilder {
     }
 
     /// Puts the layer around what sends requests to `address`, if there is to be one.
-    pub(super) fn authorized(&mut self, address: &Uri, stack: Stack, via: &Via) -> Result<Stack> {
+    pub(super) fn authorized(
+        &mut self,
+        address: &Uri,
+        stack: HttpSender,
+        via: &Via,
+    ) -> Result<HttpSender> {
         let answering = self.answering.clone();
         Ok(match self.auth_layer(address, &stack, via)? {
-            Some(layer) => Stack::Own(Arc::new(Authorized::new(layer, stack, answering))),
+            Some(layer) => HttpSender::Own(Arc::new(Authorized::new(layer, stack, answering))),
             None => stack,
         })
     }
 
-    fn auth_layer(&mut self, address: &Uri, stack: &Stack, via: &Via) -> Result<Option<AuthLayer>> {
+    fn auth_layer(
+        &mut self,
+        address: &Uri,
+        stack: &HttpSender,
+        via: &Via,
+    ) -> Result<Option<AuthLayer>> {
         let Some(auth) = self.http.auth.take() else { return Ok(None) };
         let cache = self.cache.clone();
         // Answers that one person got are not for the next.
@@ -124,7 +134,7 @@ impl ClientBuilder {
 }
 
 /// What the server asks of someone who shows nothing.
-async fn challenge(address: &Uri, stack: &Stack) -> Result<Option<Challenge>> {
+async fn challenge(address: &Uri, stack: &HttpSender) -> Result<Option<Challenge>> {
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let mut request = Request::new(PostBody::new(Bytes::from_static(ping)));
     *request.method_mut() = Method::POST;
@@ -152,33 +162,34 @@ struct Authorized {
 }
 
 impl Authorized {
-    fn new(layer: AuthLayer, stack: Stack, answering: Arc<Answering>) -> Authorized {
+    fn new(layer: AuthLayer, stack: HttpSender, answering: Arc<Answering>) -> Authorized {
         let service = layer.layer(Under(Arc::new(stack)));
         Authorized { layer, service, answering }
     }
 
-    fn under(&self) -> &Stack {
+    fn under(&self) -> &HttpSender {
         &self.service.inner().0
     }
 }
 
-impl Own for Authorized {
+impl UserService for Authorized {
     fn send(
         &self,
         mut request: Request<PostBody>,
     ) -> BoxFuture<'static, Result<Response<Body>, BoxError>> {
-        let sent = Sent::default();
+        let sent = SendState::default();
         request.extensions_mut().insert(sent.clone());
         if request.method() == Method::DELETE {
             // Nobody logs in to say goodbye.
             request.extensions_mut().insert(Unattended);
         }
         let asking = self.service.clone().call(request);
-        let asking = Asking { asking, sent, answering: self.answering.clone(), pause: None };
+        let asking =
+            AuthorizedSend { asking, sent, answering: self.answering.clone(), pause: None };
         Box::pin(async move { asking.await.map_err(told) })
     }
 
-    fn apart(&self) -> Option<Arc<dyn Own>> {
+    fn apart(&self) -> Option<Arc<dyn UserService>> {
         let stack = self.under().apart();
         Some(Arc::new(Authorized::new(self.layer.clone(), stack, self.answering.clone())))
     }
@@ -194,17 +205,17 @@ fn told(error: BoxError) -> BoxError {
 
 /// Whether a request is with the server, as opposed to waiting to be authorized.
 #[derive(Clone, Default)]
-struct Sent(Arc<AtomicBool>);
+struct SendState(Arc<AtomicBool>);
 
 /// A request that is authorized and sent. The time that the former takes is not the server's.
-struct Asking {
+struct AuthorizedSend {
     asking: turnbuckle_auth::BoxFuture<'static, Result<Response<Body>, BoxError>>,
-    sent: Sent,
+    sent: SendState,
     answering: Arc<Answering>,
     pause: Option<Pause>,
 }
 
-impl Future for Asking {
+impl Future for AuthorizedSend {
     type Output = Result<Response<Body>, BoxError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -221,26 +232,26 @@ impl Future for Asking {
 
 /// What sends requests, as the layer needs it.
 #[derive(Clone)]
-struct Under(Arc<Stack>);
+struct Under(Arc<HttpSender>);
 
 impl Service<Request<PostBody>> for Under {
     type Response = Response<Body>;
-    type Error = Failure;
-    type Future = BoxFuture<'static, Result<Response<Body>, Failure>>;
+    type Error = SendFailure;
+    type Future = BoxFuture<'static, Result<Response<Body>, SendFailure>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), SendFailure>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, mut request: Request<PostBody>) -> Self::Future {
-        let sent = request.extensions_mut().remove::<Sent>().unwrap_or_default();
+        let sent = request.extensions_mut().remove::<SendState>().unwrap_or_default();
         request.extensions_mut().remove::<Unattended>();
         let body = request.body().clone();
         let sending = self.0.send(request);
         Box::pin(async move {
             let given_up = || {
                 let message = "it was given up before the server let it in";
-                Failure::of(Closed::new(message).error(Executed::No))
+                SendFailure::of(Closed::new(message).error(Executed::No))
             };
             // While it was authorized.
             if body.is_unwanted() {
@@ -280,8 +291,8 @@ mod tests {
     }
 
     /// A request that waits to be authorized, then for the server.
-    fn asking() -> (Arc<Answering>, Asking, Gates) {
-        let (sent, clock) = (Sent::default(), Arc::<Answering>::default());
+    fn asking() -> (Arc<Answering>, AuthorizedSend, Gates) {
+        let (sent, clock) = (SendState::default(), Arc::<Answering>::default());
         let (authorized, is_authorized) = oneshot::channel();
         let (answered, is_answered) = oneshot::channel();
         let at = sent.clone();
@@ -291,7 +302,7 @@ mod tests {
             let _ = is_answered.await;
             Err("answered".into())
         });
-        let asking = Asking { asking, sent, answering: clock.clone(), pause: None };
+        let asking = AuthorizedSend { asking, sent, answering: clock.clone(), pause: None };
         (clock, asking, Gates { authorized, answered })
     }
 

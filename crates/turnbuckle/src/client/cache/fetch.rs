@@ -18,9 +18,13 @@ use super::{
     memory::{Fetch, Fetched, Flight, FlightState, SharingKey, Value},
 };
 use crate::{
-    client::Timeouts, client::call::Call, client::call::CallResponse, client::call::DecodeContext,
-    client::call::deadlines::Deadlines, client::connection::handle::Link,
-    client::handlers::answer::Clocks, error::Error, error::Result,
+    client::{
+        Timeouts,
+        call::{Call, CallResponse, DecodeContext, deadlines::Deadlines},
+        connection::handle::Connection,
+        handlers::answer::Clocks,
+    },
+    error::{Error, Result},
 };
 
 /// The time to live of a result in milliseconds, and who may share it.
@@ -124,7 +128,7 @@ impl<T: 'static> Call<T> {
         &mut self,
         source: Source,
         cache: &Arc<ClientCache>,
-        link: &Arc<Link>,
+        link: &Arc<Connection>,
         cached: Cached<T>,
     ) -> Result<(T, Raw)> {
         let timeouts = self.request.timeouts;
@@ -153,14 +157,14 @@ impl<T: 'static> Call<T> {
         cached.unshare(fetched)
     }
 
-    fn cached_request(&mut self, link: &Link, cached: Cached<T>) -> Result<CachedRequest> {
+    fn cached_request(&mut self, link: &Connection, cached: Cached<T>) -> Result<CachedRequest> {
         let params = self.request.params.text(link.revision())?;
         Ok(CachedRequest { method: cached.method, params })
     }
 
     /// Returns `true` if the cache applies to this call. Headers and `_meta` may change the result
     /// and are no part of a key.
-    fn is_cacheable(&self, link: &Link, cached: Cached<T>) -> bool {
+    fn is_cacheable(&self, link: &Connection, cached: Cached<T>) -> bool {
         let request = &self.request;
         #[cfg(feature = "http")]
         let plain = request.about.headers.is_empty();
@@ -184,7 +188,7 @@ impl<T: 'static> Call<T> {
     fn source(
         &mut self,
         cache: &Arc<ClientCache>,
-        link: &Arc<Link>,
+        link: &Arc<Connection>,
         cached: Cached<T>,
     ) -> Result<Source> {
         let request = self.cached_request(link, cached)?;
@@ -218,7 +222,7 @@ impl<T: 'static> Call<T> {
     fn flight(
         mut self,
         cache: Arc<ClientCache>,
-        link: Arc<Link>,
+        link: Arc<Connection>,
         fetch: Fetch,
         cached: Cached<T>,
     ) -> Flight {
@@ -249,7 +253,7 @@ impl<T: 'static> Call<T> {
     async fn fetch(
         &mut self,
         cache: &Arc<ClientCache>,
-        (link, fetch): (&Link, &Fetch),
+        (link, fetch): (&Connection, &Fetch),
         cached: Cached<T>,
         reads_store: bool,
     ) -> Result<Fetched> {
@@ -294,7 +298,12 @@ fn invalidate_pages(cache: &ClientCache, fetch: &Fetch, error: &Error) {
 }
 
 /// Waits for a request in flight, within the timeouts of one caller.
-async fn wait(flight: Flight, timeouts: Timeouts, link: &Link, method: Method) -> Result<Fetched> {
+async fn wait(
+    flight: Flight,
+    timeouts: Timeouts,
+    link: &Connection,
+    method: Method,
+) -> Result<Fetched> {
     let Flight { mut outcome, state } = flight;
     let clocks = Clocks { all: &link.answering, own: Some(&state.clock) };
     let now = Instant::now();

@@ -18,8 +18,13 @@ use super::{
     store::BoundedLru,
 };
 use crate::{
-    client::builder::FIRST, client::connection::Retry, client::connection::handle::Link,
-    client::handlers::answer::Answering, error::Error, rpc::Abandon, rpc::BoxFuture,
+    client::{
+        builder::FIRST,
+        connection::{Retry, handle::Connection},
+        handlers::answer::Answering,
+    },
+    error::Error,
+    rpc::{Abandon, BoxFuture},
 };
 
 /// How many uncacheable requests and how many invalidations are remembered one by one.
@@ -197,7 +202,12 @@ impl Memory {
     }
 
     /// Begins a fetch.
-    pub(super) fn fetch(&mut self, request: CachedRequest, link: &Link, now: SystemTime) -> Fetch {
+    pub(super) fn fetch(
+        &mut self,
+        request: CachedRequest,
+        link: &Connection,
+        now: SystemTime,
+    ) -> Fetch {
         let (revision, generation) = (link.revision(), link.generation);
         Fetch { request, revision, generation, begun: self.moment(now) }
     }

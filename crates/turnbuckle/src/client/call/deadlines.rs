@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, time::Duration};
 
-use crate::{client::Timeouts, client::handlers::answer::Clocks};
+use crate::client::{Timeouts, handlers::answer::Clocks};
 use tokio::time::Instant;
 
 /// The deadlines of one call. Time in which this client answers a question of the server does not

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
 use crate::{
-    client::connection::handle::Link, client::tools::CompileOutput, client::tools::KnownTool,
+    client::{
+        connection::handle::Connection,
+        tools::{CompileOutput, KnownTool},
+    },
+    error::Result,
 };
 use turnbuckle_types::Raw;
 
@@ -31,7 +34,7 @@ pub(crate) type DecodeBy<T> = fn(&DecodeContext<'_>, &Raw) -> Result<T>;
 
 /// The context in which a result is decoded.
 pub(crate) struct DecodeContext<'a> {
-    pub(crate) link: &'a Link,
+    pub(crate) link: &'a Connection,
     /// The tool that gave it, as a listing described it, if its output is validated.
     pub(crate) tool: Option<(&'a KnownTool, CompileOutput)>,
 }

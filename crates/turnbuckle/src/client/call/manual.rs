@@ -8,11 +8,10 @@ use turnbuckle_types::{
 
 use super::{Call, Local, Params, decode::Decode};
 use crate::{
-    client::call::input::Asked,
-    client::call::input::{self},
-    error::Error,
-    error::ErrorKind,
-    error::Result,
+    client::call::input::{
+        Asked, {self},
+    },
+    error::{Error, ErrorKind, Result},
     protocol::elicitation,
 };
 

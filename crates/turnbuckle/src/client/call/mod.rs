@@ -18,9 +18,15 @@ use std::{
     time::Duration,
 };
 
-use super::{CacheMode, Inner, Timeouts, cache::Cacheable, cache::Cached};
-use crate::{client::connection::Retry, client::connection::handle::Link};
-use crate::{error::Error, error::ErrorKind, error::Result, rpc::Abandon};
+use super::{
+    CacheMode, Inner, Timeouts,
+    cache::{Cacheable, Cached},
+};
+use crate::{
+    client::connection::{Retry, handle::Connection},
+    error::{Error, ErrorKind, Result},
+    rpc::Abandon,
+};
 use turnbuckle_types::{LogLevel, Method, Progress, Raw, RequestId};
 
 use decode::Decode;
@@ -57,7 +63,7 @@ pub struct Call<T> {
 }
 
 /// Returns the result of a call that needs no request on this connection.
-type Local<T> = Arc<dyn Fn(&Inner, &Link) -> Option<T> + Send + Sync>;
+type Local<T> = Arc<dyn Fn(&Inner, &Connection) -> Option<T> + Send + Sync>;
 
 impl<T> Call<T> {
     pub(super) fn new(
@@ -126,7 +132,7 @@ impl<T> Call<T> {
     /// Completes the call without a request on connections for which `local` returns a result.
     pub(super) fn or_local(
         mut self,
-        local: impl Fn(&Inner, &Link) -> Option<T> + Send + Sync + 'static,
+        local: impl Fn(&Inner, &Connection) -> Option<T> + Send + Sync + 'static,
     ) -> Call<T> {
         self.local = Some(Arc::new(local));
         self

@@ -7,12 +7,19 @@ use std::{
     time::Duration,
 };
 
-use super::{super::Inner, super::Timeouts, events::CallNote};
-use crate::{
-    client::connection::Retry, client::connection::Twice, client::handlers::answer::Answering,
-    client::tools::CompileOutput, client::tools::KnownTool,
+use super::{
+    super::{Inner, Timeouts},
+    events::CallNote,
 };
-use crate::{error::Result, rpc::Abandon};
+use crate::{
+    client::{
+        connection::{Retry, Twice},
+        handlers::answer::Answering,
+        tools::{CompileOutput, KnownTool},
+    },
+    error::Result,
+    rpc::Abandon,
+};
 use tokio::sync::mpsc;
 use turnbuckle_types::{LogLevel, Meta, Method, Progress, RequestId, Revision};
 

@@ -5,19 +5,20 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use super::{Call, CallRequest, DecodeContext, Params, Running, running::Since};
 use crate::{
-    client::call::deadlines::Deadlines,
-    client::call::input::Asked,
-    client::call::input::{self},
-    client::connection::Retry,
-    client::connection::Twice,
-    client::connection::handle::Link,
-    client::connection::may_repeat,
-    client::handlers::answer::Clocks,
-    client::handshake::capabilities,
-};
-use crate::{
-    error::Error, error::Executed, error::Result, protocol::stamp::WantsProgress, rpc::Event,
-    rpc::Exchange, rpc::Note, rpc::Outgoing,
+    client::{
+        call::{
+            deadlines::Deadlines,
+            input::{
+                Asked, {self},
+            },
+        },
+        connection::{Retry, Twice, handle::Connection, may_repeat},
+        handlers::answer::Clocks,
+        handshake::capabilities,
+    },
+    error::{Error, Executed, Result},
+    protocol::stamp::WantsProgress,
+    rpc::{Exchange, ExchangeEvent, Note, Outgoing},
 };
 use tokio::time::Instant;
 use turnbuckle_types::{Meta, Method, Questions, Raw, Revision};
@@ -27,7 +28,7 @@ use crate::client::connection::handle::Carried;
 
 impl<T> Call<T> {
     /// Opens the call on this connection without waiting for its result.
-    pub(crate) fn open(mut self, link: Arc<Link>) -> Result<Running> {
+    pub(crate) fn open(mut self, link: Arc<Connection>) -> Result<Running> {
         let request = &mut self.request;
         request.check_capability(&link)?;
         let (params, _) = request.params.take(link.revision())?;
@@ -135,11 +136,11 @@ impl<T> Call<T> {
         &self,
         running: &mut Running,
         rounds: &mut Rounds,
-        event: Event,
+        event: ExchangeEvent,
     ) -> Result<ControlFlow<CallResponse<T>, Step>> {
         let request = &self.request;
         let step = match event {
-            Event::Note(note) => {
+            ExchangeEvent::Note(note) => {
                 #[cfg(feature = "http")]
                 (rounds.settled = true);
                 if running.notes.is_some() {
@@ -150,15 +151,15 @@ impl<T> Call<T> {
                 }
             }
             #[cfg(feature = "http")]
-            Event::Done(Err(error))
+            ExchangeEvent::Done(Err(error))
                 if !rounds.settled && request.lacks_headers(&running.link, &error) =>
             {
                 Step::Relist(error)
             }
-            Event::Done(Err(error)) if request.may_retry(&running.link, &error) => {
+            ExchangeEvent::Done(Err(error)) if request.may_retry(&running.link, &error) => {
                 Step::Reconnect(error)
             }
-            Event::Done(result) => {
+            ExchangeEvent::Done(result) => {
                 let result = request.final_result(&running.link, rounds, result)?;
                 match self.decode.decode(&request.decode_context(&running.link), &result) {
                     Ok(value) => {
@@ -195,7 +196,7 @@ impl CallRequest {
     }
 
     /// Opens one exchange for this call. Nothing is sent before it is polled.
-    fn exchange(&self, link: &Link, params: &str, progress: WantsProgress) -> Exchange {
+    fn exchange(&self, link: &Connection, params: &str, progress: WantsProgress) -> Exchange {
         let logged = self.meta_with_log_level(link);
         let stamped = link.stamp.apply(params, logged.as_ref().unwrap_or(&self.meta), progress);
         link.transport.open(Outgoing {
@@ -211,7 +212,7 @@ impl CallRequest {
     }
 
     /// Returns the `_meta` with the log level, in revisions that send it with each request.
-    fn meta_with_log_level(&self, link: &Link) -> Option<Meta> {
+    fn meta_with_log_level(&self, link: &Connection) -> Option<Meta> {
         let level = self.log_level.or_else(|| self.client.log_level.get())?;
         // 2026-07-28 server/utilities/logging §Per-request log level: never on a listen stream.
         let lasts = |method: Method| method.row().long_lived;
@@ -228,7 +229,7 @@ impl CallRequest {
     }
 
     #[cfg(feature = "http")]
-    fn mirror(&self, link: &Link, params: &str) -> crate::rpc::Mirror {
+    fn mirror(&self, link: &Connection, params: &str) -> crate::rpc::Mirror {
         let tool = self.about.tool.as_deref();
         let repeated = link.repeated.as_ref().zip(tool);
         crate::rpc::Mirror {
@@ -240,7 +241,7 @@ impl CallRequest {
         }
     }
 
-    fn running(&mut self, link: Arc<Link>, exchange: Exchange) -> Running {
+    fn running(&mut self, link: Arc<Connection>, exchange: Exchange) -> Running {
         let now = Instant::now();
         let clock = self.clock.clone();
         let paused = Clocks { all: &link.answering, own: clock.as_deref() }.paused(now);
@@ -259,7 +260,7 @@ impl CallRequest {
     }
 
     /// Refuses the call if the server did not declare the capability.
-    fn check_capability(&self, link: &Link) -> Result<()> {
+    fn check_capability(&self, link: &Connection) -> Result<()> {
         match (self.needs, &link.server.capabilities) {
             (Some(method), Some(declared)) if !self.client.settings().ignores_capabilities => {
                 capabilities::check(method, declared, link.revision())
@@ -269,7 +270,7 @@ impl CallRequest {
     }
 
     /// Refuses to send answers on a connection whose revision has none.
-    fn check_answers_allowed(&self, link: &Link, again: Option<&String>) -> Result<()> {
+    fn check_answers_allowed(&self, link: &Connection, again: Option<&String>) -> Result<()> {
         if again.is_none() || accepts_answers(link) {
             return Ok(());
         }
@@ -282,12 +283,12 @@ impl CallRequest {
         Err(Error::refused(message).with_executed(Executed::Maybe))
     }
 
-    fn decode_context<'a>(&'a self, link: &'a Link) -> DecodeContext<'a> {
+    fn decode_context<'a>(&'a self, link: &'a Connection) -> DecodeContext<'a> {
         DecodeContext { link, tool: self.tool.as_deref().zip(self.validate_output) }
     }
 
     /// Takes note of the end of an exchange and returns its result.
-    fn final_result(&self, link: &Link, rounds: &Rounds, result: Result<Raw>) -> Result<Raw> {
+    fn final_result(&self, link: &Connection, rounds: &Rounds, result: Result<Raw>) -> Result<Raw> {
         if !matches!(&result, Err(error) if error.is_closed()) {
             link.is_answered();
         }
@@ -375,7 +376,7 @@ impl CallRequest {
     }
 
     /// Returns `true` if the call is retried on the next connection.
-    fn may_retry(&self, link: &Link, error: &Error) -> bool {
+    fn may_retry(&self, link: &Connection, error: &Error) -> bool {
         // No retry for a server that has never answered: its address may be wrong.
         may_repeat(self.retry, self.twice, error)
             && link.has_answered()
@@ -394,7 +395,7 @@ impl CallRequest {
     }
 
     /// Returns the questions that the server asks in its result, after so many rounds.
-    fn questions(&self, link: &Link, result: &Raw, rounds: usize) -> Result<Option<Asked>> {
+    fn questions(&self, link: &Connection, result: &Raw, rounds: usize) -> Result<Option<Asked>> {
         let Some(most) = self.rounds.filter(|_| accepts_answers(link)) else { return Ok(None) };
         let asked = input::asked(&self.method, result)?;
         if asked.is_some() && rounds >= most {
@@ -405,7 +406,7 @@ impl CallRequest {
 
     /// Returns `true` if the server refused the call because of its argument headers.
     #[cfg(feature = "http")]
-    fn lacks_headers(&self, link: &Link, error: &Error) -> bool {
+    fn lacks_headers(&self, link: &Connection, error: &Error) -> bool {
         let mismatch = turnbuckle_types::code::HEADER_MISMATCH;
         self.about.tool.is_some()
             && link.repeated.is_some()
@@ -415,7 +416,7 @@ impl CallRequest {
 }
 
 #[cfg(feature = "http")]
-impl Link {
+impl Connection {
     /// Returns `true` if the server asks a question on the stream of the call that it belongs to.
     fn asks_on_call_streams(&self) -> bool {
         self.carried == Carried::ByHttp && self.revision().questions() != Questions::InResults
@@ -490,18 +491,18 @@ pub(crate) struct CallResponse<T> {
 }
 
 impl<T> CallResponse<T> {
-    fn new(value: T, raw: Raw, rounds: usize, link: &Link) -> CallResponse<T> {
+    fn new(value: T, raw: Raw, rounds: usize, link: &Connection) -> CallResponse<T> {
         CallResponse { value, raw, rounds, revision: link.revision(), generation: link.generation }
     }
 
     /// A value that this client made, which is never cached.
-    fn local(value: T, link: &Link) -> CallResponse<T> {
+    fn local(value: T, link: &Connection) -> CallResponse<T> {
         CallResponse::new(value, Raw::null(), 1, link)
     }
 }
 
 /// Returns `true` if the revision sends answers with the next request.
-fn accepts_answers(link: &Link) -> bool {
+fn accepts_answers(link: &Connection) -> bool {
     link.revision().questions() == Questions::InResults
 }
 

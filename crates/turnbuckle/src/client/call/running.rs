@@ -10,22 +10,26 @@ use std::{
 
 use super::{super::Inner, events::CallNote, request::OnProgress};
 use crate::{
-    client::call::deadlines::Deadlines,
-    client::call::deadlines::Expired,
-    client::call::input::Asked,
-    client::call::input::{self},
-    client::connection::handle::Link,
-    client::handlers::answer::Answering,
-    client::handlers::answer::Clocks,
+    client::{
+        call::{
+            deadlines::{Deadlines, Expired},
+            input::{
+                Asked, {self},
+            },
+        },
+        connection::handle::Connection,
+        handlers::answer::{Answering, Clocks},
+    },
+    error::{Error, Executed, Result},
+    rpc::{Exchange, ExchangeEvent, Note},
 };
-use crate::{error::Error, error::Executed, error::Result, rpc::Event, rpc::Exchange, rpc::Note};
 use tokio::{sync::mpsc, time::Instant};
 use turnbuckle_types::{LogMessage, Method, Progress};
 
 /// A call in flight.
 pub(crate) struct Running {
     pub(super) client: Arc<Inner>,
-    pub(crate) link: Arc<Link>,
+    pub(crate) link: Arc<Connection>,
     pub(super) method: Cow<'static, str>,
     pub(crate) exchange: Exchange,
     pub(crate) deadlines: Deadlines,
@@ -40,12 +44,12 @@ pub(crate) struct Running {
 
 impl Running {
     /// Returns the next event, or an error when a deadline passes.
-    pub(crate) async fn next(&mut self) -> Result<Event> {
+    pub(crate) async fn next(&mut self) -> Result<ExchangeEvent> {
         let clocks = Clocks { all: &self.link.answering, own: self.clock.as_deref() };
         let event = self.deadlines.limit(clocks, pin!(self.exchange.next())).await;
         match event {
             Ok(event) => {
-                if matches!(event, Event::Note(_)) {
+                if matches!(event, ExchangeEvent::Note(_)) {
                     // Progress does not extend a deadline that has passed.
                     self.check()?;
                     self.sign();

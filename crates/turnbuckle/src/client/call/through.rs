@@ -1,8 +1,8 @@
 //! Passes a call through the middleware of its client.
 
 use super::{Call, CallResponse, Params};
-use crate::client::connection::handle::Carried;
 use crate::{
+    client::connection::handle::Carried,
     error::Result,
     middleware::client::{NewCall, Passed, Request},
 };

@@ -12,7 +12,7 @@ use super::Reconnect;
 
 /// How many attempts were made since all was well for a while.
 #[derive(Debug, Default)]
-pub(super) struct Budget {
+pub(super) struct RetryBudget {
     spent: u32,
     /// How many of them are being made.
     trying: u32,
@@ -22,12 +22,12 @@ pub(super) struct Budget {
 
 /// What is paid from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum BudgetOwner {
     Attempts,
     Restarts,
 }
 
-impl Budget {
+impl RetryBudget {
     /// Pays for an attempt to have something back that has lasted for so long: which it is, counted
     /// from one; `None` if there were enough. It is whole again when what was lost has lasted, and
     /// nobody had to come back from anything else in that time.
@@ -52,30 +52,30 @@ impl Budget {
 }
 
 /// An attempt that was paid for. It ends when this is dropped.
-pub(crate) struct Attempt<'a> {
-    of: &'a Mutex<Budget>,
+pub(crate) struct ReconnectAttempt<'a> {
+    of: &'a Mutex<RetryBudget>,
     /// Counted from one.
     pub(crate) number: u32,
 }
 
-impl Attempt<'_> {
+impl ReconnectAttempt<'_> {
     pub(super) fn paid<'a>(
-        of: &'a Mutex<Budget>,
+        of: &'a Mutex<RetryBudget>,
         policy: &Reconnect,
-        whose: Whose,
+        whose: BudgetOwner,
         lasted: Duration,
-    ) -> Option<Attempt<'a>> {
+    ) -> Option<ReconnectAttempt<'a>> {
         let most = match whose {
-            Whose::Attempts => policy.attempts,
-            Whose::Restarts => policy.restarts,
+            BudgetOwner::Attempts => policy.attempts,
+            BudgetOwner::Restarts => policy.restarts,
         };
         let mut budget = of.lock().unwrap_or_else(PoisonError::into_inner);
         let number = budget.pay(most, policy.healthy_after, (lasted, Instant::now()))?;
-        Some(Attempt { of, number })
+        Some(ReconnectAttempt { of, number })
     }
 }
 
-impl Drop for Attempt<'_> {
+impl Drop for ReconnectAttempt<'_> {
     fn drop(&mut self) {
         self.of.lock().unwrap_or_else(PoisonError::into_inner).ended(Instant::now());
     }
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn it_is_whole_again_once_something_has_lasted_and_nothing_else_was_lost() {
-        let (mut budget, start) = (Budget::default(), Instant::now());
-        let pay = |budget: &mut Budget, lasted, at| {
+        let (mut budget, start) = (RetryBudget::default(), Instant::now());
+        let pay = |budget: &mut RetryBudget, lasted, at| {
             let paid = budget.pay(2, MINUTE, (lasted, start + at));
             if paid.is_some() {
                 budget.ended(start + at);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn nothing_is_given_back_while_somebody_tries() {
-        let (mut budget, start) = (Budget::default(), Instant::now());
+        let (mut budget, start) = (RetryBudget::default(), Instant::now());
         assert_eq!(budget.pay(1, MINUTE, (MINUTE, start)), Some(1));
         assert_eq!(budget.pay(1, MINUTE, (MINUTE, start + 5 * MINUTE)), None);
         budget.ended(start + 5 * MINUTE);

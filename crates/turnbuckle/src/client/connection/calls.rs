@@ -2,7 +2,10 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire},
+    atomic::{
+        AtomicUsize,
+        Ordering::{AcqRel, Acquire},
+    },
 };
 
 use tokio::sync::Notify;
@@ -15,12 +18,12 @@ const LEAVING: usize = 1 << (usize::BITS - 1);
 
 /// One number, so that a call costs two additions and nothing falls between counting and asking.
 #[derive(Default)]
-pub(super) struct Calls {
+pub(super) struct CallCounter {
     count: AtomicUsize,
     idle: Notify,
 }
 
-impl Calls {
+impl CallCounter {
     /// Refuses calls from now on. Returns how many are in flight.
     pub(super) fn leave(&self) -> usize {
         self.count.fetch_or(LEAVING, AcqRel) & !LEAVING

@@ -6,30 +6,31 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::{super::Client, super::ClientBuilder};
-use crate::{client::builder::FIRST, client::connection::handle::Link};
+use super::super::{Client, ClientBuilder};
 use crate::{
-    error::Error, error::ErrorKind, error::Result, error::timed_out, rpc::BoxFuture,
+    client::{builder::FIRST, connection::handle::Connection},
+    error::{Error, ErrorKind, Result, timed_out},
+    rpc::BoxFuture,
     transport::child_process::Spawn,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Makes a connection to the same server as before.
-pub(crate) trait Dial: Send + Sync + 'static {
+pub(crate) trait Dialer: Send + Sync + 'static {
     /// Negotiates anew. Dropping the future gives up what was begun.
     fn dial<'a>(
         &'a self,
         settings: &'a ClientBuilder,
         generation: u64,
-    ) -> BoxFuture<'a, Result<Link>>;
+    ) -> BoxFuture<'a, Result<Connection>>;
 
     /// What is on the other side.
-    fn way(&self) -> Way;
+    fn way(&self) -> ConnectionTarget;
 }
 
 /// What a connection is made to: that decides what it costs, and what its loss means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum ConnectionTarget {
     /// A process, of which there may be only so many.
     Process,
     /// A stream that a function makes.
@@ -43,12 +44,12 @@ pub(crate) enum Way {
 /// Starts the program again.
 pub(crate) struct Process(pub(crate) Mutex<Spawn>);
 
-impl Dial for Process {
+impl Dialer for Process {
     fn dial<'a>(
         &'a self,
         settings: &'a ClientBuilder,
         generation: u64,
-    ) -> BoxFuture<'a, Result<Link>> {
+    ) -> BoxFuture<'a, Result<Connection>> {
         let start = move || {
             let mut command = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             settings.start(&mut command)
@@ -56,8 +57,8 @@ impl Dial for Process {
         Box::pin(settings.process(start, generation))
     }
 
-    fn way(&self) -> Way {
-        Way::Process
+    fn way(&self) -> ConnectionTarget {
+        ConnectionTarget::Process
     }
 }
 
@@ -81,14 +82,14 @@ impl ClientBuilder {
     {
         let again = Made(make);
         let link = again.dial(&self, FIRST).await;
-        self.connected(link.map(|link| (link, Some(Box::new(again) as Box<dyn Dial>))))
+        self.connected(link.map(|link| (link, Some(Box::new(again) as Box<dyn Dialer>))))
     }
 }
 
 /// Has the stream made again.
 struct Made<F>(F);
 
-impl<F, Fut, S> Dial for Made<F>
+impl<F, Fut, S> Dialer for Made<F>
 where
     F: Fn() -> Fut + Send + Sync + 'static,
     Fut: Future<Output = io::Result<S>> + Send + 'static,
@@ -98,7 +99,7 @@ where
         &'a self,
         settings: &'a ClientBuilder,
         generation: u64,
-    ) -> BoxFuture<'a, Result<Link>> {
+    ) -> BoxFuture<'a, Result<Connection>> {
         Box::pin(async move {
             let limit = settings.connect_timeout;
             let stream = match tokio::time::timeout(limit, (self.0)()).await {
@@ -117,7 +118,7 @@ where
         })
     }
 
-    fn way(&self) -> Way {
-        Way::Stream
+    fn way(&self) -> ConnectionTarget {
+        ConnectionTarget::Stream
     }
 }

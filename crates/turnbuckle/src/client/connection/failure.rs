@@ -1,8 +1,9 @@
 //! Owns how a connection that was not made, or was lost, is told. Does not own the judgement.
 
-use crate::client::handshake::negotiate::Observation;
 use crate::{
-    error::Closed, error::Error, error::ErrorKind, rpc::connection::io::Obituary,
+    client::handshake::negotiate::Observation,
+    error::{Closed, Error, ErrorKind},
+    rpc::connection::io::Obituary,
     transport::child_process::ChildHandle,
 };
 use std::time::Duration;

@@ -7,12 +7,13 @@ use std::sync::{
 };
 
 use crate::{
-    client::builder::Kind, client::handlers::answer::Answering, client::subscribe::Subscriptions,
-    client::tools::KnownTools,
-};
-use crate::{
-    protocol::stamp::Stamp, rpc::Transport, transport::child_process::ChildHandle,
-    transport::child_process::ExitReport,
+    client::{
+        builder::Kind, handlers::answer::Answering, subscribe::ClientSubscriptions,
+        tools::KnownTools,
+    },
+    protocol::stamp::Stamp,
+    rpc::Transport,
+    transport::child_process::{ChildHandle, ExitReport},
 };
 use turnbuckle_types::{Implementation, Revision, ServerCapabilities};
 
@@ -20,7 +21,7 @@ use turnbuckle_types::{Implementation, Revision, ServerCapabilities};
 use crate::{client::handshake::discovery, client::tools::param_headers};
 
 /// One connection. When the last who hold it let go, it is closed.
-pub(crate) struct Link {
+pub(crate) struct Connection {
     /// Counted from one; each connection of a client has its own.
     pub(crate) generation: u64,
     pub(crate) transport: Arc<dyn Transport>,
@@ -28,7 +29,7 @@ pub(crate) struct Link {
     pub(crate) server: ServerFacts,
     pub(crate) answering: Arc<Answering>,
     /// What is subscribed to on it, in the legacy era.
-    pub(crate) subscriptions: Arc<Subscriptions>,
+    pub(crate) subscriptions: Arc<ClientSubscriptions>,
     pub(crate) child: Option<ChildHandle>,
     /// Whether anyone has ever answered on it. A revision that is pinned, or known, needs nobody's
     /// answer for a connection to count as made.
@@ -38,7 +39,7 @@ pub(crate) struct Link {
     pub(crate) carried: Carried,
     /// `None` on wires that have no headers.
     #[cfg(feature = "http")]
-    pub(crate) repeated: Option<param_headers::Repeated>,
+    pub(crate) repeated: Option<param_headers::ParamHeaderTable>,
     /// Where what this connection believes is remembered.
     #[cfg(feature = "http")]
     pub(crate) remembered: Option<discovery::DiscoveryKey>,
@@ -74,7 +75,7 @@ pub(crate) struct ServerFacts {
     pub(crate) discovered: Option<turnbuckle_types::Raw>,
 }
 
-impl Link {
+impl Connection {
     pub(crate) fn revision(&self) -> Revision {
         self.stamp.revision()
     }
@@ -102,7 +103,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for Connection {
     fn drop(&mut self) {
         self.transport.close_now();
     }

@@ -27,11 +27,13 @@ use std::{
 use tokio::{sync::watch, task::AbortHandle};
 
 use super::ClientBuilder;
-use crate::client::connection::handle::Link;
-use crate::error::{Closed, Error, ErrorKind, Executed, Result};
-use budget::{Attempt, Budget, Whose};
-use calls::Calls;
-pub(super) use dial::{Dial, Process, Way};
+use crate::{
+    client::connection::handle::Connection,
+    error::{Closed, Error, ErrorKind, Executed, Result},
+};
+use budget::{BudgetOwner, ReconnectAttempt, RetryBudget};
+use calls::CallCounter;
+pub(super) use dial::{ConnectionTarget, Dialer, Process};
 pub use policy::Reconnect;
 use renew::LookingAfter;
 pub use replay::Retry;
@@ -44,17 +46,17 @@ pub use state::{ConnectionState, ConnectionStates};
 pub(super) struct Supervisor {
     pub(super) settings: ClientBuilder,
     /// Changed only under the lock of `states`, and never the other way round.
-    current: Mutex<Arc<Link>>,
+    current: Mutex<Arc<Connection>>,
     states: watch::Sender<ConnectionState>,
     /// Invariant: true unless the state is `Ready`. For calls, which look at nothing else.
     down: AtomicBool,
     /// `None` if there is only this one.
-    dial: Option<Box<dyn Dial>>,
+    dial: Option<Box<dyn Dialer>>,
     /// What is left of the attempts to come back, whatever it is that was lost.
-    budget: Mutex<Budget>,
+    budget: Mutex<RetryBudget>,
     /// The same for restarts of a process.
-    restarts: Mutex<Budget>,
-    calls: Calls,
+    restarts: Mutex<RetryBudget>,
+    calls: CallCounter,
     watcher: OnceLock<AbortHandle>,
 }
 
@@ -62,8 +64,8 @@ impl Supervisor {
     /// Looks after a connection that was just made.
     pub(super) fn start(
         settings: ClientBuilder,
-        link: Link,
-        dial: Option<Box<dyn Dial>>,
+        link: Connection,
+        dial: Option<Box<dyn Dialer>>,
     ) -> Arc<Supervisor> {
         let states = settings.states.clone();
         states.send_replace(ConnectionState::Ready { generation: link.generation });
@@ -75,7 +77,7 @@ impl Supervisor {
             dial,
             budget: Mutex::default(),
             restarts: Mutex::default(),
-            calls: Calls::default(),
+            calls: CallCounter::default(),
             watcher: OnceLock::new(),
         });
         let task = tokio::spawn(renew::look_after(LookingAfter(supervisor.clone())));
@@ -83,18 +85,18 @@ impl Supervisor {
         supervisor
     }
 
-    fn current(&self) -> MutexGuard<'_, Arc<Link>> {
+    fn current(&self) -> MutexGuard<'_, Arc<Connection>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The connection of now, or the last one.
-    pub(super) fn link(&self) -> Arc<Link> {
+    pub(super) fn link(&self) -> Arc<Connection> {
         self.current().clone()
     }
 
     /// Looks something up on it, for who does not need it for longer. `look` must not wait, nor
     /// run anything of the user's.
-    pub(super) fn with_link<V>(&self, look: impl FnOnce(&Link) -> V) -> V {
+    pub(super) fn with_link<V>(&self, look: impl FnOnce(&Connection) -> V) -> V {
         look(&self.current())
     }
 
@@ -122,7 +124,7 @@ impl Supervisor {
         self.down.load(Relaxed)
     }
 
-    fn way(&self) -> Option<Way> {
+    fn way(&self) -> Option<ConnectionTarget> {
         self.dial.as_ref().map(|dial| dial.way())
     }
 
@@ -130,37 +132,44 @@ impl Supervisor {
         let policy = &self.settings.reconnect;
         match self.way() {
             None => 0,
-            Some(Way::Process) => policy.restarts,
+            Some(ConnectionTarget::Process) => policy.restarts,
             Some(_) => policy.attempts,
         }
     }
 
     /// Pays for making a stream anew that has lasted for so long; `None` if there were enough attempts.
-    pub(super) fn attempt(&self, lasted: Duration) -> Option<Attempt<'_>> {
-        Attempt::paid(&self.budget, &self.settings.reconnect, Whose::Attempts, lasted)
+    pub(super) fn attempt(&self, lasted: Duration) -> Option<ReconnectAttempt<'_>> {
+        ReconnectAttempt::paid(
+            &self.budget,
+            &self.settings.reconnect,
+            BudgetOwner::Attempts,
+            lasted,
+        )
     }
 
     /// The same for the connection itself.
-    fn renewal(&self, lasted: Duration) -> Option<Attempt<'_>> {
+    fn renewal(&self, lasted: Duration) -> Option<ReconnectAttempt<'_>> {
         let policy = &self.settings.reconnect;
         match self.way() {
             None => None,
-            Some(Way::Process) => Attempt::paid(&self.restarts, policy, Whose::Restarts, lasted),
-            Some(_) => Attempt::paid(&self.budget, policy, Whose::Attempts, lasted),
+            Some(ConnectionTarget::Process) => {
+                ReconnectAttempt::paid(&self.restarts, policy, BudgetOwner::Restarts, lasted)
+            }
+            Some(_) => ReconnectAttempt::paid(&self.budget, policy, BudgetOwner::Attempts, lasted),
         }
     }
 
     /// Whether the end of a connection is seen by nobody but those who call.
     fn is_found_out_by_calls(&self) -> bool {
         #[cfg(feature = "http")]
-        return self.way() == Some(Way::Address) && self.recovers();
+        return self.way() == Some(ConnectionTarget::Address) && self.recovers();
         #[cfg(not(feature = "http"))]
         false
     }
 
     /// The same as [`newer`](Supervisor::newer), for who found out that the one with this number is
     /// no good any more: looks for another, where nobody else would notice.
-    pub(super) async fn newer_because(&self, than: u64, why: &Error) -> Result<Arc<Link>> {
+    pub(super) async fn newer_because(&self, than: u64, why: &Error) -> Result<Arc<Connection>> {
         // Before looking: what was given up earlier is tried again for whoever comes now.
         self.lost(than, why);
         self.newer(than).await
@@ -168,7 +177,7 @@ impl Supervisor {
 
     /// Waits for a connection, whichever that is, and has it looked for if it was given up; the error
     /// is why there is none. Dropping the future loses nothing.
-    pub(super) async fn present(&self) -> Result<Arc<Link>> {
+    pub(super) async fn present(&self) -> Result<Arc<Connection>> {
         self.look_again();
         // All have a greater number.
         self.newer(0).await
@@ -176,7 +185,7 @@ impl Supervisor {
 
     /// Waits for a connection that is newer than the one with this number; the error is why there
     /// is none. Dropping the future loses nothing.
-    pub(super) async fn newer(&self, than: u64) -> Result<Arc<Link>> {
+    pub(super) async fn newer(&self, than: u64) -> Result<Arc<Connection>> {
         let mut states = self.states.subscribe();
         let decided = states.wait_for(|state| match state {
             ConnectionState::Ready { generation } => *generation > than,
@@ -230,7 +239,7 @@ impl Supervisor {
     }
 
     /// Puts a new connection in the place of the old one; gives it back if it came too late.
-    fn install(&self, link: Arc<Link>) -> Result<(), Arc<Link>> {
+    fn install(&self, link: Arc<Connection>) -> Result<(), Arc<Connection>> {
         let (mut link, mut old) = (Some(link), None);
         self.change(|_| {
             let link = link.take()?;

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::{sync::watch, time::Instant};
 
-use super::{ConnectionState, Dial, Supervisor};
+use super::{ConnectionState, Dialer, Supervisor};
 use crate::error::{Closed, Error, ErrorKind, Executed};
 
 /// Follows one connection after the other, until there is no next one.
@@ -28,10 +28,10 @@ pub(super) async fn look_after(supervisor: LookingAfter) {
         let mut after = After::Loss(since.elapsed());
         loop {
             match supervisor.reconnect(lost, after).await {
-                Then::Follow => break,
-                Then::Stop => return,
+                AfterAttempt::Follow => break,
+                AfterAttempt::Stop => return,
                 // The end of the old connection is no news: now only those who call are.
-                Then::Wait => match told(&mut states).await {
+                AfterAttempt::Wait => match told(&mut states).await {
                     Some(again) => (lost, after) = (again, After::Rest),
                     None => return,
                 },
@@ -76,7 +76,7 @@ enum After {
 }
 
 /// What comes after trying.
-enum Then {
+enum AfterAttempt {
     /// There is a connection.
     Follow,
     /// There is none until somebody asks for it.
@@ -86,10 +86,10 @@ enum Then {
 
 impl Supervisor {
     /// Makes the connection anew, as often as the budget allows.
-    async fn reconnect(&self, lost: Arc<Error>, after: After) -> Then {
+    async fn reconnect(&self, lost: Arc<Error>, after: After) -> AfterAttempt {
         let Some(dial) = self.dial.as_ref().filter(|_| self.recovers()) else {
             self.closed(lost.again());
-            return Then::Stop;
+            return AfterAttempt::Stop;
         };
         let mut paid = match after {
             After::Loss(lasted) => match self.renewal(lasted) {
@@ -132,24 +132,24 @@ impl Supervisor {
     }
 
     /// For good, or until somebody asks again.
-    fn give_up(&self, reason: Error) -> Then {
+    fn give_up(&self, reason: Error) -> AfterAttempt {
         if self.is_found_out_by_calls() {
             let reason = Arc::new(reason);
             self.change(|_| Some(ConnectionState::Unreachable { reason }));
-            return Then::Wait;
+            return AfterAttempt::Wait;
         }
         self.closed(reason);
-        Then::Stop
+        AfterAttempt::Stop
     }
 
-    async fn renewed(&self, dial: &dyn Dial) -> Result<Then, Error> {
+    async fn renewed(&self, dial: &dyn Dialer) -> Result<AfterAttempt, Error> {
         let generation = self.link().generation + 1;
         let link = dial.dial(&self.settings, generation).await?;
         let (settings, revision) = (&self.settings, link.revision());
         settings.restored.restore(&*link.transport, revision, settings.connect_timeout).await;
         match self.install(Arc::new(link)) {
-            Ok(()) => Ok(Then::Follow),
-            Err(_late) => Ok(Then::Stop),
+            Ok(()) => Ok(AfterAttempt::Follow),
+            Err(_late) => Ok(AfterAttempt::Stop),
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{rpc::Outgoing, rpc::Transport};
+use crate::rpc::{Outgoing, Transport};
 use turnbuckle_types::{Method, Revision};
 
 /// What was set last.

@@ -11,14 +11,17 @@ use std::{
 };
 
 use crate::{
-    client::cache::ClientCache, client::connection::Restored, client::handlers::Callbacks,
-    client::seam::ServerEvents, client::subscribe::Hearers, client::subscribe::Subscriptions,
-    client::tools::KnownTools, client::wire_log::LoggedReply, client::wire_log::WireDirection,
-    client::wire_log::WireLog,
-};
-use crate::{
-    error::Closed, error::Executed, rpc::BoxFuture, rpc::Incoming, rpc::Note, rpc::Outcome,
-    rpc::Reply, rpc::Serve, rpc::Transport, rpc::connection::Replies,
+    client::{
+        cache::ClientCache,
+        connection::Restored,
+        handlers::Callbacks,
+        seam::ServerEvents,
+        subscribe::{ClientSubscriptions, Hearers},
+        tools::KnownTools,
+        wire_log::{LoggedReply, WireDirection, WireLog},
+    },
+    error::{Closed, Executed},
+    rpc::{BoxFuture, Incoming, Note, Outcome, Reply, Serve, Transport, connection::Replies},
 };
 use tokio::{sync::Notify, time::Instant};
 use turnbuckle_types::{
@@ -43,7 +46,7 @@ pub(crate) type OnNotification = Arc<dyn Fn(&str, Option<&Raw>) + Send + Sync>;
 pub(crate) type OnStrayError = Arc<dyn Fn(&RpcError) + Send + Sync>;
 
 /// The client's side of a connection that serves.
-pub(crate) struct Answers {
+pub(crate) struct ClientService {
     pub(crate) callbacks: Callbacks,
     pub(crate) on_request: Option<OnRequest>,
     pub(crate) on_notification: Option<OnNotification>,
@@ -58,7 +61,7 @@ pub(crate) struct Answers {
     /// Who else is told of notifications, on whichever connection.
     pub(crate) hearers: Arc<Hearers>,
     /// Those of this connection.
-    pub(crate) subscriptions: Arc<Subscriptions>,
+    pub(crate) subscriptions: Arc<ClientSubscriptions>,
     /// What was learnt on it of the server's tools.
     pub(crate) known: Arc<KnownTools>,
     /// What is set again where the server has forgotten it, in which time, and over what.
@@ -71,7 +74,7 @@ pub(crate) struct Answers {
     pub(crate) program: Option<String>,
 }
 
-impl Answers {
+impl ClientService {
     /// Returns how the server may ask, once the revision is agreed on.
     fn questions(&self) -> Option<Questions> {
         self.revision.get().map(|revision| revision.questions())
@@ -95,7 +98,7 @@ impl Answers {
     fn clock_of(&self, request: &Incoming) -> Arc<Answering> {
         let own = match &request.came {
             #[cfg(feature = "http")]
-            crate::rpc::Came::Within(_, Some(mark)) => mark.clone().downcast().ok(),
+            crate::rpc::RequestOrigin::Within(_, Some(mark)) => mark.clone().downcast().ok(),
             _ => None,
         };
         own.unwrap_or_else(|| self.answering.clone())
@@ -108,7 +111,7 @@ impl Answers {
         let params = request.params.raw.clone();
         let within = match &request.came {
             #[cfg(feature = "http")]
-            crate::rpc::Came::Within(request, _) => Some(request.clone()),
+            crate::rpc::RequestOrigin::Within(request, _) => Some(request.clone()),
             _ => None,
         };
         let question = ServerRequest { method, params, within };
@@ -120,7 +123,7 @@ impl Answers {
     }
 }
 
-impl Answers {
+impl ClientService {
     fn reply(&self, request: Incoming) -> Reply {
         // 2026-07-28 transports/stdio: a server MUST NOT send requests, a client writes no
         // responses.
@@ -148,7 +151,7 @@ impl Answers {
     }
 }
 
-impl Serve for Answers {
+impl Serve for ClientService {
     fn serve(&self, request: Incoming, _: Replies) -> Reply {
         match LoggedReply::open(self.wire_log.as_ref(), &request) {
             Some(logged) => logged.log(self.reply(request)),
@@ -315,11 +318,11 @@ impl Answering {
         &self,
         limit: Duration,
         future: F,
-    ) -> Result<F::Output, RanOut> {
+    ) -> Result<F::Output, AnswerTimeout> {
         tokio::select! {
             biased;
             output = future => Ok(output),
-            () = self.ran_out(limit) => Err(RanOut),
+            () = self.ran_out(limit) => Err(AnswerTimeout),
         }
     }
 
@@ -359,7 +362,7 @@ impl Answering {
 }
 
 /// The time given ran out.
-pub(crate) struct RanOut;
+pub(crate) struct AnswerTimeout;
 
 /// An answer that someone is working on.
 pub(crate) struct Pause(Arc<Answering>);

@@ -8,9 +8,14 @@ use std::{fmt, sync::Arc};
 
 use super::{ClientBuilder, RootSet};
 use crate::{
-    middleware::Stack, middleware::client::IncomingInput, protocol::capabilities::lacking,
-    protocol::elicitation, protocol::params::decode, protocol::sampling::Offered,
-    protocol::sampling::balanced, rpc::BoxFuture, rpc::Outcome,
+    middleware::{Stack, client::IncomingInput},
+    protocol::{
+        capabilities::lacking,
+        elicitation,
+        params::decode,
+        sampling::{OfferedTools, balanced},
+    },
+    rpc::{BoxFuture, Outcome},
 };
 use serde::Deserialize;
 use turnbuckle_types::{
@@ -76,8 +81,12 @@ impl Callbacks {
         if ![row.server, row.input].iter().flatten().any(|span| span.contains(revision)) {
             return None;
         }
-        let asked =
-            || Asked { method, params: params.clone(), revision, declared: self.declared() };
+        let asked = || IncomingQuestion {
+            method,
+            params: params.clone(),
+            revision,
+            declared: self.declared(),
+        };
         let answer: BoxFuture<'static, Outcome> = match method {
             Method::CreateMessage => Box::pin(asked().sampling(self.sampling.clone()?)),
             Method::Elicit => Box::pin(asked().elicitation(self.elicitation.clone()?)),
@@ -97,21 +106,21 @@ enum RootsChange {
 }
 
 /// One question.
-struct Asked {
+struct IncomingQuestion {
     method: Method,
     params: Params,
     revision: Revision,
     declared: ClientCapabilities,
 }
 
-impl Asked {
+impl IncomingQuestion {
     async fn sampling(self, callback: Callback<CreateMessage, CreateMessageResult>) -> Outcome {
         self.is_allowed()?;
         let question: CreateMessage = decode(&self.params)?;
         // 2025-11-25 client/sampling §Error Handling.
         balanced(&question.messages).map_err(RpcError::invalid_params)?;
         let choice = question.tool_choice.as_ref().and_then(|choice| choice.mode);
-        let offered = Offered::new(question.tools.as_deref(), choice);
+        let offered = OfferedTools::new(question.tools.as_deref(), choice);
         let answer = offered.answered(callback(question).await?)?;
         Ok(Raw::at(&answer, self.revision))
     }

@@ -8,10 +8,13 @@ use std::{
 };
 
 use crate::{
-    client::ClientBuilder, client::connection::ConnectionState,
-    client::connection::ConnectionStates, client::connection::Supervisor,
+    client::{
+        ClientBuilder,
+        connection::{ConnectionState, ConnectionStates, Supervisor},
+    },
+    error::{Error, Result},
+    rpc::Note,
 };
-use crate::{error::Error, error::Result, rpc::Note};
 use tokio::sync::watch;
 use turnbuckle_types::{Method, Root};
 
@@ -33,9 +36,9 @@ use turnbuckle_types::{Method, Root};
 /// # let _ = builder; Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct RootSet(Arc<Shared>);
+pub struct RootSet(Arc<SharedRoots>);
 
-struct Shared {
+struct SharedRoots {
     roots: Mutex<Vec<Root>>,
     changed: watch::Sender<()>,
 }
@@ -46,7 +49,7 @@ impl RootSet {
     pub fn new(roots: impl IntoIterator<Item = Root>) -> Result<RootSet> {
         let roots = checked(roots)?;
         let changed = watch::Sender::new(());
-        Ok(RootSet(Arc::new(Shared { roots: Mutex::new(roots), changed })))
+        Ok(RootSet(Arc::new(SharedRoots { roots: Mutex::new(roots), changed })))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Root>> {

@@ -6,7 +6,7 @@ use turnbuckle_types::{Method, Revision, ServerCapabilities};
 use crate::error::{Error, Result};
 
 /// A capability, and whether it is there.
-struct Need {
+struct RequiredServerCapability {
     name: &'static str,
     is_met: fn(&ServerCapabilities) -> bool,
     /// The first revision that has a word for it.
@@ -14,20 +14,20 @@ struct Need {
     methods: &'static [Method],
 }
 
-const NEEDS: &[Need] = &[
-    Need {
+const NEEDS: &[RequiredServerCapability] = &[
+    RequiredServerCapability {
         name: "tools",
         is_met: |declared| declared.tools.is_some(),
         since: Revision::V2024_11_05,
         methods: &[Method::ListTools, Method::CallTool],
     },
-    Need {
+    RequiredServerCapability {
         name: "resources",
         is_met: |declared| declared.resources.is_some(),
         since: Revision::V2024_11_05,
         methods: &[Method::ListResources, Method::ListResourceTemplates, Method::ReadResource],
     },
-    Need {
+    RequiredServerCapability {
         name: "resources.subscribe",
         is_met: |declared| {
             declared.resources.as_ref().is_some_and(|resources| resources.subscribe == Some(true))
@@ -35,19 +35,19 @@ const NEEDS: &[Need] = &[
         since: Revision::V2024_11_05,
         methods: &[Method::Subscribe, Method::Unsubscribe],
     },
-    Need {
+    RequiredServerCapability {
         name: "prompts",
         is_met: |declared| declared.prompts.is_some(),
         since: Revision::V2024_11_05,
         methods: &[Method::ListPrompts, Method::GetPrompt],
     },
-    Need {
+    RequiredServerCapability {
         name: "completions",
         is_met: |declared| declared.completions.is_some(),
         since: Revision::V2025_03_26,
         methods: &[Method::Complete],
     },
-    Need {
+    RequiredServerCapability {
         name: "logging",
         is_met: |declared| declared.logging.is_some(),
         since: Revision::V2024_11_05,
@@ -64,7 +64,7 @@ pub(crate) fn check(
     let need = NEEDS.iter().find(|need| need.methods.contains(&method));
     match need.filter(|need| need.since <= revision && !(need.is_met)(declared)) {
         None => Ok(()),
-        Some(Need { name, .. }) => Err(Error::refused(format!(
+        Some(RequiredServerCapability { name, .. }) => Err(Error::refused(format!(
             "the server did not declare the capability `{name}`, which `{method}` needs; \
              nothing was sent (ClientBuilder::ignore_capabilities sends it all the same)"
         ))),

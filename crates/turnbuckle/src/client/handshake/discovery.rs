@@ -9,8 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::transport::http::client::origin;
-use crate::{client::Client, client::connection::handle::Link};
+use crate::{
+    client::{Client, connection::handle::Connection},
+    transport::http::client::origin,
+};
 use http::{HeaderMap, Uri};
 use serde::{Deserialize, Serialize};
 use turnbuckle_types::{DiscoverResult, Raw, Revision};
@@ -61,7 +63,7 @@ impl Client {
     }
 }
 
-impl Link {
+impl Connection {
     pub(crate) fn discovery(&self) -> Discovery {
         Discovery { revision: self.revision(), discovered: self.server.discovered.clone() }
     }
@@ -93,10 +95,10 @@ impl DiscoveryKey {
     }
 }
 
-type Memory = HashMap<DiscoveryKey, (Discovery, Instant)>;
+type DiscoveryCache = HashMap<DiscoveryKey, (Discovery, Instant)>;
 
-fn memory() -> MutexGuard<'static, Memory> {
-    static MEMORY: LazyLock<Mutex<Memory>> = LazyLock::new(Mutex::default);
+fn memory() -> MutexGuard<'static, DiscoveryCache> {
+    static MEMORY: LazyLock<Mutex<DiscoveryCache>> = LazyLock::new(Mutex::default);
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

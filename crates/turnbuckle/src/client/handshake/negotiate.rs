@@ -40,7 +40,7 @@ pub(crate) enum Verdict {
 
 /// How many probes were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Attempt {
+pub(crate) enum ProbeAttempt {
     First,
     Second,
 }
@@ -51,7 +51,7 @@ pub(crate) fn judge(
     observation: &Observation,
     probed: Revision,
     spoken: &[Revision],
-    attempt: Attempt,
+    attempt: ProbeAttempt,
 ) -> Verdict {
     let legacy = || newest(spoken.iter().copied(), Era::Legacy);
     let fall_back = || match legacy() {
@@ -67,8 +67,8 @@ pub(crate) fn judge(
         },
         Observation::Refused(error, status) => match modern_error(error) {
             Some(ModernError::Unsupported(supported)) => match attempt {
-                Attempt::First => retry(&supported, spoken),
-                Attempt::Second => Verdict::Fail(format!(
+                ProbeAttempt::First => retry(&supported, spoken),
+                ProbeAttempt::Second => Verdict::Fail(format!(
                     "the server refused {probed} although it lists {}",
                     supported.join(", ")
                 )),
@@ -189,7 +189,7 @@ mod tests {
     const LEGACY: Revision = Revision::V2025_11_25;
 
     fn verdict(observation: Observation) -> Verdict {
-        judge(&observation, MODERN, &Revision::ALL, Attempt::First)
+        judge(&observation, MODERN, &Revision::ALL, ProbeAttempt::First)
     }
 
     fn refused(code: i64, data: Option<serde_json::Value>) -> Observation {
@@ -251,7 +251,7 @@ mod tests {
     fn the_second_refusal_of_the_version_is_final() {
         let observation =
             refused(-32022, Some(json!({"supported": ["2026-07-28"], "requested": "2026-07-28"})));
-        let verdict = judge(&observation, MODERN, &Revision::ALL, Attempt::Second);
+        let verdict = judge(&observation, MODERN, &Revision::ALL, ProbeAttempt::Second);
         assert!(matches!(verdict, Verdict::Fail(why) if why.contains("2026-07-28")));
     }
 
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_client_without_legacy_revisions_fails_plainly() {
-        let verdict = judge(&Observation::Silence, MODERN, &[MODERN], Attempt::First);
+        let verdict = judge(&Observation::Silence, MODERN, &[MODERN], ProbeAttempt::First);
         assert!(matches!(verdict, Verdict::Fail(_)));
     }
 

@@ -3,19 +3,20 @@
 
 use std::sync::Arc;
 
-use super::{
-    negotiate::Attempt, negotiate::Observation, negotiate::Verdict, negotiate::agreed,
-    negotiate::judge,
-};
+use super::negotiate::{Observation, ProbeAttempt, Verdict, agreed, judge};
 use crate::{
-    client::ClientBuilder, client::builder::Kind, client::connection::failure::with_first_wire,
-    client::connection::failure::with_junk, client::connection::failure::with_probe,
-    client::connection::handle::ServerFacts, client::handlers::answer::Answers,
-};
-use crate::{
-    error::Error, error::ErrorKind, error::Result, protocol::stamp::Stamp,
-    protocol::stamp::WantsProgress, rpc::Abandon, rpc::Event, rpc::Exchange, rpc::Note,
-    rpc::Outgoing, rpc::Transport,
+    client::{
+        ClientBuilder,
+        builder::Kind,
+        connection::{
+            failure::{with_first_wire, with_junk, with_probe},
+            handle::ServerFacts,
+        },
+        handlers::answer::ClientService,
+    },
+    error::{Error, ErrorKind, Result},
+    protocol::stamp::{Stamp, WantsProgress},
+    rpc::{Abandon, Exchange, ExchangeEvent, Note, Outgoing, Transport},
 };
 use turnbuckle_types::{
     DiscoverResult, Encode, Era, Initialize, InitializeResult, Meta, Method, Raw, Revision,
@@ -26,10 +27,10 @@ impl ClientBuilder {
     pub(crate) async fn negotiate(
         &self,
         transport: &Arc<dyn Transport>,
-        answers: &Arc<Answers>,
+        answers: &Arc<ClientService>,
         kind: Kind,
-        known: Option<Known>,
-    ) -> Result<Opened> {
+        known: Option<PriorKnowledge>,
+    ) -> Result<OpenedConnection> {
         let opened = self.open_wire(transport, answers, kind, known).await;
         opened.map_err(|error| with_junk(error, transport.junk()))
     }
@@ -37,19 +38,19 @@ impl ClientBuilder {
     async fn open_wire(
         &self,
         transport: &Arc<dyn Transport>,
-        answers: &Arc<Answers>,
+        answers: &Arc<ClientService>,
         kind: Kind,
-        known: Option<Known>,
-    ) -> Result<Opened> {
+        known: Option<PriorKnowledge>,
+    ) -> Result<OpenedConnection> {
         if let Some(pinned) = self.pinned {
             return match pinned.era() {
-                Era::Modern => Ok(Opened::ready(self.modern(pinned, answers, None))),
+                Era::Modern => Ok(OpenedConnection::ready(self.modern(pinned, answers, None))),
                 Era::Legacy => self.open_legacy(transport, answers, pinned, None).await,
             };
         }
-        if let Some(Known { revision, found }) = known {
+        if let Some(PriorKnowledge { revision, found }) = known {
             let opened = match revision.era() {
-                Era::Modern => Ok(Opened::ready(self.modern(revision, answers, found))),
+                Era::Modern => Ok(OpenedConnection::ready(self.modern(revision, answers, found))),
                 Era::Legacy => self.open_legacy(transport, answers, revision, None).await,
             };
             match opened {
@@ -69,11 +70,11 @@ impl ClientBuilder {
     async fn find_out(
         &self,
         transport: &Arc<dyn Transport>,
-        answers: &Arc<Answers>,
+        answers: &Arc<ClientService>,
         kind: Kind,
-    ) -> Result<Opened> {
+    ) -> Result<OpenedConnection> {
         let mut revision = Revision::LATEST;
-        let mut attempt = Attempt::First;
+        let mut attempt = ProbeAttempt::First;
         loop {
             let mut probe = self.probe(transport, revision);
             let (observation, failure) = self.observe(&mut probe).await;
@@ -89,9 +90,9 @@ impl ClientBuilder {
             }
             match judge(&observation, revision, &Revision::ALL, attempt) {
                 Verdict::Modern(revision, found) => {
-                    return Ok(Opened::ready(self.modern(revision, answers, *found)));
+                    return Ok(OpenedConnection::ready(self.modern(revision, answers, *found)));
                 }
-                Verdict::Probe(common) => (revision, attempt) = (common, Attempt::Second),
+                Verdict::Probe(common) => (revision, attempt) = (common, ProbeAttempt::Second),
                 Verdict::None => {
                     return Err(failure.unwrap_or_else(|| self.silent(&observation)));
                 }
@@ -103,7 +104,7 @@ impl ClientBuilder {
                         .await
                         .map_err(|error| with_probe(error, &observation));
                 }
-                Verdict::Respawn(offered) => return Ok(Opened::Respawn(offered)),
+                Verdict::Respawn(offered) => return Ok(OpenedConnection::Respawn(offered)),
                 Verdict::Fail(why) => return Err(Error::new(ErrorKind::Connect, why)),
             }
         }
@@ -163,7 +164,7 @@ impl ClientBuilder {
     fn modern(
         &self,
         revision: Revision,
-        answers: &Answers,
+        answers: &ClientService,
         found: Option<DiscoverResult>,
     ) -> (Stamp, ServerFacts) {
         let _ = answers.revision.set(revision);
@@ -186,12 +187,12 @@ impl ClientBuilder {
     async fn open_legacy(
         &self,
         transport: &Arc<dyn Transport>,
-        answers: &Arc<Answers>,
+        answers: &Arc<ClientService>,
         offered: Revision,
         probe: Option<Exchange>,
-    ) -> Result<Opened> {
+    ) -> Result<OpenedConnection> {
         let refused = match self.handshake(transport, answers, offered, probe).await {
-            Ok(opened) => return Ok(Opened::ready(opened)),
+            Ok(opened) => return Ok(OpenedConnection::ready(opened)),
             Err(error) => error,
         };
         // 2025-11-25 transports §Backwards Compatibility: what may be an older server.
@@ -203,20 +204,20 @@ impl ClientBuilder {
             Ok(other) => other,
             Err(error) => return Err(with_first_wire(error, &refused)),
         };
-        let guard = CloseOnDrop(Some(other.clone()));
+        let guard = CloseUnlessOpened(Some(other.clone()));
         let opened = self
             .handshake(&other, answers, offered, None)
             .await
             .map_err(|error| with_first_wire(error, &refused))?;
         guard.keep();
-        Ok(Opened::Ready(Box::new(opened), Some(other)))
+        Ok(OpenedConnection::Ready(Box::new(opened), Some(other)))
     }
 
     /// Opens with `initialize`. A probe that is still open wins if its answer comes first.
     pub(crate) async fn handshake(
         &self,
         transport: &Arc<dyn Transport>,
-        answers: &Arc<Answers>,
+        answers: &Arc<ClientService>,
         offered: Revision,
         mut probe: Option<Exchange>,
     ) -> Result<(Stamp, ServerFacts)> {
@@ -235,7 +236,7 @@ impl ClientBuilder {
                         continue;
                     }
                     let observation = Observation::Answered(raw);
-                    let verdict = judge(&observation, Revision::LATEST, &Revision::ALL, Attempt::Second);
+                    let verdict = judge(&observation, Revision::LATEST, &Revision::ALL, ProbeAttempt::Second);
                     if let Verdict::Modern(revision, found) = verdict {
                         return Ok(self.modern(revision, answers, *found));
                     }
@@ -254,7 +255,7 @@ impl ClientBuilder {
     async fn opened(
         &self,
         transport: &Arc<dyn Transport>,
-        answers: &Arc<Answers>,
+        answers: &Arc<ClientService>,
         offered: Revision,
         raw: Raw,
     ) -> Result<(Stamp, ServerFacts)> {
@@ -289,34 +290,34 @@ impl ClientBuilder {
 }
 
 /// What is known of a server before it is asked.
-pub(crate) struct Known {
+pub(crate) struct PriorKnowledge {
     pub(crate) revision: Revision,
     pub(crate) found: Option<DiscoverResult>,
 }
 
 /// How far the opening words got.
-pub(crate) enum Opened {
+pub(crate) enum OpenedConnection {
     /// On this wire, or on another one to the same server.
     Ready(Box<(Stamp, ServerFacts)>, Option<Arc<dyn Transport>>),
     Respawn(Revision),
 }
 
-impl Opened {
-    fn ready(opened: (Stamp, ServerFacts)) -> Opened {
-        Opened::Ready(Box::new(opened), None)
+impl OpenedConnection {
+    fn ready(opened: (Stamp, ServerFacts)) -> OpenedConnection {
+        OpenedConnection::Ready(Box::new(opened), None)
     }
 }
 
 /// A connection that is given up while it is being made is closed.
-pub(crate) struct CloseOnDrop(pub(crate) Option<Arc<dyn Transport>>);
+pub(crate) struct CloseUnlessOpened(pub(crate) Option<Arc<dyn Transport>>);
 
-impl CloseOnDrop {
+impl CloseUnlessOpened {
     pub(crate) fn keep(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for CloseOnDrop {
+impl Drop for CloseUnlessOpened {
     fn drop(&mut self) {
         if let Some(transport) = &self.0 {
             transport.close_now();
@@ -339,7 +340,7 @@ fn text(params: &impl Encode, revision: Revision) -> String {
 
 async fn answer(exchange: &mut Exchange) -> Result<Raw> {
     loop {
-        if let Event::Done(result) = exchange.next().await {
+        if let ExchangeEvent::Done(result) = exchange.next().await {
             return result;
         }
     }

@@ -10,18 +10,20 @@ use std::{
 
 use turnbuckle_types::Raw;
 
-use super::{Opened, open};
+use super::{OpenedStream, open};
 use crate::{
-    client::Call, client::ConnectionState, client::connection::Supervisor,
-    client::connection::handle::Link, error::Closed, error::Error, error::ErrorKind,
-    error::Executed, error::Result,
+    client::{
+        Call, ConnectionState,
+        connection::{Supervisor, handle::Connection},
+    },
+    error::{Closed, Error, ErrorKind, Executed, Result},
 };
 
 /// A stream that was lost.
 pub(super) struct Lost {
     pub(super) call: Call<Raw>,
     /// What it ran on.
-    pub(super) link: Arc<Link>,
+    pub(super) link: Arc<Connection>,
     pub(super) error: Error,
     /// How long it had been open.
     pub(super) lasted: Duration,
@@ -29,7 +31,7 @@ pub(super) struct Lost {
 
 impl Lost {
     /// Opens it again. Dropping the future gives it up.
-    pub(super) async fn again(mut self) -> Result<Opened> {
+    pub(super) async fn again(mut self) -> Result<OpenedStream> {
         let supervisor = self.call.request.client.supervisor.clone();
         let policy = &supervisor.settings.reconnect;
         loop {
@@ -66,7 +68,10 @@ pub(super) fn is_passing(error: &Error) -> bool {
 }
 
 /// The connection on which to try next: the one that was lost if it can still be used.
-pub(super) async fn next_link(supervisor: &Supervisor, lost: &Link) -> Result<Arc<Link>> {
+pub(super) async fn next_link(
+    supervisor: &Supervisor,
+    lost: &Connection,
+) -> Result<Arc<Connection>> {
     let over = is_over(lost).await;
     let mut states = supervisor.states();
     while let Some(state) = states.next().await {
@@ -85,7 +90,7 @@ pub(super) async fn next_link(supervisor: &Supervisor, lost: &Link) -> Result<Ar
 }
 
 /// Why a connection has ended: known before whoever looks after it has seen it.
-pub(super) async fn ended(link: &Link) -> Option<Closed> {
+pub(super) async fn ended(link: &Connection) -> Option<Closed> {
     let mut ended = link.transport.ended();
     std::future::poll_fn(|context| {
         Poll::Ready(match ended.as_mut().poll(context) {
@@ -96,6 +101,6 @@ pub(super) async fn ended(link: &Link) -> Option<Closed> {
     .await
 }
 
-pub(super) async fn is_over(link: &Link) -> bool {
+pub(super) async fn is_over(link: &Connection) -> bool {
     ended(link).await.is_some()
 }

@@ -13,7 +13,7 @@ use turnbuckle_types::{
 };
 
 use super::{
-    Event, Opened, Source, Told,
+    Event, EventSource, OpenedStream, SourceEvent,
     again::ended,
     coalesce::Coalesced,
     event_from,
@@ -21,14 +21,15 @@ use super::{
     subscriptions::{Claim, With},
 };
 use crate::{
-    client::Call, client::Client, client::ConnectionState, client::connection::handle::Link,
-    error::Closed, error::Error, error::Executed, error::Result, error::timed_out,
-    middleware::client::ClientMiddleware, rpc::BoxFuture, rpc::Note,
+    client::{Call, Client, ConnectionState, connection::handle::Connection},
+    error::{Closed, Error, Executed, Result, timed_out},
+    middleware::client::ClientMiddleware,
+    rpc::{BoxFuture, Note},
 };
 
 /// Someone who listens on a legacy connection. Dropping it takes its subscriptions back.
 pub(super) struct Ear {
-    mailbox: Arc<Mailbox>,
+    mailbox: Arc<NotificationQueue>,
     /// Dropping one takes its subscription back.
     claims: Vec<Arc<Claim>>,
     /// What the server refuses of what it is asked again, after it has forgotten it.
@@ -36,21 +37,21 @@ pub(super) struct Ear {
     /// How long a server may take to answer.
     patience: Option<Duration>,
     /// Resolves when this connection has a successor, or will have none.
-    over: BoxFuture<'static, Result<Arc<Link>>>,
+    over: BoxFuture<'static, Result<Arc<Connection>>>,
 }
 
 /// What a server can tell of what was asked for; nothing was sent for it yet.
 pub(super) struct Agreed {
     client: Client,
-    link: Arc<Link>,
-    mailbox: Arc<Mailbox>,
+    link: Arc<Connection>,
+    mailbox: Arc<NotificationQueue>,
     granted: SubscriptionFilter,
     with: With,
     patience: Option<Duration>,
 }
 
 /// Finds out what a server can tell of what a call asks for; also as a modern one would say it.
-pub(super) async fn agree(mut call: Call<Raw>, link: Arc<Link>) -> Result<(Agreed, Raw)> {
+pub(super) async fn agree(mut call: Call<Raw>, link: Arc<Connection>) -> Result<(Agreed, Raw)> {
     let client = Client(call.request.client.clone());
     // Nothing may have to be sent, and what others subscribed to may still look sound.
     if let Some(closed) = ended(&link).await {
@@ -68,7 +69,8 @@ pub(super) async fn agree(mut call: Call<Raw>, link: Arc<Link>) -> Result<(Agree
         true => each_once(asked),
         false => available(asked, link.server.capabilities.as_ref())?,
     };
-    let mailbox = Arc::new(Mailbox::new(granted.clone(), settings.limits.queued_notifications));
+    let mailbox =
+        Arc::new(NotificationQueue::new(granted.clone(), settings.limits.queued_notifications));
     // Before anything is asked: an answer may be followed at once by news.
     let hearer: Arc<dyn Hears> = mailbox.clone();
     settings.hearers.join(Arc::downgrade(&hearer));
@@ -89,7 +91,7 @@ pub(super) async fn agree(mut call: Call<Raw>, link: Arc<Link>) -> Result<(Agree
 
 impl Agreed {
     /// Asks the server for what it has to be asked for; returns when it has answered.
-    pub(super) async fn open(self) -> Result<Opened> {
+    pub(super) async fn open(self) -> Result<OpenedStream> {
         let Agreed { client, link, mailbox, mut granted, with, patience } = self;
         let middleware = &client.0.settings().middleware;
         let subscribing = subscribed(&link, middleware, &with, &mut granted);
@@ -103,14 +105,14 @@ impl Agreed {
         let over = Box::pin(async move { supervisor.newer(generation).await });
         let claims = claims.into_iter().map(Arc::new).collect();
         let ear = Ear { mailbox, claims, asked_again: None, patience, over };
-        Ok(Opened { source: Source::Legacy(ear), granted, link })
+        Ok(OpenedStream { source: EventSource::Legacy(ear), granted, link })
     }
 }
 
 /// Subscribes to the resources of `granted`, and takes out of it what the server refuses. All of
 /// it refused, and nothing else granted, is an error.
 async fn subscribed(
-    link: &Arc<Link>,
+    link: &Arc<Connection>,
     middleware: &ClientMiddleware,
     with: &With,
     granted: &mut SubscriptionFilter,
@@ -137,9 +139,9 @@ async fn subscribed(
 }
 
 impl Ear {
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Told> {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<SourceEvent> {
         if let Poll::Ready(event) = self.mailbox.poll(context) {
-            return Poll::Ready(Told::Event(event));
+            return Poll::Ready(SourceEvent::Event(event));
         }
         if self.mailbox.take_renewed() {
             self.asked_again = Some(Box::pin(refused(self.claims.clone(), self.patience)));
@@ -149,9 +151,9 @@ impl Ear {
         {
             self.asked_again = None;
             self.claims.retain(|claim| refused.iter().all(|(uri, _)| uri != claim.uri()));
-            return Poll::Ready(Told::Renewed(refused));
+            return Poll::Ready(SourceEvent::Renewed(refused));
         }
-        Poll::Ready(Told::Lost(match ready!(self.over.as_mut().poll(context)) {
+        Poll::Ready(SourceEvent::Lost(match ready!(self.over.as_mut().poll(context)) {
             Ok(_) => Closed::new("the connection was lost").error(Executed::No),
             Err(reason) => reason,
         }))
@@ -182,7 +184,7 @@ fn unanswered(patience: Duration) -> Error {
 }
 
 /// What waits for one who listens. The reader puts things in, and never waits.
-struct Mailbox {
+struct NotificationQueue {
     wanted: SubscriptionFilter,
     inner: Mutex<Inner>,
 }
@@ -194,11 +196,11 @@ struct Inner {
     reader: Option<Waker>,
 }
 
-impl Mailbox {
-    fn new(wanted: SubscriptionFilter, most: usize) -> Mailbox {
+impl NotificationQueue {
+    fn new(wanted: SubscriptionFilter, most: usize) -> NotificationQueue {
         let inner =
             Mutex::new(Inner { letters: Coalesced::new(most), renewed: false, reader: None });
-        Mailbox { wanted, inner }
+        NotificationQueue { wanted, inner }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -231,7 +233,7 @@ impl Mailbox {
     }
 }
 
-impl Hears for Mailbox {
+impl Hears for NotificationQueue {
     fn hear(&self, note: &Note) {
         // The cheap look first: most of what comes is progress.
         let about = Method::from_name(&note.method);

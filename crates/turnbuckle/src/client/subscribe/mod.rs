@@ -23,8 +23,12 @@ use tokio::time::Instant;
 use turnbuckle_types::{Method, Raw, ResourceUpdated, SubscriptionFilter};
 
 use super::Call;
-use crate::client::connection::handle::Link;
-use crate::{error::Error, error::Result, middleware::client::Passed, rpc::BoxFuture, rpc::Note};
+use crate::{
+    client::connection::handle::Connection,
+    error::{Error, Result},
+    middleware::client::Passed,
+    rpc::{BoxFuture, Note},
+};
 use again::Lost;
 use coalesce::Coalesced;
 pub(super) use hearers::Hearers;
@@ -32,7 +36,7 @@ pub(super) use hearers::Hearers;
 pub(crate) use legacy::lies_in;
 pub use opening::ListenCall;
 pub use relist::LiveList;
-pub(super) use subscriptions::Subscriptions;
+pub(super) use subscriptions::ClientSubscriptions;
 #[cfg(feature = "server")]
 pub(super) use subscriptions::{Claim, With};
 
@@ -82,11 +86,11 @@ impl Filter {
 }
 
 /// Opens a stream in the way of the era of the connection of now.
-async fn open(call: Call<Raw>) -> Result<Opened> {
+async fn open(call: Call<Raw>) -> Result<OpenedStream> {
     match call.pass_middleware(begun).await? {
-        Passed::Unchanged(Begun::Open(opened)) => Ok(opened),
+        Passed::Unchanged(OpeningProgress::Open(opened)) => Ok(opened),
         // Now, not within: what is sent for it passes on its own.
-        Passed::Unchanged(Begun::Agreed(agreed)) => agreed.open().await,
+        Passed::Unchanged(OpeningProgress::Agreed(agreed)) => agreed.open().await,
         Passed::Replaced(_) => Err(Error::refused(
             "client middleware answered `subscriptions/listen`, whose answer is a stream; \
              it has to pass the request on",
@@ -95,37 +99,37 @@ async fn open(call: Call<Raw>) -> Result<Opened> {
 }
 
 /// How far a stream has come once its opening has passed whatever stands around calls.
-enum Begun {
-    Open(Opened),
+enum OpeningProgress {
+    Open(OpenedStream),
     Agreed(legacy::Agreed),
 }
 
-async fn begun(call: Call<Raw>) -> Result<(Begun, Raw)> {
+async fn begun(call: Call<Raw>) -> Result<(OpeningProgress, Raw)> {
     let link = call.request.client.link();
     if Method::Listen.sent_by_client(link.revision()) {
         let (opened, said) = modern::open(call, link).await?;
-        return Ok((Begun::Open(opened), said));
+        return Ok((OpeningProgress::Open(opened), said));
     }
     let (agreed, said) = legacy::agree(call, link).await?;
-    Ok((Begun::Agreed(agreed), said))
+    Ok((OpeningProgress::Agreed(agreed), said))
 }
 
 /// A stream that was opened.
-struct Opened {
-    source: Source,
+struct OpenedStream {
+    source: EventSource,
     granted: SubscriptionFilter,
     /// On which it runs.
-    link: Arc<Link>,
+    link: Arc<Connection>,
 }
 
 /// Where the events of a stream come from. Dropping it unsubscribes.
-enum Source {
-    Modern(modern::Stream),
+enum EventSource {
+    Modern(modern::ModernStream),
     Legacy(legacy::Ear),
 }
 
 /// What a source says.
-enum Told {
+enum SourceEvent {
     Event(Event),
     /// Nothing that concerns anyone.
     Nothing,
@@ -136,12 +140,12 @@ enum Told {
     Lost(Error),
 }
 
-impl Source {
+impl EventSource {
     /// Not polled again after the end.
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Told> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<SourceEvent> {
         match self {
-            Source::Modern(stream) => stream.poll(context),
-            Source::Legacy(ear) => ear.poll(context),
+            EventSource::Modern(stream) => stream.poll(context),
+            EventSource::Legacy(ear) => ear.poll(context),
         }
     }
 }
@@ -206,30 +210,30 @@ pub struct Listening {
     call: Call<Raw>,
     granted: SubscriptionFilter,
     waiting: Coalesced,
-    course: Course,
+    course: StreamState,
 }
 
 /// How it is with a stream.
-enum Course {
+enum StreamState {
     Open {
-        source: Box<Source>,
-        link: Arc<Link>,
+        source: Box<EventSource>,
+        link: Arc<Connection>,
         since: Instant,
     },
-    Again(BoxFuture<'static, Result<Opened>>),
+    Again(BoxFuture<'static, Result<OpenedStream>>),
     /// With what is still to be told of its end.
     Ended(Option<Error>),
 }
 
 impl Listening {
-    fn new(call: Call<Raw>, opened: Opened) -> Listening {
+    fn new(call: Call<Raw>, opened: OpenedStream) -> Listening {
         let most = call.request.client.settings().limits.queued_notifications;
-        let Opened { source, granted, link } = opened;
+        let OpenedStream { source, granted, link } = opened;
         Listening {
             call,
             granted,
             waiting: Coalesced::new(most),
-            course: Course::Open { source: Box::new(source), link, since: Instant::now() },
+            course: StreamState::Open { source: Box::new(source), link, since: Instant::now() },
         }
     }
 
@@ -249,17 +253,17 @@ impl Listening {
     fn drain(&mut self, context: &mut Context<'_>) {
         // A server that says the same without end must not keep this task from anything else.
         for _ in 0..AT_ONCE {
-            let Course::Open { source, .. } = &mut self.course else { return };
+            let StreamState::Open { source, .. } = &mut self.course else { return };
             if self.waiting.is_full() {
                 return;
             }
             match source.poll(context) {
                 Poll::Pending => return,
-                Poll::Ready(Told::Event(event)) => self.waiting.push(event),
-                Poll::Ready(Told::Nothing) => {}
-                Poll::Ready(Told::Renewed(refused)) => self.renewed(refused),
-                Poll::Ready(Told::Ended) => self.course = Course::Ended(None),
-                Poll::Ready(Told::Lost(error)) => self.lost(error),
+                Poll::Ready(SourceEvent::Event(event)) => self.waiting.push(event),
+                Poll::Ready(SourceEvent::Nothing) => {}
+                Poll::Ready(SourceEvent::Renewed(refused)) => self.renewed(refused),
+                Poll::Ready(SourceEvent::Ended) => self.course = StreamState::Ended(None),
+                Poll::Ready(SourceEvent::Lost(error)) => self.lost(error),
             }
         }
         context.waker().wake_by_ref();
@@ -272,23 +276,24 @@ impl Listening {
         }
         let last = refused.into_iter().next_back();
         match last.filter(|_| legacy::is_nothing(&self.granted)) {
-            Some((_, error)) => self.course = Course::Ended(Some(error)),
+            Some((_, error)) => self.course = StreamState::Ended(Some(error)),
             None => self.waiting.push(Event::Missed),
         }
     }
 
     fn lost(&mut self, error: Error) {
         let supervisor = &self.call.request.client.supervisor;
-        let ended = Course::Ended(None);
-        let Course::Open { link, since, .. } = std::mem::replace(&mut self.course, ended) else {
+        let ended = StreamState::Ended(None);
+        let StreamState::Open { link, since, .. } = std::mem::replace(&mut self.course, ended)
+        else {
             return;
         };
         if !supervisor.recovers() || !again::is_passing(&error) {
-            self.course = Course::Ended(Some(error));
+            self.course = StreamState::Ended(Some(error));
             return;
         }
         let lost = Lost { call: self.call.duplicate(), link, error, lasted: since.elapsed() };
-        self.course = Course::Again(Box::pin(lost.again()));
+        self.course = StreamState::Again(Box::pin(lost.again()));
     }
 }
 
@@ -306,18 +311,21 @@ impl Stream for Listening {
                 return Poll::Ready(Some(Ok(event)));
             }
             match &mut this.course {
-                Course::Open { .. } => return Poll::Pending,
-                Course::Ended(error) => return Poll::Ready(error.take().map(Err)),
-                Course::Again(opening) => match ready!(opening.as_mut().poll(context)) {
-                    Ok(Opened { source, granted, link }) => {
+                StreamState::Open { .. } => return Poll::Pending,
+                StreamState::Ended(error) => return Poll::Ready(error.take().map(Err)),
+                StreamState::Again(opening) => match ready!(opening.as_mut().poll(context)) {
+                    Ok(OpenedStream { source, granted, link }) => {
                         this.granted = granted;
-                        this.course =
-                            Course::Open { source: Box::new(source), link, since: Instant::now() };
+                        this.course = StreamState::Open {
+                            source: Box::new(source),
+                            link,
+                            since: Instant::now(),
+                        };
                         // Whoever asks again because of it must not be given what was kept.
                         this.call.request.client.settings().cache.invalidate_all();
                         this.waiting.push(Event::Missed);
                     }
-                    Err(error) => this.course = Course::Ended(Some(error)),
+                    Err(error) => this.course = StreamState::Ended(Some(error)),
                 },
             }
         }

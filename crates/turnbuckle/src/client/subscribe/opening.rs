@@ -7,8 +7,12 @@ use turnbuckle_types::{Listen, Method, Raw, Revision, write_at};
 
 use super::{Filter, Listening, again, open};
 use crate::{
-    client::Call, client::Client, client::Retry, client::call::Params, client::connection::Twice,
-    client::connection::may_repeat, error::Error, error::Result,
+    client::{
+        Call, Client, Retry,
+        call::Params,
+        connection::{Twice, may_repeat},
+    },
+    error::{Error, Result},
 };
 
 impl Client {

@@ -11,7 +11,11 @@ use futures_core::Stream;
 use turnbuckle_types::{Prompt, Resource, ResourceTemplate, SubscriptionFilter, Tool};
 
 use super::{Filter, Listening};
-use crate::{client::Client, client::Pager, error::Error, error::Result, rpc::BoxFuture};
+use crate::{
+    client::{Client, Pager},
+    error::{Error, Result},
+    rpc::BoxFuture,
+};
 
 /// How long changes are gathered unless told otherwise.
 const DEBOUNCE: Duration = Duration::from_millis(100);
@@ -37,23 +41,23 @@ const DEBOUNCE: Duration = Duration::from_millis(100);
 /// ```
 #[must_use = "a stream does nothing until it is polled"]
 pub struct LiveList<T> {
-    step: Step<T>,
+    step: RelistStep<T>,
 }
 
-enum Step<T> {
-    Idle(Box<Course<T>>),
+enum RelistStep<T> {
+    Idle(Box<RelistState<T>>),
     Running(BoxFuture<'static, Stepped<T>>),
     Ended,
 }
 
 /// An item, and how it goes on; the end if there is no item.
-type Stepped<T> = (Option<Result<Vec<T>>>, Box<Course<T>>);
+type Stepped<T> = (Option<Result<Vec<T>>>, Box<RelistState<T>>);
 
-struct Course<T> {
+struct RelistState<T> {
     client: Client,
     kind: Kind<T>,
     debounce: Duration,
-    stage: Stage,
+    stage: RelistStage,
 }
 
 /// What is listed.
@@ -63,7 +67,7 @@ struct Kind<T> {
     is_granted: fn(&SubscriptionFilter) -> Option<bool>,
 }
 
-enum Stage {
+enum RelistStage {
     First,
     Following(Box<Listening>),
     /// Nothing but this is left to say.
@@ -107,14 +111,14 @@ impl<T> LiveList<T> {
         is_granted: fn(&SubscriptionFilter) -> Option<bool>,
     ) -> LiveList<T> {
         let kind = Kind { list, watch, is_granted };
-        let (client, debounce, stage) = (client.clone(), DEBOUNCE, Stage::First);
-        LiveList { step: Step::Idle(Box::new(Course { client, kind, debounce, stage })) }
+        let (client, debounce, stage) = (client.clone(), DEBOUNCE, RelistStage::First);
+        LiveList { step: RelistStep::Idle(Box::new(RelistState { client, kind, debounce, stage })) }
     }
 
     /// How long changes are gathered before it is listed again: 100 ms. To be set before the
     /// stream is first polled.
     pub fn debounce(mut self, pause: Duration) -> LiveList<T> {
-        if let Step::Idle(course) = &mut self.step {
+        if let RelistStep::Idle(course) = &mut self.step {
             course.debounce = pause;
         }
         self
@@ -129,31 +133,31 @@ impl<T> LiveList<T> {
     }
 }
 
-impl<T: Send + Unpin + 'static> Course<T> {
+impl<T: Send + Unpin + 'static> RelistState<T> {
     async fn next(mut self: Box<Self>) -> Stepped<T> {
-        self.stage = match std::mem::replace(&mut self.stage, Stage::Last(None)) {
-            Stage::Last(error) => return (error.map(Err), self),
+        self.stage = match std::mem::replace(&mut self.stage, RelistStage::Last(None)) {
+            RelistStage::Last(error) => return (error.map(Err), self),
             // Before the first listing: what changes after it is heard of.
-            Stage::First => {
+            RelistStage::First => {
                 let watch = (self.kind.watch)(Filter::new());
                 match changes(self.client.clone(), watch, self.kind.is_granted).await {
-                    Ok(listening) => {
-                        listening.map_or(Stage::Last(None), |one| Stage::Following(Box::new(one)))
-                    }
+                    Ok(listening) => listening.map_or(RelistStage::Last(None), |one| {
+                        RelistStage::Following(Box::new(one))
+                    }),
                     Err(error) => return (Some(Err(error)), self),
                 }
             }
-            Stage::Following(mut listening) => match listening.next().await {
+            RelistStage::Following(mut listening) => match listening.next().await {
                 None => return (None, self),
                 Some(Err(error)) => return (Some(Err(error)), self),
                 Some(Ok(_)) => {
                     tokio::time::sleep(self.debounce).await;
                     match drained(listening).await {
                         // The server tells of it no more: this is the last list.
-                        Stage::Following(listening)
+                        RelistStage::Following(listening)
                             if (self.kind.is_granted)(listening.granted()) != Some(true) =>
                         {
-                            Stage::Last(None)
+                            RelistStage::Last(None)
                         }
                         stage => stage,
                     }
@@ -186,7 +190,7 @@ async fn changes(
 }
 
 /// Takes all that waits: the listing that follows has seen it.
-async fn drained(mut listening: Box<Listening>) -> Stage {
+async fn drained(mut listening: Box<Listening>) -> RelistStage {
     loop {
         let next = std::future::poll_fn(|context| {
             Poll::Ready(match Pin::new(&mut *listening).poll_next(context) {
@@ -195,10 +199,10 @@ async fn drained(mut listening: Box<Listening>) -> Stage {
             })
         });
         match next.await {
-            None => return Stage::Following(listening),
+            None => return RelistStage::Following(listening),
             Some(Some(Ok(_))) => tokio::task::consume_budget().await,
-            Some(Some(Err(error))) => return Stage::Last(Some(error)),
-            Some(None) => return Stage::Last(None),
+            Some(Some(Err(error))) => return RelistStage::Last(Some(error)),
+            Some(None) => return RelistStage::Last(None),
         }
     }
 }
@@ -207,14 +211,14 @@ impl<T: Send + Unpin + 'static> Stream for LiveList<T> {
     type Item = Result<Vec<T>>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Step::Idle(_) = &self.step
-            && let Step::Idle(course) = std::mem::replace(&mut self.step, Step::Ended)
+        if let RelistStep::Idle(_) = &self.step
+            && let RelistStep::Idle(course) = std::mem::replace(&mut self.step, RelistStep::Ended)
         {
-            self.step = Step::Running(Box::pin(course.next()));
+            self.step = RelistStep::Running(Box::pin(course.next()));
         }
-        let Step::Running(running) = &mut self.step else { return Poll::Ready(None) };
+        let RelistStep::Running(running) = &mut self.step else { return Poll::Ready(None) };
         let (item, course) = ready!(running.as_mut().poll(context));
-        self.step = if item.is_some() { Step::Idle(course) } else { Step::Ended };
+        self.step = if item.is_some() { RelistStep::Idle(course) } else { RelistStep::Ended };
         Poll::Ready(item)
     }
 }

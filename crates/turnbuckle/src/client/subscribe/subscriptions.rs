@@ -10,9 +10,10 @@ use std::{
 };
 
 use crate::{
-    client::connection::handle::Carried, client::connection::handle::Link, error::Closed,
-    error::Error, error::Executed, error::Result, middleware::client::ClientMiddleware,
-    middleware::client::NewCall, middleware::client::Request, protocol::stamp::WantsProgress,
+    client::connection::handle::{Carried, Connection},
+    error::{Closed, Error, Executed, Result},
+    middleware::client::{ClientMiddleware, NewCall, Request},
+    protocol::stamp::WantsProgress,
     rpc::Outgoing,
 };
 use tokio::{
@@ -26,7 +27,7 @@ const AT_ONCE: usize = 16;
 
 /// What is subscribed on one connection.
 #[derive(Default)]
-pub(crate) struct Subscriptions {
+pub(crate) struct ClientSubscriptions {
     state: Mutex<State>,
     /// Something is to be done.
     due: Notify,
@@ -73,15 +74,15 @@ enum AtServer {
 
 /// What the server is asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ask {
+enum SubscriptionRequest {
     Subscribe,
     Unsubscribe,
 }
 
 /// Something that the server was asked.
-struct Asked {
+struct SentRequest {
     uri: String,
-    ask: Ask,
+    ask: SubscriptionRequest,
     with: With,
     /// How often it had forgotten everything by then.
     renewals: u64,
@@ -89,11 +90,11 @@ struct Asked {
 
 /// The wish to hear of one URI. Dropping it takes the wish back.
 pub(crate) struct Claim {
-    subscriptions: Arc<Subscriptions>,
+    subscriptions: Arc<ClientSubscriptions>,
     uri: String,
 }
 
-impl Subscriptions {
+impl ClientSubscriptions {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,7 +104,7 @@ impl Subscriptions {
     pub(crate) fn claim(
         self: &Arc<Self>,
         uri: &str,
-        link: &Arc<Link>,
+        link: &Arc<Connection>,
         middleware: &ClientMiddleware,
         with: With,
     ) -> Claim {
@@ -141,7 +142,7 @@ impl Subscriptions {
     }
 
     /// What is to be asked now, marked as asked; `None` if all is done and the task may end.
-    fn next(&self, in_flight: usize) -> Option<Vec<Asked>> {
+    fn next(&self, in_flight: usize) -> Option<Vec<SentRequest>> {
         let mut state = self.lock();
         let renewals = state.renewals;
         state.uris.retain(|_, entry| {
@@ -155,30 +156,30 @@ impl Subscriptions {
         let mut asks = Vec::new();
         for (uri, entry) in &mut state.uris {
             let ask = match (&entry.at_server, entry.wanted) {
-                (AtServer::Nothing, 1..) => Ask::Subscribe,
-                (AtServer::Subscribed, 0) => Ask::Unsubscribe,
+                (AtServer::Nothing, 1..) => SubscriptionRequest::Subscribe,
+                (AtServer::Subscribed, 0) => SubscriptionRequest::Unsubscribe,
                 _ => continue,
             };
             if in_flight + asks.len() >= AT_ONCE {
                 break;
             }
             entry.at_server = AtServer::Asked;
-            asks.push(Asked { uri: uri.clone(), ask, with: entry.with.clone(), renewals });
+            asks.push(SentRequest { uri: uri.clone(), ask, with: entry.with.clone(), renewals });
         }
         Some(asks)
     }
 
-    fn settle(&self, asked: &Asked, answer: Result<()>) {
+    fn settle(&self, asked: &SentRequest, answer: Result<()>) {
         let mut state = self.lock();
         let forgotten = asked.renewals != state.renewals;
         if let Some(entry) = state.uris.get_mut(&asked.uri) {
             entry.at_server = match (asked.ask, answer) {
                 // It may have been answered by who has forgotten it since: twice does no harm.
-                (Ask::Subscribe, _) if forgotten => AtServer::Nothing,
-                (Ask::Subscribe, Ok(())) => AtServer::Subscribed,
-                (Ask::Subscribe, Err(error)) => AtServer::Refused(error),
+                (SubscriptionRequest::Subscribe, _) if forgotten => AtServer::Nothing,
+                (SubscriptionRequest::Subscribe, Ok(())) => AtServer::Subscribed,
+                (SubscriptionRequest::Subscribe, Err(error)) => AtServer::Refused(error),
                 // A server that does not take it back is not asked for ever.
-                (Ask::Unsubscribe, _) => AtServer::Nothing,
+                (SubscriptionRequest::Unsubscribe, _) => AtServer::Nothing,
             };
         }
         drop(state);
@@ -219,7 +220,11 @@ impl Drop for Claim {
 }
 
 /// Asks until what the server knows is what is wanted. Does not keep the connection open.
-async fn keep(subscriptions: Arc<Subscriptions>, link: Weak<Link>, middleware: ClientMiddleware) {
+async fn keep(
+    subscriptions: Arc<ClientSubscriptions>,
+    link: Weak<Connection>,
+    middleware: ClientMiddleware,
+) {
     let mut asking = JoinSet::new();
     while let Some(asks) = subscriptions.next(asking.len()) {
         for one in asks {
@@ -244,14 +249,22 @@ async fn keep(subscriptions: Arc<Subscriptions>, link: Weak<Link>, middleware: C
     }
 }
 
-async fn asked(link: Weak<Link>, middleware: &ClientMiddleware, one: &Asked) -> Result<()> {
+async fn asked(
+    link: Weak<Connection>,
+    middleware: &ClientMiddleware,
+    one: &SentRequest,
+) -> Result<()> {
     let Some((revision, carried)) = link.upgrade().map(|link| (link.revision(), link.carried))
     else {
         return Err(ended());
     };
     let (method, params) = match one.ask {
-        Ask::Subscribe => (Method::Subscribe, text(&Subscribe::new(&*one.uri), revision)),
-        Ask::Unsubscribe => (Method::Unsubscribe, text(&Unsubscribe::new(&*one.uri), revision)),
+        SubscriptionRequest::Subscribe => {
+            (Method::Subscribe, text(&Subscribe::new(&*one.uri), revision))
+        }
+        SubscriptionRequest::Unsubscribe => {
+            (Method::Unsubscribe, text(&Unsubscribe::new(&*one.uri), revision))
+        }
     };
     let call = NewCall {
         method: method.as_str().into(),
@@ -270,7 +283,7 @@ async fn asked(link: Weak<Link>, middleware: &ClientMiddleware, one: &Asked) -> 
 
 /// Holds the connection only while nothing is waited for: whoever closes it ends this.
 async fn sent(
-    link: Weak<Link>,
+    link: Weak<Connection>,
     method: Method,
     #[cfg_attr(not(feature = "http"), expect(unused_mut, reason = "headers are taken out"))]
     mut request: Request,

@@ -14,8 +14,7 @@ use std::{
     },
 };
 
-use crate::client::connection::Twice;
-use crate::error::Error;
+use crate::{client::connection::Twice, error::Error};
 use turnbuckle_types::{CallToolResult, Raw, Revision, StructuredOutput, Tool};
 
 #[cfg(feature = "validate")]

@@ -13,9 +13,9 @@ const MOST: usize = 10_000;
 
 /// The annotations of all listed tools that have any.
 #[derive(Default)]
-pub(crate) struct Repeated(Mutex<HashMap<String, Annotations>>);
+pub(crate) struct ParamHeaderTable(Mutex<HashMap<String, Annotations>>);
 
-impl Repeated {
+impl ParamHeaderTable {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Annotations>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

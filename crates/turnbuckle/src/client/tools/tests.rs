@@ -55,7 +55,10 @@ mod output {
     use turnbuckle_types::CallToolResult;
 
     use super::*;
-    use crate::{error::ErrorKind, error::Result, protocol::json_schema::validator::OutputCheck};
+    use crate::{
+        error::{ErrorKind, Result},
+        protocol::json_schema::validator::OutputCheck,
+    };
 
     fn compile(schema: &Raw) -> std::result::Result<OutputRule, String> {
         let check = OutputCheck::compile(schema).map_err(|error| error.to_string())?;

@@ -24,9 +24,11 @@ use self::{
 };
 use super::ClientBuilder;
 use crate::{
-    error::Closed, error::Error, rpc::Abandon, rpc::BoxFuture, rpc::Counters, rpc::Event,
-    rpc::Exchange, rpc::Incoming, rpc::Note, rpc::Outcome, rpc::Outgoing, rpc::Reply,
-    rpc::Transport, rpc::exchange::Drive,
+    error::{Closed, Error},
+    rpc::{
+        Abandon, BoxFuture, Counters, Exchange, ExchangeEvent, Incoming, Note, Outcome, Outgoing,
+        Reply, Transport, exchange::Drive,
+    },
 };
 
 impl ClientBuilder {
@@ -160,7 +162,7 @@ enum Stage {
 }
 
 impl Drive for LoggedExchange {
-    fn poll_event(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
+    fn poll_event(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         let this = self.get_mut();
         let request = &mut this.request;
         let polled = if let Stage::New { params } = &mut this.stage {
@@ -176,7 +178,7 @@ impl Drive for LoggedExchange {
         } else {
             this.exchange.poll_event(context)
         };
-        if let Poll::Ready(Event::Done(result)) = &polled {
+        if let Poll::Ready(ExchangeEvent::Done(result)) = &polled {
             this.stage = Stage::Over;
             match result.as_ref().map_err(|error| (error, error.as_rpc())) {
                 Ok(raw) => request.write(Received, WireKind::Result, Content::Json(raw.as_str())),

@@ -1,12 +1,11 @@
 //! Requests that a handler sends to its client, as middleware sees them.
 
 use crate::{
-    middleware::BoxError,
-    middleware::RequestKind,
-    middleware::Response,
-    middleware::Stack,
-    middleware::sealed::Sealed,
-    middleware::{self},
+    middleware::{
+        BoxError, RequestKind, Response, Stack,
+        sealed::Sealed,
+        {self},
+    },
     rpc::BoxFuture,
     server::Ctx,
 };

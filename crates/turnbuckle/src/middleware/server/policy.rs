@@ -9,7 +9,10 @@ use std::{
 use tower_service::Service;
 
 use super::request::Request;
-use crate::{middleware::BoxError, middleware::Response, rpc::BoxFuture};
+use crate::{
+    middleware::{BoxError, Response},
+    rpc::BoxFuture,
+};
 
 /// Middleware of this crate, applied to a service.
 #[derive(Clone, Debug)]

@@ -11,22 +11,15 @@ use std::{
 
 use crate::{
     error::find,
-    middleware::BoxError,
-    middleware::RequestKind,
-    middleware::Response,
-    middleware::Stack,
-    middleware::sealed::Sealed,
-    middleware::stack::NextFn,
-    middleware::{self},
+    middleware::{
+        BoxError, RequestKind, Response, Stack,
+        sealed::Sealed,
+        stack::NextFn,
+        {self},
+    },
     principal::Principal,
-    rpc::BoxFuture,
-    rpc::Outcome,
-    rpc::Reply,
-    rpc::connection::panicked,
-    server::App,
-    server::Ctx,
-    server::ToolError,
-    server::Visit,
+    rpc::{BoxFuture, Outcome, Reply, connection::panicked},
+    server::{App, Ctx, HandlerRequest, ToolError},
 };
 use turnbuckle_types::{Method, Raw, RpcError, jsonrpc::Text};
 
@@ -53,8 +46,8 @@ pub struct IncomingRequest {
 }
 
 impl Request {
-    pub(crate) fn of(visit: &Visit, method: Text, name: Option<String>) -> Request {
-        let Visit { app, ctx, params, .. } = visit;
+    pub(crate) fn of(visit: &HandlerRequest, method: Text, name: Option<String>) -> Request {
+        let HandlerRequest { app, ctx, params, .. } = visit;
         let arguments = params.arguments.clone();
         let kind = IncomingRequest { app: app.clone(), ctx: ctx.clone(), arguments };
         Request::new(method, name, params.raw.clone(), kind)

@@ -15,10 +15,13 @@ use super::{
 #[cfg(feature = "logs")]
 use crate::middleware::log_forwarding;
 use crate::{
-    middleware::Metrics, middleware::RequestOutcome, middleware::Stack,
-    middleware::observer::CallSide, middleware::observer::ObservedRequest,
-    middleware::observer::RequestObserver, middleware::request_target, middleware::span,
-    rpc::BoxFuture, rpc::Outcome, rpc::Reply, server::Ctx, server::Visit,
+    middleware::{
+        Metrics, RequestOutcome, Stack,
+        observer::{CallSide, ObservedRequest, RequestObserver},
+        request_target, span,
+    },
+    rpc::{BoxFuture, Outcome, Reply},
+    server::{Ctx, HandlerRequest},
 };
 
 /// The middleware of a server.
@@ -44,8 +47,8 @@ impl ServerMiddleware {
 /// polled.
 pub(crate) fn serve(
     method: Text,
-    visit: Visit,
-    answer: impl FnOnce(Text, Visit) -> Reply + Send + 'static,
+    visit: HandlerRequest,
+    answer: impl FnOnce(Text, HandlerRequest) -> Reply + Send + 'static,
 ) -> Reply {
     let (app, ctx) = (visit.app.clone(), visit.ctx.clone());
     let name = name(Method::from_name(&method), &visit.params);
@@ -77,7 +80,7 @@ fn name(method: Option<Method>, params: &Params) -> Option<String> {
     }
 }
 
-fn observe(visit: &Visit, method: &str, name: Option<&str>) -> RequestObserver {
+fn observe(visit: &HandlerRequest, method: &str, name: Option<&str>) -> RequestObserver {
     let (app, ctx) = (&visit.app, &visit.ctx);
     let method = Method::from_name(method);
     // A name that a client makes up is no label.

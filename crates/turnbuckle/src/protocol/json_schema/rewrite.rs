@@ -3,13 +3,13 @@
 
 use turnbuckle_types::{At, Named, Raw};
 
-use super::keywords::{Holds, holds};
+use super::keywords::{KeywordValue, holds};
 
 /// What older drafts keep schemas behind, besides the keywords of 2020-12.
-const OLDER: &[(&str, Holds)] = &[
-    ("additionalItems", Holds::Schema),
-    ("definitions", Holds::NamedSchemas),
-    ("dependencies", Holds::NamedSchemas),
+const OLDER: &[(&str, KeywordValue)] = &[
+    ("additionalItems", KeywordValue::Schema),
+    ("definitions", KeywordValue::NamedSchemas),
+    ("dependencies", KeywordValue::NamedSchemas),
 ];
 
 /// What happens to the schemas inside one that was changed.
@@ -53,9 +53,9 @@ fn rewrite_behind(
 ) -> Raw {
     let older = || OLDER.iter().find(|(name, _)| *name == keyword).map(|(_, holds)| *holds);
     match holds(keyword).or_else(older) {
-        None | Some(Holds::Data) => value,
+        None | Some(KeywordValue::Data) => value,
         // An older `items` may be an array.
-        Some(Holds::Schema | Holds::Schemas) => match value.decode::<Vec<Raw>>() {
+        Some(KeywordValue::Schema | KeywordValue::Schemas) => match value.decode::<Vec<Raw>>() {
             Ok(schemas) => {
                 let schemas: Vec<Raw> =
                     schemas.iter().map(|schema| rewrite(schema, change)).collect();
@@ -63,7 +63,7 @@ fn rewrite_behind(
             }
             Err(_) => rewrite(&value, change),
         },
-        Some(Holds::NamedSchemas) => match members(&value) {
+        Some(KeywordValue::NamedSchemas) => match members(&value) {
             Some(named) => {
                 let named =
                     named.into_iter().map(|(name, schema)| (name, rewrite(&schema, change)));

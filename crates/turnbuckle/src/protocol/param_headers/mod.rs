@@ -81,7 +81,7 @@ impl Annotations {
     pub(crate) fn check(
         &self,
         arguments: &str,
-        headers: &dyn headers::Headers,
+        headers: &dyn headers::RequestHeaders,
     ) -> Result<(), RpcError> {
         let annotations = self.0.as_deref().unwrap_or_default();
         let Some(values) = pick(annotations, arguments) else {
@@ -96,11 +96,15 @@ impl Annotations {
 
 #[cfg(feature = "server")]
 impl Annotation {
-    fn check(&self, value: &Picked<'_>, headers: &dyn headers::Headers) -> Result<(), RpcError> {
+    fn check(
+        &self,
+        value: &Picked<'_>,
+        headers: &dyn headers::RequestHeaders,
+    ) -> Result<(), RpcError> {
         let header = match headers.find(&self.header) {
-            headers::Found::Several => return Err(headers::repeated(&self.header)),
-            headers::Found::Once(header) => Some(header),
-            headers::Found::Absent => None,
+            headers::HeaderLookup::Several => return Err(headers::repeated(&self.header)),
+            headers::HeaderLookup::Once(header) => Some(header),
+            headers::HeaderLookup::Absent => None,
         };
         match (value, header) {
             // What is wrong with a value of another type is said where arguments are checked.

@@ -1,12 +1,11 @@
 //! Owns reading single arguments out of the text of all of them, without building a tree of
 //! values. Does not own which arguments.
 
-use std::borrow::Cow;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
-use serde::Deserialize;
-use serde::de::{
-    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -59,18 +58,18 @@ fn inner<'a>(
     text: &'a str,
 ) -> serde_json::Result<()> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    Pick { annotations, depth, values }.deserialize(&mut deserializer)
+    ParamPick { annotations, depth, values }.deserialize(&mut deserializer)
 }
 
 /// A value that is about to be read, and the annotations at it and below it.
-struct Pick<'p, 'a> {
+struct ParamPick<'p, 'a> {
     /// Invariant: sorted by path, and alike in the first `depth` keys.
     annotations: &'p [Annotation],
     depth: usize,
     values: &'p mut [Picked<'a>],
 }
 
-impl<'a> DeserializeSeed<'a> for Pick<'_, 'a> {
+impl<'a> DeserializeSeed<'a> for ParamPick<'_, 'a> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -88,7 +87,7 @@ impl<'a> DeserializeSeed<'a> for Pick<'_, 'a> {
     }
 }
 
-impl<'a> Visitor<'a> for Pick<'_, 'a> {
+impl<'a> Visitor<'a> for ParamPick<'_, 'a> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,7 +95,7 @@ impl<'a> Visitor<'a> for Pick<'_, 'a> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut members: A) -> Result<(), A::Error> {
-        while let Some(key) = members.next_key::<Key<'a>>()? {
+        while let Some(key) = members.next_key::<MemberKey<'a>>()? {
             let key_of = |annotation: &Annotation| key.0.as_ref().cmp(&annotation.path[self.depth]);
             let first = self.annotations.partition_point(|one| key_of(one).is_gt());
             let past = self.annotations.partition_point(|one| key_of(one).is_ge());
@@ -107,7 +106,7 @@ impl<'a> Visitor<'a> for Pick<'_, 'a> {
             let values = &mut self.values[first..past];
             values.fill(Picked::Nothing);
             let annotations = &self.annotations[first..past];
-            members.next_value_seed(Pick { annotations, depth: self.depth + 1, values })?;
+            members.next_value_seed(ParamPick { annotations, depth: self.depth + 1, values })?;
         }
         Ok(())
     }
@@ -146,7 +145,7 @@ impl<'a> Visitor<'a> for Pick<'_, 'a> {
 
 fn scalar(text: &str) -> serde_json::Result<Picked<'_>> {
     Ok(match text.as_bytes().first() {
-        Some(b'"') => Picked::Text(serde_json::from_str::<Key<'_>>(text)?.0),
+        Some(b'"') => Picked::Text(serde_json::from_str::<MemberKey<'_>>(text)?.0),
         Some(b't') => Picked::Truth(true),
         Some(b'f') => Picked::Truth(false),
         Some(b'n') | None => Picked::Nothing,
@@ -160,25 +159,25 @@ fn scalar(text: &str) -> serde_json::Result<Picked<'_>> {
 }
 
 /// A string that borrows from the text unless it has escapes.
-struct Key<'a>(Cow<'a, str>);
+struct MemberKey<'a>(Cow<'a, str>);
 
-impl<'a> Deserialize<'a> for Key<'a> {
-    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Key<'a>, D::Error> {
+impl<'a> Deserialize<'a> for MemberKey<'a> {
+    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<MemberKey<'a>, D::Error> {
         struct ReadKey;
 
         impl<'a> Visitor<'a> for ReadKey {
-            type Value = Key<'a>;
+            type Value = MemberKey<'a>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
 
-            fn visit_borrowed_str<E>(self, text: &'a str) -> Result<Key<'a>, E> {
-                Ok(Key(Cow::Borrowed(text)))
+            fn visit_borrowed_str<E>(self, text: &'a str) -> Result<MemberKey<'a>, E> {
+                Ok(MemberKey(Cow::Borrowed(text)))
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Key<'a>, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
+            fn visit_str<E>(self, text: &str) -> Result<MemberKey<'a>, E> {
+                Ok(MemberKey(Cow::Owned(text.to_owned())))
             }
         }
 

@@ -8,7 +8,7 @@ use crate::protocol::headers;
 
 /// What the value of a keyword holds.
 #[derive(Clone, Copy)]
-enum Holds {
+enum AnnotationKeyword {
     /// A schema, or a list of them.
     Schemas,
     /// Schemas by name.
@@ -17,28 +17,28 @@ enum Holds {
 
 /// The keywords, other than `properties`, below which there are schemas. All else is data:
 /// `enum`, `const`, `default`, `examples`, and keywords that nobody defined.
-const ELSEWHERE: &[(&str, Holds)] = &[
-    ("items", Holds::Schemas),
-    ("prefixItems", Holds::Schemas),
-    ("additionalItems", Holds::Schemas),
-    ("unevaluatedItems", Holds::Schemas),
-    ("contains", Holds::Schemas),
-    ("additionalProperties", Holds::Schemas),
-    ("unevaluatedProperties", Holds::Schemas),
-    ("propertyNames", Holds::Schemas),
-    ("patternProperties", Holds::Named),
-    ("dependentSchemas", Holds::Named),
-    ("dependencies", Holds::Named),
-    ("oneOf", Holds::Schemas),
-    ("anyOf", Holds::Schemas),
-    ("allOf", Holds::Schemas),
-    ("not", Holds::Schemas),
-    ("if", Holds::Schemas),
-    ("then", Holds::Schemas),
-    ("else", Holds::Schemas),
-    ("contentSchema", Holds::Schemas),
-    ("$defs", Holds::Named),
-    ("definitions", Holds::Named),
+const ELSEWHERE: &[(&str, AnnotationKeyword)] = &[
+    ("items", AnnotationKeyword::Schemas),
+    ("prefixItems", AnnotationKeyword::Schemas),
+    ("additionalItems", AnnotationKeyword::Schemas),
+    ("unevaluatedItems", AnnotationKeyword::Schemas),
+    ("contains", AnnotationKeyword::Schemas),
+    ("additionalProperties", AnnotationKeyword::Schemas),
+    ("unevaluatedProperties", AnnotationKeyword::Schemas),
+    ("propertyNames", AnnotationKeyword::Schemas),
+    ("patternProperties", AnnotationKeyword::Named),
+    ("dependentSchemas", AnnotationKeyword::Named),
+    ("dependencies", AnnotationKeyword::Named),
+    ("oneOf", AnnotationKeyword::Schemas),
+    ("anyOf", AnnotationKeyword::Schemas),
+    ("allOf", AnnotationKeyword::Schemas),
+    ("not", AnnotationKeyword::Schemas),
+    ("if", AnnotationKeyword::Schemas),
+    ("then", AnnotationKeyword::Schemas),
+    ("else", AnnotationKeyword::Schemas),
+    ("contentSchema", AnnotationKeyword::Schemas),
+    ("$defs", AnnotationKeyword::Named),
+    ("definitions", AnnotationKeyword::Named),
 ];
 
 const TYPES: [&str; 3] = ["string", "integer", "boolean"];
@@ -49,13 +49,13 @@ pub(super) fn survey(schema: &str) -> Result<Vec<Annotation>, String> {
     let schema: Value =
         serde_json::from_str(schema).map_err(|error| format!("it can't be read: {error}"))?;
     let mut survey = Survey { path: Vec::new(), found: Vec::new() };
-    survey.visit(&schema, Way::Properties)?;
+    survey.visit(&schema, SchemaPath::Properties)?;
     Ok(survey.found)
 }
 
 /// How a schema was reached from the root.
 #[derive(Clone, Copy)]
-enum Way {
+enum SchemaPath {
     Properties,
     /// Through this keyword, which leads to no single argument.
     Through(&'static str),
@@ -68,7 +68,7 @@ struct Survey<'s> {
 }
 
 impl<'s> Survey<'s> {
-    fn visit(&mut self, schema: &'s Value, way: Way) -> Result<(), String> {
+    fn visit(&mut self, schema: &'s Value, way: SchemaPath) -> Result<(), String> {
         let Value::Object(keywords) = schema else {
             return Ok(());
         };
@@ -87,16 +87,16 @@ impl<'s> Survey<'s> {
             let Some(value) = keywords.get(*keyword) else {
                 continue;
             };
-            let way = Way::Through(keyword);
+            let way = SchemaPath::Through(keyword);
             match (holds, value) {
-                (Holds::Named, Value::Object(named)) => {
+                (AnnotationKeyword::Named, Value::Object(named)) => {
                     named.values().try_for_each(|schema| self.visit(schema, way))?;
                 }
-                (Holds::Schemas, Value::Array(list)) => {
+                (AnnotationKeyword::Schemas, Value::Array(list)) => {
                     list.iter().try_for_each(|schema| self.visit(schema, way))?;
                 }
-                (Holds::Schemas, schema) => self.visit(schema, way)?,
-                (Holds::Named, _) => {}
+                (AnnotationKeyword::Schemas, schema) => self.visit(schema, way)?,
+                (AnnotationKeyword::Named, _) => {}
             }
         }
         Ok(())
@@ -106,10 +106,10 @@ impl<'s> Survey<'s> {
         &self,
         name: &Value,
         keywords: &Map<String, Value>,
-        way: Way,
+        way: SchemaPath,
     ) -> Result<Annotation, String> {
         let place = self.place();
-        if let Way::Through(keyword) = way {
+        if let SchemaPath::Through(keyword) = way {
             return Err(format!(
                 "`{KEYWORD}` at {place} is below `{keyword}`; only what `properties` alone leads \
                  to can be a header"

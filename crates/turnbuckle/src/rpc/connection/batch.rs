@@ -9,21 +9,21 @@ use super::{NOBODY, State};
 use crate::rpc::Outcome;
 
 /// The answers of one batch, until the last of its requests has ended.
-pub(super) struct Group(Mutex<Answers>);
+pub(super) struct BatchGroup(Mutex<BatchAnswers>);
 
-struct Answers {
+struct BatchAnswers {
     open: usize,
     text: Vec<u8>,
 }
 
-impl Group {
-    /// A group that stays open until [`close`](Group::close), however fast its requests are.
-    pub(super) fn new() -> Arc<Group> {
-        Arc::new(Group(Mutex::new(Answers { open: 1, text: vec![b'['] })))
+impl BatchGroup {
+    /// A group that stays open until [`close`](BatchGroup::close), however fast its requests are.
+    pub(super) fn new() -> Arc<BatchGroup> {
+        Arc::new(BatchGroup(Mutex::new(BatchAnswers { open: 1, text: vec![b'['] })))
     }
 
     /// One more request belongs to this batch.
-    pub(super) fn join(self: &Arc<Self>) -> Arc<Group> {
+    pub(super) fn join(self: &Arc<Self>) -> Arc<BatchGroup> {
         self.with(|answers| answers.open += 1);
         self.clone()
     }
@@ -68,12 +68,12 @@ impl Group {
         }
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Answers) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut BatchAnswers) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Answers {
+impl BatchAnswers {
     fn separate(&mut self) {
         if self.text.len() > 1 {
             self.text.push(b',');

@@ -6,14 +6,17 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use super::{NOBODY, Shared, batch::Group};
+use super::{ConnectionShared, NOBODY, batch::BatchGroup};
 use crate::{
-    error::Closed, error::Error, error::ErrorKind, error::Executed, rpc::Incoming, rpc::Note,
-    rpc::Reply, rpc::outcome_to_result,
-};
-use crate::{
-    rpc::connection::task::Handler, rpc::connection::task::Permit, rpc::connection::task::Replies,
-    rpc::connection::task::Running, rpc::connection::task::panicked, rpc::connection::waiter::Room,
+    error::{Closed, Error, ErrorKind, Executed},
+    rpc::{
+        Incoming, Note, Reply,
+        connection::{
+            task::{HandlerTask, Permit, Replies, RunningHandler, panicked},
+            waiter::Room,
+        },
+        outcome_to_result,
+    },
 };
 use bytes::Bytes;
 use serde::Deserialize;
@@ -51,9 +54,9 @@ pub(super) enum Received {
 }
 
 /// A message that was read and is still to be applied.
-pub(super) struct Read(Result<Message, Fault>);
+pub(super) struct InboundMessage(Result<Message, Fault>);
 
-impl Read {
+impl InboundMessage {
     /// Whether it gives up a request of the peer.
     pub(super) fn is_cancel(&self) -> bool {
         matches!(
@@ -65,15 +68,15 @@ impl Read {
 
 const CANCELLED: &str = "notifications/cancelled";
 
-impl Shared {
+impl ConnectionShared {
     /// Reads one line.
-    pub(super) fn read(&self, line: Bytes) -> Read {
+    pub(super) fn read(&self, line: Bytes) -> InboundMessage {
         tracing::trace!(line = %String::from_utf8_lossy(&line), "received");
         let read = parse_line(line.clone(), self.limits.json_depth);
         if read.as_ref().is_err_and(|fault| fault.id.is_none()) {
             self.junk(&line);
         }
-        Read(read)
+        InboundMessage(read)
     }
 
     fn junk(&self, line: &[u8]) {
@@ -88,7 +91,7 @@ impl Shared {
     }
 
     /// Applies what was read.
-    pub(super) fn apply(self: &Arc<Self>, read: Read) -> Received {
+    pub(super) fn apply(self: &Arc<Self>, read: InboundMessage) -> Received {
         match read.0 {
             Ok(Message::Single(frame)) => self.frame(frame, None),
             Ok(Message::Batch(items)) if self.serve.batches() => self.batch(items),
@@ -125,7 +128,7 @@ impl Shared {
         }
     }
 
-    fn frame(self: &Arc<Self>, frame: Frame, batch: Option<&Arc<Group>>) -> Received {
+    fn frame(self: &Arc<Self>, frame: Frame, batch: Option<&Arc<BatchGroup>>) -> Received {
         match frame {
             Frame::Request(request) => self.request(request, batch),
             Frame::Notification(note) => self.notification(note),
@@ -134,7 +137,7 @@ impl Shared {
     }
 
     fn batch(self: &Arc<Self>, items: Vec<Result<Frame, Fault>>) -> Received {
-        let group = Group::new();
+        let group = BatchGroup::new();
         let mut received = Received::Applied;
         let mut share = self.limits.in_flight.min(BATCHED);
         for item in items {
@@ -162,13 +165,13 @@ impl Shared {
         received
     }
 
-    fn request(self: &Arc<Self>, request: Request, batch: Option<&Arc<Group>>) -> Received {
+    fn request(self: &Arc<Self>, request: Request, batch: Option<&Arc<BatchGroup>>) -> Received {
         let Request { id, method, params } = request;
         let permit = match Permit::take(&self.in_flight, self.limits.in_flight) {
             Ok(permit) => permit,
             Err(error) => return self.refuse(&id, error, batch),
         };
-        let handler = Handler::new(id.clone(), batch.map(Group::join));
+        let handler = RunningHandler::new(id.clone(), batch.map(BatchGroup::join));
         let mut state = self.lock();
         if state.closed().is_some() {
             return Received::Applied;
@@ -209,7 +212,7 @@ impl Shared {
                 });
             }
             Reply::Later(handler) => {
-                let running = Running { shared: self.clone(), id: id.clone(), serial, handler };
+                let running = HandlerTask { shared: self.clone(), id: id.clone(), serial, handler };
                 let mut state = self.lock();
                 // A close that came between found no task to stop: then none is started.
                 if let Some(entry) = state.table.running(&id, serial) {
@@ -221,7 +224,7 @@ impl Shared {
         Received::Applied
     }
 
-    fn refuse(&self, id: &RequestId, error: RpcError, batch: Option<&Arc<Group>>) -> Received {
+    fn refuse(&self, id: &RequestId, error: RpcError, batch: Option<&Arc<BatchGroup>>) -> Received {
         match batch {
             Some(batch) => batch.fault(Some(id), &error),
             None => self.update(|state| {

@@ -6,11 +6,14 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::{Duplex, FLUSH, Phase, Shared};
-use crate::rpc::connection::inbound::Received;
+use super::{ConnectionPhase, ConnectionShared, Duplex, FLUSH};
 use crate::{
-    error::Closed, error::ErrorKind, limits::Limits, rpc::BoxFuture, rpc::Line, rpc::Lines,
-    rpc::Peer, rpc::Serve, rpc::connection::write_queue::Batch,
+    error::{Closed, ErrorKind},
+    limits::Limits,
+    rpc::{
+        BoxFuture, Line, Lines, Peer, Serve,
+        connection::{inbound::Received, write_queue::Batch},
+    },
 };
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
@@ -30,7 +33,7 @@ const VERDICT: std::time::Duration = std::time::Duration::from_millis(500);
 pub(crate) type Obituary = BoxFuture<'static, Closed>;
 
 /// The tasks of one connection.
-pub(crate) struct Wire {
+pub(crate) struct ConnectionTasks {
     pub(crate) transport: Arc<Duplex>,
     /// Ends when the connection has ended.
     pub(crate) reader: JoinHandle<()>,
@@ -43,31 +46,31 @@ pub(crate) fn start<L, W>(
     serve: Arc<dyn Serve>,
     limits: Limits,
     obituary: Option<Obituary>,
-) -> Wire
+) -> ConnectionTasks
 where
     L: Lines,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let shared = Arc::new(Shared::new(serve.clone(), limits));
+    let shared = Arc::new(ConnectionShared::new(serve.clone(), limits));
     let transport = Arc::new(Duplex { shared: shared.clone() });
     let weak = Arc::downgrade(&transport);
     serve.connected(Peer::new(weak));
     let writer = tokio::spawn(write_loop(shared.clone(), write));
     // If this task is aborted, even before it has begun, everyone is still told.
-    let guard = CloseOnDrop { shared: shared.clone(), writer: writer.abort_handle() };
+    let guard = CloseConnectionOnDrop { shared: shared.clone(), writer: writer.abort_handle() };
     let reader = tokio::spawn(async move {
         let _guard = guard;
         read_loop(shared, lines, obituary).await;
     });
-    Wire { transport, reader }
+    ConnectionTasks { transport, reader }
 }
 
-struct CloseOnDrop {
-    shared: Arc<Shared>,
+struct CloseConnectionOnDrop {
+    shared: Arc<ConnectionShared>,
     writer: tokio::task::AbortHandle,
 }
 
-impl Drop for CloseOnDrop {
+impl Drop for CloseConnectionOnDrop {
     fn drop(&mut self) {
         self.shared.close(Closed::new("the connection ended"));
         // A writer that a peer has wedged would hold its descriptor for ever.
@@ -75,7 +78,11 @@ impl Drop for CloseOnDrop {
     }
 }
 
-async fn read_loop(shared: Arc<Shared>, mut lines: impl Lines, obituary: Option<Obituary>) {
+async fn read_loop(
+    shared: Arc<ConnectionShared>,
+    mut lines: impl Lines,
+    obituary: Option<Obituary>,
+) {
     let (mut burst, mut stopped) = (0, false);
     let failure = loop {
         let Some(line) = next_or_closed(&shared, &mut lines).await else {
@@ -118,7 +125,7 @@ async fn read_loop(shared: Arc<Shared>, mut lines: impl Lines, obituary: Option<
 
 /// The next line; `None` when this side closed the connection meanwhile.
 async fn next_or_closed(
-    shared: &Shared,
+    shared: &ConnectionShared,
     lines: &mut impl Lines,
 ) -> Option<std::io::Result<Option<Line>>> {
     std::future::poll_fn(|context| {
@@ -143,7 +150,7 @@ async fn next_or_closed(
 
 /// The peer sends no more. It may still read: what runs gets a moment to finish, the rest
 /// is told that this side is leaving.
-async fn wind_down(shared: &Arc<Shared>, closed: Closed) {
+async fn wind_down(shared: &Arc<ConnectionShared>, closed: Closed) {
     shared.end_sent(&closed);
     let _ = tokio::time::timeout(LAST_WORDS, shared.idle()).await;
     shared.flush_and_close(closed, "server is shutting down");
@@ -151,12 +158,12 @@ async fn wind_down(shared: &Arc<Shared>, closed: Closed) {
 }
 
 /// Lets the writer finish, then closes for good.
-async fn finish_writing(shared: &Arc<Shared>) {
+async fn finish_writing(shared: &Arc<ConnectionShared>) {
     let _ = tokio::time::timeout(FLUSH, crate::rpc::connection::outbound::closed(shared)).await;
     shared.close(Closed::new("the connection was closed on this side"));
 }
 
-impl Shared {
+impl ConnectionShared {
     /// Tells everyone who waits for the peer that no answer can come.
     fn end_sent(&self, closed: &Closed) {
         let mut state = self.lock();
@@ -182,7 +189,7 @@ impl Shared {
     }
 }
 
-async fn write_loop<W: AsyncWrite + Unpin>(shared: Arc<Shared>, mut write: W) {
+async fn write_loop<W: AsyncWrite + Unpin>(shared: Arc<ConnectionShared>, mut write: W) {
     let mut batch = Batch::default();
     loop {
         WaitForFrames(&shared).await;
@@ -213,7 +220,7 @@ async fn write_loop<W: AsyncWrite + Unpin>(shared: Arc<Shared>, mut write: W) {
 /// Writes a batch. What has not been begun when the peer stops reading goes back, so that
 /// it can still be taken back.
 async fn write_batch<W: AsyncWrite + Unpin>(
-    shared: &Shared,
+    shared: &ConnectionShared,
     write: &mut W,
     batch: &mut Batch,
 ) -> std::io::Result<()> {
@@ -249,9 +256,9 @@ enum Taken {
     End,
 }
 
-fn take(shared: &Shared, batch: &mut Batch) -> Taken {
+fn take(shared: &ConnectionShared, batch: &mut Batch) -> Taken {
     let mut state = shared.lock();
-    if matches!(state.phase, Phase::Closed(_)) {
+    if matches!(state.phase, ConnectionPhase::Closed(_)) {
         return Taken::End;
     }
     if state.outbox.is_empty() {
@@ -266,7 +273,7 @@ fn take(shared: &Shared, batch: &mut Batch) -> Taken {
 }
 
 /// Resolves when there is something to write, or never will be.
-struct WaitForFrames<'a>(&'a Shared);
+struct WaitForFrames<'a>(&'a ConnectionShared);
 
 impl Future for WaitForFrames<'_> {
     type Output = ();

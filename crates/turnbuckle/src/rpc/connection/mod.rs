@@ -24,18 +24,17 @@ use std::{
 pub(crate) use crate::rpc::connection::inbound::id_of;
 #[cfg(all(feature = "http", feature = "server"))]
 pub(crate) use crate::rpc::connection::outbound::write_cancel;
-pub(crate) use crate::{
-    rpc::connection::task::Permit, rpc::connection::task::Replies, rpc::connection::task::panicked,
-};
+pub(crate) use crate::rpc::connection::task::{Permit, Replies, panicked};
 
 use super::{BoxFuture, Counters, Exchange, Note, Outgoing, Serve, Transport};
-use crate::rpc::connection::task::Handler;
-use crate::rpc::connection::waiter::Slot;
 use crate::{
     error::{Closed, Executed},
     limits::Limits,
+    rpc::{
+        connection::{task::RunningHandler, waiter::ResponseWaiter, write_queue::Outbox},
+        pending::{PendingTable, Serial},
+    },
 };
-use crate::{rpc::connection::write_queue::Outbox, rpc::pending::Serial, rpc::pending::Table};
 use turnbuckle_types::{RequestId, RpcError, jsonrpc};
 
 /// How long a close may take to write what still waits.
@@ -47,10 +46,10 @@ const HIGH_WATER: usize = 64;
 
 /// One end of a stream connection.
 pub(crate) struct Duplex {
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionShared>,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct ConnectionShared {
     state: Mutex<State>,
     serve: Arc<dyn Serve>,
     limits: Limits,
@@ -58,13 +57,13 @@ pub(crate) struct Shared {
     in_flight: Arc<AtomicUsize>,
     /// Numbers the answers of the peer in the order in which they came.
     arrivals: AtomicU64,
-    counts: Counts,
+    counts: ConnectionCounts,
 }
 
 struct State {
-    table: Table<Arc<Slot>, Handler>,
+    table: PendingTable<Arc<ResponseWaiter>, RunningHandler>,
     outbox: Outbox,
-    phase: Phase,
+    phase: ConnectionPhase,
     /// The writer, when it has nothing to do.
     writer: Option<Waker>,
     /// The reader, so that a local close can end it.
@@ -83,7 +82,7 @@ struct State {
     nameless: usize,
 }
 
-enum Phase {
+enum ConnectionPhase {
     Open,
     /// Nothing more is read or begun; what waits is written.
     Flushing(Closed),
@@ -91,7 +90,7 @@ enum Phase {
 }
 
 #[derive(Default)]
-struct Counts {
+struct ConnectionCounts {
     late_answers: AtomicU64,
     stray_errors: AtomicU64,
     dropped_requests: AtomicU64,
@@ -99,13 +98,13 @@ struct Counts {
     overflowed: AtomicU64,
 }
 
-impl Shared {
-    fn new(serve: Arc<dyn Serve>, limits: Limits) -> Shared {
-        Shared {
+impl ConnectionShared {
+    fn new(serve: Arc<dyn Serve>, limits: Limits) -> ConnectionShared {
+        ConnectionShared {
             state: Mutex::new(State {
-                table: Table::default(),
+                table: PendingTable::default(),
                 outbox: Outbox::default(),
-                phase: Phase::Open,
+                phase: ConnectionPhase::Open,
                 writer: None,
                 reader: None,
                 waiting: Vec::new(),
@@ -119,7 +118,7 @@ impl Shared {
             limits,
             in_flight: Arc::default(),
             arrivals: AtomicU64::new(0),
-            counts: Counts::default(),
+            counts: ConnectionCounts::default(),
         }
     }
 
@@ -171,13 +170,13 @@ impl Shared {
     /// Ends everything that waits or runs. Callers are told `closed`; handlers are dropped.
     fn close(&self, closed: Closed) {
         let mut state = self.lock();
-        if matches!(state.phase, Phase::Closed(_)) {
+        if matches!(state.phase, ConnectionPhase::Closed(_)) {
             return;
         }
         // Whatever ended it first is why it ended.
         let first = state.closed().or(state.deaf.as_ref()).cloned();
         let closed = first.unwrap_or(closed);
-        state.phase = Phase::Closed(closed.clone());
+        state.phase = ConnectionPhase::Closed(closed.clone());
         let (sent, running) = state.table.close();
         let wakers = state.take_wakers();
         drop(state);
@@ -195,10 +194,10 @@ impl Shared {
     /// what waits is still written.
     fn flush_and_close(&self, closed: Closed, unanswered: &'static str) {
         let mut state = self.lock();
-        if !matches!(state.phase, Phase::Open) {
+        if !matches!(state.phase, ConnectionPhase::Open) {
             return;
         }
-        state.phase = Phase::Flushing(closed);
+        state.phase = ConnectionPhase::Flushing(closed);
         let mut running = state.table.close_running();
         for (serial, handler) in &mut running {
             let farewell = handler.farewell.take();
@@ -248,8 +247,8 @@ impl State {
     /// Why nothing can be sent any more.
     fn closed(&self) -> Option<&Closed> {
         match &self.phase {
-            Phase::Open => None,
-            Phase::Flushing(closed) | Phase::Closed(closed) => Some(closed),
+            ConnectionPhase::Open => None,
+            ConnectionPhase::Flushing(closed) | ConnectionPhase::Closed(closed) => Some(closed),
         }
     }
 
@@ -259,7 +258,7 @@ impl State {
         wakers.extend(self.writer.take());
         wakers.extend(self.reader.take());
         wakers.extend(self.idle.take());
-        if matches!(self.phase, Phase::Closed(_)) {
+        if matches!(self.phase, ConnectionPhase::Closed(_)) {
             wakers.append(&mut self.closing);
         }
         wakers
@@ -287,7 +286,7 @@ impl Duplex {
 
 impl Transport for Duplex {
     fn open(&self, request: Outgoing) -> Exchange {
-        Exchange::new(outbound::Sending::new(self.shared.clone(), request))
+        Exchange::new(outbound::OutboundRequest::new(self.shared.clone(), request))
     }
 
     fn notify(&self, note: Note) -> BoxFuture<'_, ()> {

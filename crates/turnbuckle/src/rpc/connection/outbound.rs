@@ -9,27 +9,27 @@ use std::{
 
 use turnbuckle_types::{RequestId, jsonrpc};
 
-use super::{NOBODY, Phase, Shared, Slot};
+use super::{ConnectionPhase, ConnectionShared, NOBODY, ResponseWaiter};
 use crate::{
-    error::Error, error::Executed, rpc::Abandon, rpc::Event, rpc::Note, rpc::Outgoing,
-    rpc::exchange::Drive, rpc::pending::Serial,
+    error::{Error, Executed},
+    rpc::{Abandon, ExchangeEvent, Note, Outgoing, exchange::Drive, pending::Serial},
 };
 
 /// A request of this side.
-pub(super) struct Sending {
-    shared: Arc<Shared>,
-    stage: Stage,
+pub(super) struct OutboundRequest {
+    shared: Arc<ConnectionShared>,
+    stage: OutboundStage,
     reason: Option<String>,
 }
 
-enum Stage {
+enum OutboundStage {
     /// Nothing was written.
     New(Outgoing),
     /// In the table, and in the outbox or beyond.
     Sent {
         id: RequestId,
         serial: Serial,
-        slot: Arc<Slot>,
+        slot: Arc<ResponseWaiter>,
         abandon: Abandon,
     },
     Done {
@@ -37,17 +37,17 @@ enum Stage {
     },
 }
 
-impl Sending {
-    pub(super) fn new(shared: Arc<Shared>, request: Outgoing) -> Sending {
-        Sending { shared, stage: Stage::New(request), reason: None }
+impl OutboundRequest {
+    pub(super) fn new(shared: Arc<ConnectionShared>, request: Outgoing) -> OutboundRequest {
+        OutboundRequest { shared, stage: OutboundStage::New(request), reason: None }
     }
 
     /// Enters the request into table and outbox in one step, so that no answer can come
     /// before the entry and no drop can fall between the two.
     fn enter(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let Stage::New(request) = &mut self.stage else { return Poll::Ready(Ok(())) };
+        let OutboundStage::New(request) = &mut self.stage else { return Poll::Ready(Ok(())) };
         let shared = &self.shared;
-        let slot = Arc::new(Slot::default());
+        let slot = Arc::new(ResponseWaiter::default());
         let entered = shared.update(|state| {
             if let Some(closed) = state.closed().or(state.deaf.as_ref()) {
                 return Poll::Ready(Err(closed.error(Executed::No)));
@@ -64,23 +64,25 @@ impl Sending {
             Poll::Ready(Ok((id, serial)))
         });
         let (id, serial) = ready!(entered)?;
-        self.stage = Stage::Sent { id, serial, slot, abandon: request.abandon };
+        self.stage = OutboundStage::Sent { id, serial, slot, abandon: request.abandon };
         Poll::Ready(Ok(()))
     }
 }
 
-impl Drive for Sending {
-    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
+impl Drive for OutboundRequest {
+    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         if let Err(error) = ready!(self.enter(context)) {
-            self.stage = Stage::Done { arrived: None };
-            return Poll::Ready(Event::Done(Err(error)));
+            self.stage = OutboundStage::Done { arrived: None };
+            return Poll::Ready(ExchangeEvent::Done(Err(error)));
         }
-        let Stage::Sent { slot, .. } = &self.stage else {
-            return Poll::Ready(Event::Done(Err(Error::refused("this call has already ended"))));
+        let OutboundStage::Sent { slot, .. } = &self.stage else {
+            return Poll::Ready(ExchangeEvent::Done(Err(Error::refused(
+                "this call has already ended",
+            ))));
         };
         let event = ready!(slot.poll(context));
-        if matches!(event, Event::Done(_)) {
-            self.stage = Stage::Done { arrived: slot.arrived() };
+        if matches!(event, ExchangeEvent::Done(_)) {
+            self.stage = OutboundStage::Done { arrived: slot.arrived() };
         }
         Poll::Ready(event)
     }
@@ -90,37 +92,37 @@ impl Drive for Sending {
     }
 
     fn silence(mut self: Pin<&mut Self>) {
-        if let Stage::Sent { abandon, .. } = &mut self.stage {
+        if let OutboundStage::Sent { abandon, .. } = &mut self.stage {
             *abandon = Abandon::Silence;
         }
     }
 
     fn arrived(&self) -> Option<u64> {
         match &self.stage {
-            Stage::New(_) => None,
-            Stage::Sent { slot, .. } => slot.arrived(),
-            Stage::Done { arrived } => *arrived,
+            OutboundStage::New(_) => None,
+            OutboundStage::Sent { slot, .. } => slot.arrived(),
+            OutboundStage::Done { arrived } => *arrived,
         }
     }
 
     fn take_lost(&self) -> bool {
-        matches!(&self.stage, Stage::Sent { slot, .. } if slot.take_lost())
+        matches!(&self.stage, OutboundStage::Sent { slot, .. } if slot.take_lost())
     }
 
     fn id(&self) -> Option<&RequestId> {
         match &self.stage {
-            Stage::Sent { id, .. } => Some(id),
-            Stage::New(request) => request.id.as_ref(),
-            Stage::Done { .. } => None,
+            OutboundStage::Sent { id, .. } => Some(id),
+            OutboundStage::New(request) => request.id.as_ref(),
+            OutboundStage::Done { .. } => None,
         }
     }
 }
 
 /// Never waits and never blocks: it takes the frame back if the writer has not begun it,
 /// and otherwise leaves the cancel in the outbox.
-impl Drop for Sending {
+impl Drop for OutboundRequest {
     fn drop(&mut self) {
-        let Stage::Sent { id, serial, abandon, .. } = &self.stage else { return };
+        let OutboundStage::Sent { id, serial, abandon, .. } = &self.stage else { return };
         let reason = self.reason.as_deref().unwrap_or("caller cancelled");
         // What the slot holds is dropped after the lock is released: it is not ours.
         let _slot = self.shared.update(|state| {
@@ -147,7 +149,7 @@ pub(crate) fn write_cancel(out: &mut Vec<u8>, id: &RequestId, reason: &str) {
 }
 
 /// Sends a notification once there is room. Dropping the future before that sends nothing.
-pub(super) async fn notify(shared: &Arc<Shared>, note: Note) {
+pub(super) async fn notify(shared: &Arc<ConnectionShared>, note: Note) {
     std::future::poll_fn(|context| {
         shared.update(|state| {
             if state.closed().is_some() {
@@ -167,10 +169,10 @@ pub(super) async fn notify(shared: &Arc<Shared>, note: Note) {
 }
 
 /// Waits until the connection is gone.
-pub(super) async fn closed(shared: &Arc<Shared>) {
+pub(super) async fn closed(shared: &Arc<ConnectionShared>) {
     std::future::poll_fn(|context| {
         let mut state = shared.lock();
-        if matches!(state.phase, Phase::Closed(_)) {
+        if matches!(state.phase, ConnectionPhase::Closed(_)) {
             return Poll::Ready(());
         }
         if !state.closing.iter().any(|waker| waker.will_wake(context.waker())) {

@@ -15,22 +15,23 @@ use std::{
 use tokio::task::AbortHandle;
 use turnbuckle_types::{Raw, RequestId, RpcError, jsonrpc};
 
-use super::{Shared, batch::Group};
+use super::{ConnectionShared, batch::BatchGroup};
 #[cfg(all(feature = "http", feature = "server"))]
 use crate::rpc::Replying;
-use crate::{
-    rpc::BoxFuture, rpc::Exchange, rpc::Outcome, rpc::Outgoing,
-    rpc::connection::write_queue::Moment, rpc::connection::write_queue::Outbox, rpc::in_process,
-    rpc::pending::Serial,
+use crate::rpc::{
+    BoxFuture, Exchange, Outcome, Outgoing,
+    connection::write_queue::{Moment, Outbox},
+    in_process,
+    pending::Serial,
 };
 
 /// What the table keeps of a running request.
-pub(super) struct Handler {
+pub(super) struct RunningHandler {
     pub(super) id: RequestId,
     /// `None` until the handler's task exists.
     pub(super) task: Option<AbortHandle>,
     /// Where the answer goes instead of the wire, if the request came in a batch.
-    pub(super) batch: Option<Arc<Group>>,
+    pub(super) batch: Option<Arc<BatchGroup>>,
     /// The result that an orderly shutdown gives, for a request that is not unfinished
     /// work: a listen stream.
     pub(super) farewell: Option<Box<Raw>>,
@@ -39,9 +40,16 @@ pub(super) struct Handler {
     counted_at: Moment,
 }
 
-impl Handler {
-    pub(super) fn new(id: RequestId, batch: Option<Arc<Group>>) -> Handler {
-        Handler { id, task: None, batch, farewell: None, queued: 0, counted_at: Moment::default() }
+impl RunningHandler {
+    pub(super) fn new(id: RequestId, batch: Option<Arc<BatchGroup>>) -> RunningHandler {
+        RunningHandler {
+            id,
+            task: None,
+            batch,
+            farewell: None,
+            queued: 0,
+            counted_at: Moment::default(),
+        }
     }
 
     /// How many of its notifications wait to be written.
@@ -64,14 +72,14 @@ impl Handler {
 }
 
 /// The task of one handler: it answers by returning, and turns a panic into an error.
-pub(super) struct Running {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct HandlerTask {
+    pub(super) shared: Arc<ConnectionShared>,
     pub(super) id: RequestId,
     pub(super) serial: Serial,
     pub(super) handler: BoxFuture<'static, Outcome>,
 }
 
-impl Future for Running {
+impl Future for HandlerTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -142,7 +150,7 @@ pub(crate) struct Replies(Way);
 #[derive(Clone)]
 enum Way {
     Stream {
-        shared: Arc<Shared>,
+        shared: Arc<ConnectionShared>,
         id: RequestId,
         serial: Serial,
     },
@@ -159,7 +167,7 @@ enum Way {
 }
 
 impl Replies {
-    pub(super) fn stream(shared: Arc<Shared>, id: RequestId, serial: Serial) -> Replies {
+    pub(super) fn stream(shared: Arc<ConnectionShared>, id: RequestId, serial: Serial) -> Replies {
         Replies(Way::Stream { shared, id, serial })
     }
 
@@ -282,7 +290,7 @@ impl Replies {
     pub(crate) fn ask(&self, request: Outgoing) -> Exchange {
         match &self.0 {
             Way::Stream { shared, .. } => Exchange::new(
-                crate::rpc::connection::outbound::Sending::new(shared.clone(), request),
+                crate::rpc::connection::outbound::OutboundRequest::new(shared.clone(), request),
             ),
             Way::Direct(notes) => notes.ask(request),
             #[cfg(all(feature = "http", feature = "server"))]

@@ -7,12 +7,15 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::{error::Error, rpc::Event, rpc::Note};
+use crate::{
+    error::Error,
+    rpc::{ExchangeEvent, Note},
+};
 use turnbuckle_types::Raw;
 
 /// Notifications in order, then the end. The reader fills it and never waits for it.
 #[derive(Default)]
-pub(super) struct Slot(Mutex<Inner>);
+pub(super) struct ResponseWaiter(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -35,7 +38,7 @@ pub(super) enum Room {
     None,
 }
 
-impl Slot {
+impl ResponseWaiter {
     /// Queues a notification; past `limit` the oldest gives way.
     pub(super) fn note(&self, note: Note, limit: usize) -> Room {
         let mut inner = self.lock();
@@ -72,13 +75,13 @@ impl Slot {
     }
 
     /// What came next: every notification before the end.
-    pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Event> {
+    pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         let mut inner = self.lock();
         if let Some(note) = inner.notes.pop_front() {
-            return Poll::Ready(Event::Note(note));
+            return Poll::Ready(ExchangeEvent::Note(note));
         }
         if let Some(end) = inner.end.take() {
-            return Poll::Ready(Event::Done(end));
+            return Poll::Ready(ExchangeEvent::Done(end));
         }
         match &mut inner.waker {
             Some(waker) => waker.clone_from(context.waker()),

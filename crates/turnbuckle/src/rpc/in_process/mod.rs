@@ -19,29 +19,29 @@ use tokio::task::AbortHandle;
 use turnbuckle_types::{Raw, RequestId, jsonrpc::Params};
 
 use super::{
-    Abandon, BoxFuture, Counters, Event, Exchange, Incoming, Note, Outcome, Outgoing, Peer, Reply,
-    Serve, Transport, exchange::Drive, outcome_to_result,
+    Abandon, BoxFuture, Counters, Exchange, ExchangeEvent, Incoming, Note, Outcome, Outgoing, Peer,
+    Reply, Serve, Transport, exchange::Drive, outcome_to_result,
 };
 use crate::{
     error::{Closed, Error, Executed},
     limits::Limits,
+    rpc::{
+        connection::{Permit, Replies, panicked},
+        pending::{PendingTable, Serial},
+    },
 };
-use crate::{
-    rpc::connection::Permit, rpc::connection::Replies, rpc::connection::panicked,
-    rpc::pending::Serial, rpc::pending::Table,
-};
+use notes::HandlerStopped;
 pub(crate) use notes::Notes;
-use notes::Stopped;
 
 /// One end of an in-process connection.
-pub(crate) struct Direct(Arc<End>);
+pub(crate) struct Direct(Arc<InProcessTransport>);
 
 /// What sends to `serve`.
-pub(super) struct End {
+pub(super) struct InProcessTransport {
     serve: Arc<dyn Serve>,
     /// The other end, for what the serving side asks. Only the client's end has one.
     back: OnceLock<Arc<Direct>>,
-    table: Mutex<Table<Arc<Notes>, ()>>,
+    table: Mutex<PendingTable<Arc<Notes>, ()>>,
     closed: OnceLock<Closed>,
     /// Of the side that serves.
     limits: Limits,
@@ -69,10 +69,10 @@ impl Direct {
     }
 
     fn new(serve: Arc<dyn Serve>, limits: Limits) -> Direct {
-        Direct(Arc::new(End {
+        Direct(Arc::new(InProcessTransport {
             serve,
             back: OnceLock::new(),
-            table: Mutex::new(Table::default()),
+            table: Mutex::new(PendingTable::default()),
             closed: OnceLock::new(),
             limits,
             in_flight: Arc::default(),
@@ -82,8 +82,8 @@ impl Direct {
     }
 }
 
-impl End {
-    fn table(&self) -> MutexGuard<'_, Table<Arc<Notes>, ()>> {
+impl InProcessTransport {
+    fn table(&self) -> MutexGuard<'_, PendingTable<Arc<Notes>, ()>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -113,7 +113,7 @@ impl End {
             return;
         }
         let (running, _) = self.table().close();
-        running.into_iter().for_each(|notes| notes.stop(Stopped::Closed));
+        running.into_iter().for_each(|notes| notes.stop(HandlerStopped::Closed));
         self.detached().drain(..).for_each(|task| task.abort());
         if let Some(back) = self.back.get() {
             back.0.end(Closed::new("the peer closed the connection"));
@@ -130,7 +130,7 @@ impl End {
         {
             let running = self.table().sent(&id).cloned();
             if let Some(notes) = running {
-                notes.stop(Stopped::Cancelled);
+                notes.stop(HandlerStopped::Cancelled);
             }
         }
         if &*note.method == "notifications/progress"
@@ -147,7 +147,7 @@ impl End {
 
 impl Transport for Direct {
     fn open(&self, request: Outgoing) -> Exchange {
-        Exchange::new(Handed { end: self.0.clone(), stage: Stage::New(request) })
+        Exchange::new(Handed { end: self.0.clone(), stage: InProcessStage::New(request) })
     }
 
     fn notify(&self, note: Note) -> BoxFuture<'_, ()> {
@@ -170,11 +170,11 @@ impl Transport for Direct {
 
 /// A request that was handed over, and the handler that answers it.
 struct Handed {
-    end: Arc<End>,
-    stage: Stage,
+    end: Arc<InProcessTransport>,
+    stage: InProcessStage,
 }
 
-enum Stage {
+enum InProcessStage {
     New(Outgoing),
     Running {
         id: RequestId,
@@ -194,7 +194,7 @@ enum Stage {
 impl Handed {
     /// Hands the request over. An error ends the exchange.
     fn start(&mut self) -> Result<(), Error> {
-        let Stage::New(request) = &mut self.stage else { return Ok(()) };
+        let InProcessStage::New(request) = &mut self.stage else { return Ok(()) };
         let end = &self.end;
         if let Some(closed) = end.closed.get() {
             return Err(closed.error(Executed::No));
@@ -218,18 +218,18 @@ impl Handed {
         self.stage = match reply {
             Reply::Now(outcome) => {
                 end.table().abandon(&id, serial);
-                Stage::Answered { notes, outcome: Some(outcome) }
+                InProcessStage::Answered { notes, outcome: Some(outcome) }
             }
             Reply::Later(handler) => {
                 let handler = match abandon {
                     Abandon::Signal => handler,
                     Abandon::Silence => end.detach(handler),
                 };
-                Stage::Running { id, serial, notes, handler: Some(handler) }
+                InProcessStage::Running { id, serial, notes, handler: Some(handler) }
             }
             Reply::Never => {
                 end.dropped_requests.fetch_add(1, Relaxed);
-                Stage::Running { id, serial, notes, handler: None }
+                InProcessStage::Running { id, serial, notes, handler: None }
             }
         };
         Ok(())
@@ -237,7 +237,11 @@ impl Handed {
 }
 
 /// What a reader would have made of the request.
-fn incoming(end: &End, request: &mut Outgoing, id: &RequestId) -> Result<Incoming, Error> {
+fn incoming(
+    end: &InProcessTransport,
+    request: &mut Outgoing,
+    id: &RequestId,
+) -> Result<Incoming, Error> {
     let permit = Permit::take(&end.in_flight, end.limits.in_flight)?;
     let mut text = Vec::with_capacity(request.params.len() + 32);
     request.write_params(id, &mut text);
@@ -250,28 +254,28 @@ fn incoming(end: &End, request: &mut Outgoing, id: &RequestId) -> Result<Incomin
 }
 
 impl Drive for Handed {
-    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
+    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         if let Err(error) = self.start() {
-            self.stage = Stage::Done;
-            return Poll::Ready(Event::Done(Err(error)));
+            self.stage = InProcessStage::Done;
+            return Poll::Ready(ExchangeEvent::Done(Err(error)));
         }
         let this = &mut *self;
         loop {
             match &mut this.stage {
-                Stage::Running { id, serial, notes, handler } => {
+                InProcessStage::Running { id, serial, notes, handler } => {
                     if let Some(note) = notes.pop() {
-                        return Poll::Ready(Event::Note(note));
+                        return Poll::Ready(ExchangeEvent::Note(note));
                     }
                     match notes.poll_stopped(context) {
-                        Some(Stopped::Cancelled) => *handler = None,
-                        Some(Stopped::Closed) => {
+                        Some(HandlerStopped::Cancelled) => *handler = None,
+                        Some(HandlerStopped::Closed) => {
                             let closed = this.end.closed.get();
                             let error = closed.map_or_else(
                                 || Error::refused("the connection is closed"),
                                 |closed| closed.error(Executed::Maybe),
                             );
-                            this.stage = Stage::Done;
-                            return Poll::Ready(Event::Done(Err(error)));
+                            this.stage = InProcessStage::Done;
+                            return Poll::Ready(ExchangeEvent::Done(Err(error)));
                         }
                         None => {}
                     }
@@ -281,26 +285,27 @@ impl Drive for Handed {
                         Ok(Poll::Ready(outcome)) => outcome,
                         Err(payload) => Err(panicked(id, payload.as_ref())),
                         Ok(Poll::Pending) => match notes.pop() {
-                            Some(note) => return Poll::Ready(Event::Note(note)),
+                            Some(note) => return Poll::Ready(ExchangeEvent::Note(note)),
                             None => return Poll::Pending,
                         },
                     };
                     this.end.table().abandon(id, *serial);
-                    this.stage = Stage::Answered { notes: notes.clone(), outcome: Some(outcome) };
+                    this.stage =
+                        InProcessStage::Answered { notes: notes.clone(), outcome: Some(outcome) };
                 }
-                Stage::Answered { notes, outcome } => {
+                InProcessStage::Answered { notes, outcome } => {
                     if let Some(note) = notes.pop() {
-                        return Poll::Ready(Event::Note(note));
+                        return Poll::Ready(ExchangeEvent::Note(note));
                     }
                     if let Some(outcome) = outcome.take() {
-                        this.stage = Stage::Done;
-                        return Poll::Ready(Event::Done(outcome_to_result(outcome)));
+                        this.stage = InProcessStage::Done;
+                        return Poll::Ready(ExchangeEvent::Done(outcome_to_result(outcome)));
                     }
-                    this.stage = Stage::Done;
+                    this.stage = InProcessStage::Done;
                 }
-                Stage::New(_) | Stage::Done => {
+                InProcessStage::New(_) | InProcessStage::Done => {
                     let error = Error::refused("this call has already ended");
-                    return Poll::Ready(Event::Done(Err(error)));
+                    return Poll::Ready(ExchangeEvent::Done(Err(error)));
                 }
             }
         }
@@ -312,9 +317,9 @@ impl Drive for Handed {
 
     fn id(&self) -> Option<&RequestId> {
         match &self.stage {
-            Stage::New(request) => request.id.as_ref(),
-            Stage::Running { id, .. } => Some(id),
-            Stage::Answered { .. } | Stage::Done => None,
+            InProcessStage::New(request) => request.id.as_ref(),
+            InProcessStage::Running { id, .. } => Some(id),
+            InProcessStage::Answered { .. } | InProcessStage::Done => None,
         }
     }
 }
@@ -322,9 +327,9 @@ impl Drive for Handed {
 /// The handler's future goes with it: that is the cancel.
 impl Drop for Handed {
     fn drop(&mut self) {
-        if let Stage::Running { id, serial, notes, .. } = &self.stage {
+        if let InProcessStage::Running { id, serial, notes, .. } = &self.stage {
             self.end.table().abandon(id, *serial);
-            notes.stop(Stopped::Cancelled);
+            notes.stop(HandlerStopped::Cancelled);
         }
     }
 }

@@ -10,7 +10,10 @@ use std::{
 use turnbuckle_types::{Raw, jsonrpc::Params};
 
 use super::Direct;
-use crate::{error::Error, rpc::Exchange, rpc::Note, rpc::Outgoing, rpc::Transport};
+use crate::{
+    error::Error,
+    rpc::{Exchange, Note, Outgoing, Transport},
+};
 
 /// A bounded queue between one handler and the exchange that polls it.
 pub(crate) struct Notes {
@@ -23,7 +26,7 @@ pub(crate) struct Notes {
 #[derive(Default)]
 struct Inner {
     queue: VecDeque<Note>,
-    stopped: Option<Stopped>,
+    stopped: Option<HandlerStopped>,
     /// Handlers' parts that wait for room.
     waiting: Vec<Waker>,
     exchange: Option<Waker>,
@@ -31,7 +34,7 @@ struct Inner {
 
 /// Why a handler is not polled any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stopped {
+pub(super) enum HandlerStopped {
     Cancelled,
     Closed,
 }
@@ -58,7 +61,7 @@ impl Notes {
         Some(note)
     }
 
-    pub(super) fn stop(&self, stopped: Stopped) {
+    pub(super) fn stop(&self, stopped: HandlerStopped) {
         let mut inner = self.lock();
         inner.stopped.get_or_insert(stopped);
         inner.queue.clear();
@@ -69,7 +72,7 @@ impl Notes {
     }
 
     /// Whether the handler was stopped; the exchange is woken if it is later.
-    pub(super) fn poll_stopped(&self, context: &mut Context<'_>) -> Option<Stopped> {
+    pub(super) fn poll_stopped(&self, context: &mut Context<'_>) -> Option<HandlerStopped> {
         let mut inner = self.lock();
         inner.exchange = Some(context.waker().clone());
         inner.stopped

@@ -7,16 +7,16 @@ use turnbuckle_types::{Key, RequestId};
 
 /// Requests sent and not yet answered (`O`), requests received and still running (`I`).
 #[derive(Debug)]
-pub(crate) struct Table<O, I> {
+pub(crate) struct PendingTable<O, I> {
     next_id: u64,
     next_serial: u64,
-    sent: HashMap<Key, Flight<O>>,
-    running: HashMap<Key, Flight<I>>,
+    sent: HashMap<Key, PendingRequest<O>>,
+    running: HashMap<Key, PendingRequest<I>>,
 }
 
 /// One request in flight.
 #[derive(Debug)]
-struct Flight<T> {
+struct PendingRequest<T> {
     /// Tells this use of an id from an earlier one that is still unwinding.
     serial: Serial,
     data: T,
@@ -30,13 +30,13 @@ pub(crate) struct Serial(pub(crate) u64);
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Collision(pub(crate) RequestId);
 
-impl<O, I> Default for Table<O, I> {
+impl<O, I> Default for PendingTable<O, I> {
     fn default() -> Self {
-        Table { next_id: 1, next_serial: 1, sent: HashMap::new(), running: HashMap::new() }
+        PendingTable { next_id: 1, next_serial: 1, sent: HashMap::new(), running: HashMap::new() }
     }
 }
 
-impl<O, I> Table<O, I> {
+impl<O, I> PendingTable<O, I> {
     /// Enters a request that is about to be sent. Without an id one is minted, past any
     /// that a caller's own choice occupies; only a chosen id can collide.
     pub(crate) fn send(
@@ -47,7 +47,7 @@ impl<O, I> Table<O, I> {
         self.send_with(chosen, |_| data)
     }
 
-    /// [`send`](Table::send) for data that needs to know the id.
+    /// [`send`](PendingTable::send) for data that needs to know the id.
     pub(crate) fn send_with(
         &mut self,
         chosen: Option<RequestId>,
@@ -59,7 +59,7 @@ impl<O, I> Table<O, I> {
             None => self.mint(),
         };
         let serial = self.serial();
-        self.sent.insert(id.key(), Flight { serial, data: data(&id) });
+        self.sent.insert(id.key(), PendingRequest { serial, data: data(&id) });
         Ok((id, serial))
     }
 
@@ -112,7 +112,7 @@ impl<O, I> Table<O, I> {
         match self.running.entry(id.key()) {
             Entry::Occupied(_) => Err(Collision(id.clone())),
             Entry::Vacant(vacant) => {
-                vacant.insert(Flight { serial, data });
+                vacant.insert(PendingRequest { serial, data });
                 self.next_serial += 1;
                 Ok(serial)
             }
@@ -168,7 +168,7 @@ impl<O, I> Table<O, I> {
     }
 }
 
-fn take<T>(map: &mut HashMap<Key, Flight<T>>, id: &RequestId, serial: Serial) -> Option<T> {
+fn take<T>(map: &mut HashMap<Key, PendingRequest<T>>, id: &RequestId, serial: Serial) -> Option<T> {
     match map.entry(id.key()) {
         Entry::Occupied(entry) if entry.get().serial == serial => Some(entry.remove().data),
         _ => None,

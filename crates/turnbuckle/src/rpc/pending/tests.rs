@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-type Plain = Table<&'static str, &'static str>;
+type Plain = PendingTable<&'static str, &'static str>;
 
 #[test]
 fn a04_an_id_in_flight_is_refused_by_name_and_free_again_afterwards() {
@@ -110,7 +110,7 @@ proptest! {
     fn whatever_the_interleaving_every_accepted_request_ends_exactly_once(
         steps in proptest::collection::vec(step(), 0..120),
     ) {
-        let mut table: Table<usize, usize> = Table::default();
+        let mut table: PendingTable<usize, usize> = PendingTable::default();
         // Ticket -> how often it ended.
         let mut ended: HashMap<usize, u32> = HashMap::new();
         let (mut sent, mut accepted) = (Vec::new(), Vec::new());

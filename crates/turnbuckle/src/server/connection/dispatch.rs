@@ -4,33 +4,31 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::{
-    middleware::server::serve, protocol::classify::Envelope, protocol::classify::Route,
-    protocol::classify::classify, protocol::classify::classify_opened, protocol::classify::invalid,
-    protocol::params::decode, rpc::Incoming, rpc::Note, rpc::Outcome, rpc::Peer, rpc::Reply,
-    rpc::Serve, rpc::connection::Replies,
-};
-use crate::{
-    server::connection::handshake::Handshake,
-    server::connection::handshake::Opened,
-    server::handler::context::Connection,
-    server::handler::context::Ctx,
-    server::handler::context::Inner,
-    server::handler::reply::not_found,
-    server::items::ToolDef,
-    server::methods::Visit,
-    server::methods::{self},
-    server::notify::listen,
-    server::notify::roots::Course,
-    server::notify::roots::RootsChanged,
-    server::notify::subscriptions::Subscriptions,
-    server::registry::Definition,
-    server::registry::lists,
-    server::seam::Caller,
-    server::seam::ClientPeer,
-    server::seam::ClientScope,
-    server::seam::ForwardConnection,
-    server::seam::ForwardedRequest,
-    server::shared::App,
+    middleware::server::serve,
+    protocol::{
+        classify::{Envelope, RequestRoute, classify, classify_opened, invalid},
+        params::decode,
+    },
+    rpc::{Incoming, Note, Outcome, Peer, Reply, Serve, connection::Replies},
+    server::{
+        connection::handshake::{ClientHello, HandshakeState},
+        handler::{
+            context::{ConnectionContext, Ctx, Inner},
+            reply::not_found,
+        },
+        items::ToolDef,
+        methods::{
+            HandlerRequest, {self},
+        },
+        notify::{
+            listen,
+            roots::{HookState, RootsChanged},
+            subscriptions::ConnectionSubscriptions,
+        },
+        registry::{Definition, lists},
+        seam::{Caller, ClientPeer, ClientScope, ForwardConnection, ForwardedRequest},
+        shared::App,
+    },
 };
 use turnbuckle_types::{
     EmptyResult, Initialize, ListTools, Listen, LogLevel, Meta, Method, Raw, Revision, RpcError,
@@ -39,7 +37,7 @@ use turnbuckle_types::{
 };
 
 #[cfg(feature = "http")]
-use crate::{protocol::http_checks::ladder, rpc::Came};
+use crate::{protocol::http_checks::ladder, rpc::RequestOrigin};
 
 /// Serves one connection.
 pub(crate) struct Kernel {
@@ -48,32 +46,32 @@ pub(crate) struct Kernel {
     app: Arc<App>,
     /// The revisions that this wire speaks, oldest first.
     served: Vec<Revision>,
-    handshake: Handshake,
+    handshake: HandshakeState,
     peer: OnceLock<Peer>,
     /// What a legacy client is told of.
-    subscriptions: Arc<Subscriptions>,
-    connection: Arc<Connection>,
+    subscriptions: Arc<ConnectionSubscriptions>,
+    connection: Arc<ConnectionContext>,
     /// How it is with telling of its client's roots. Few speak of them, so that it is made when it is
     /// needed.
-    roots: OnceLock<Arc<Course>>,
+    roots: OnceLock<Arc<HookState>>,
     /// Answers all requests, where the server forwards them.
     forward: Option<Arc<dyn ForwardConnection>>,
 }
 
 /// What a request brought along, whatever its era.
-pub(crate) struct Asked {
+pub(crate) struct RequestFacts {
     revision: Revision,
     meta: Meta,
-    opened: Option<Arc<Opened>>,
+    opened: Option<Arc<ClientHello>>,
     log_level: Option<LogLevel>,
 }
 
 /// A request to be answered.
 pub(crate) enum Arrived {
     /// As it came: there is no middleware.
-    Plain { request: Incoming, asked: Asked, replies: Replies },
+    Plain { request: Incoming, asked: RequestFacts, replies: Replies },
     /// It has passed the middleware.
-    Passed(Text, Visit),
+    Passed(Text, HandlerRequest),
 }
 
 impl Arrived {
@@ -111,7 +109,7 @@ impl Kernel {
             me: Weak::new(),
             app,
             served,
-            handshake: Handshake::default(),
+            handshake: HandshakeState::default(),
             peer: OnceLock::new(),
             subscriptions: Arc::default(),
             connection: Arc::default(),
@@ -120,7 +118,7 @@ impl Kernel {
     }
 
     /// Serves a connection that began with something.
-    pub(crate) fn with(self, connection: Connection) -> Kernel {
+    pub(crate) fn with(self, connection: ConnectionContext) -> Kernel {
         Kernel { connection: Arc::new(connection), ..self }
     }
 
@@ -134,28 +132,28 @@ impl Kernel {
     pub(crate) fn restored(
         app: Arc<App>,
         served: Vec<Revision>,
-        (handshake, client): (Handshake, ClientScope),
+        (handshake, client): (HandshakeState, ClientScope),
         subscriptions: std::collections::BTreeSet<String>,
     ) -> Kernel {
-        let subscriptions = Arc::new(Subscriptions::restored(subscriptions));
+        let subscriptions = Arc::new(ConnectionSubscriptions::restored(subscriptions));
         Kernel { handshake, subscriptions, ..Kernel::near(app, served, client) }
     }
 
     fn route(&self, request: Incoming, replies: Replies) -> Result<Reply, RpcError> {
         match self.classify(&request)? {
-            Route::Modern(Envelope { revision, meta }) => {
+            RequestRoute::Modern(Envelope { revision, meta }) => {
                 let log_level = meta.log_level().map_err(|error| invalid(&error))?;
-                let asked = Asked { revision, meta, opened: None, log_level };
+                let asked = RequestFacts { revision, meta, opened: None, log_level };
                 self.dispatch(request, asked, replies)
             }
-            Route::Legacy(meta) => self.legacy(request, meta, replies),
+            RequestRoute::Legacy(meta) => self.legacy(request, meta, replies),
         }
     }
 
-    fn classify(&self, request: &Incoming) -> Result<Route, RpcError> {
+    fn classify(&self, request: &Incoming) -> Result<RequestRoute, RpcError> {
         let Incoming { method, params, .. } = request;
         #[cfg(feature = "http")]
-        if let Came::ByPost(head) = &request.came {
+        if let RequestOrigin::ByPost(head) = &request.came {
             return ladder(method, params, &head.headers, &self.served);
         }
         // Nearly every request is sound: only one that is not has to know of a handshake.
@@ -187,7 +185,7 @@ impl Kernel {
             );
             return Err(RpcError::invalid_request(message));
         };
-        let asked = Asked {
+        let asked = RequestFacts {
             revision: opened.revision,
             meta,
             opened: Some(opened),
@@ -199,7 +197,7 @@ impl Kernel {
     fn dispatch(
         &self,
         request: Incoming,
-        asked: Asked,
+        asked: RequestFacts,
         replies: Replies,
     ) -> Result<Reply, RpcError> {
         if !self.app.middleware.is_active(asked.log_level) {
@@ -258,7 +256,7 @@ impl Kernel {
             Arrived::Plain { request, .. } => request.method.clone(),
             Arrived::Passed(method, _) => method.clone(),
         };
-        let Visit { ctx, params, permit, .. } = self.visit(arrived)?;
+        let HandlerRequest { ctx, params, permit, .. } = self.visit(arrived)?;
         let caller = Caller(ctx);
         let request = ForwardedRequest { method, params, caller, _permit: permit };
         Ok(Reply::Later(connection.request(request)))
@@ -297,7 +295,7 @@ impl Kernel {
     }
 
     /// A request as those see it who answer it.
-    pub(crate) fn visit(&self, arrived: Arrived) -> Result<Visit, RpcError> {
+    pub(crate) fn visit(&self, arrived: Arrived) -> Result<HandlerRequest, RpcError> {
         let (request, asked, replies) = match arrived {
             Arrived::Plain { request, asked, replies } => (request, asked, replies),
             Arrived::Passed(_, visit) => return Ok(visit),
@@ -325,7 +323,7 @@ impl Kernel {
             asking: Default::default(),
             peer,
         }));
-        Ok(Visit { app: self.app.clone(), ctx, params, permit })
+        Ok(HandlerRequest { app: self.app.clone(), ctx, params, permit })
     }
 }
 

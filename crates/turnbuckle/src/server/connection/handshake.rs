@@ -7,26 +7,26 @@ use turnbuckle_types::{Initialize, LogLevel, Revision, RpcError};
 
 /// Where a legacy connection stands.
 #[derive(Default)]
-pub(crate) struct Handshake(Mutex<State>);
+pub(crate) struct HandshakeState(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    opened: Option<Arc<Opened>>,
+    opened: Option<Arc<ClientHello>>,
     log_level: Option<LogLevel>,
 }
 
 /// What the client said when it opened the connection.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct ClientHello {
     pub(crate) revision: Revision,
     pub(crate) client: Initialize,
 }
 
-impl Handshake {
+impl HandshakeState {
     /// A connection that was opened before, elsewhere.
     #[cfg(feature = "http")]
-    pub(crate) fn restored(opened: Opened, log_level: Option<LogLevel>) -> Handshake {
-        Handshake(Mutex::new(State { opened: Some(Arc::new(opened)), log_level }))
+    pub(crate) fn restored(opened: ClientHello, log_level: Option<LogLevel>) -> HandshakeState {
+        HandshakeState(Mutex::new(State { opened: Some(Arc::new(opened)), log_level }))
     }
 
     /// Applies `initialize`: echoes the revision if it is served, else offers the newest
@@ -42,11 +42,11 @@ impl Handshake {
             let message = "this connection has been initialized already; open another one";
             return Err(RpcError::invalid_request(message));
         }
-        state.opened = Some(Arc::new(Opened { revision, client }));
+        state.opened = Some(Arc::new(ClientHello { revision, client }));
         Ok(revision)
     }
 
-    pub(crate) fn opened(&self) -> Option<Arc<Opened>> {
+    pub(crate) fn opened(&self) -> Option<Arc<ClientHello>> {
         self.lock().opened.clone()
     }
 
@@ -87,18 +87,19 @@ mod tests {
     #[test]
     fn every_legacy_revision_is_echoed_and_anything_else_is_offered_the_newest() {
         for revision in Revision::ALL.into_iter().filter(|revision| revision.has_handshake()) {
-            let opened = Handshake::default().open(initialize(revision.as_str()), &Revision::ALL);
+            let opened =
+                HandshakeState::default().open(initialize(revision.as_str()), &Revision::ALL);
             assert_eq!(opened, Ok(revision));
         }
         for unknown in ["2026-07-28", "1900-01-01", ""] {
-            let opened = Handshake::default().open(initialize(unknown), &Revision::ALL);
+            let opened = HandshakeState::default().open(initialize(unknown), &Revision::ALL);
             assert_eq!(opened, Ok(Revision::LATEST_LEGACY));
         }
     }
 
     #[test]
     fn a_second_initialize_is_refused_and_changes_nothing() {
-        let handshake = Handshake::default();
+        let handshake = HandshakeState::default();
         handshake.open(initialize("2024-11-05"), &Revision::ALL).unwrap();
         assert!(handshake.open(initialize("2025-11-25"), &Revision::ALL).is_err());
         assert_eq!(handshake.opened().unwrap().revision, Revision::V2024_11_05);
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_server_without_legacy_revisions_names_what_it_speaks() {
-        let error = Handshake::default()
+        let error = HandshakeState::default()
             .open(initialize("2025-11-25"), &[Revision::V2026_07_28])
             .unwrap_err();
         assert!(error.message.contains("2026-07-28"), "{}", error.message);

@@ -15,7 +15,7 @@ pub(crate) fn write(text: &str, out: &mut Vec<u8>) {
     if text == "{}" {
         return add_length(b'{', 0, out);
     }
-    match serde_json::from_str::<Tree>(text) {
+    match serde_json::from_str::<JsonTree>(text) {
         Ok(tree) => tree.add(out),
         // Deeper than can be read, or with numbers that can't be told apart once they are read: then
         // its text has to be the same.
@@ -23,31 +23,31 @@ pub(crate) fn write(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-enum Tree {
+enum JsonTree {
     Null,
     Bool(bool),
     /// In the spelling that all spellings of the number share.
     Number(String),
     Text(String),
-    List(Vec<Tree>),
+    List(Vec<JsonTree>),
     /// By name. A name that appears twice stays so: it is not the same as once.
-    Object(Vec<(String, Tree)>),
+    Object(Vec<(String, JsonTree)>),
 }
 
-impl Tree {
+impl JsonTree {
     /// Each kind has its mark and each length comes first, so that no two values give the same.
     fn add(&self, out: &mut Vec<u8>) {
         match self {
-            Tree::Null => out.push(b'n'),
-            Tree::Bool(true) => out.push(b't'),
-            Tree::Bool(false) => out.push(b'f'),
-            Tree::Number(text) => add_text(b'd', text, out),
-            Tree::Text(text) => add_text(b's', text, out),
-            Tree::List(items) => {
+            JsonTree::Null => out.push(b'n'),
+            JsonTree::Bool(true) => out.push(b't'),
+            JsonTree::Bool(false) => out.push(b'f'),
+            JsonTree::Number(text) => add_text(b'd', text, out),
+            JsonTree::Text(text) => add_text(b's', text, out),
+            JsonTree::List(items) => {
                 add_length(b'[', items.len(), out);
                 items.iter().for_each(|item| item.add(out));
             }
-            Tree::Object(members) => {
+            JsonTree::Object(members) => {
                 add_length(b'{', members.len(), out);
                 for (name, value) in members {
                     add_text(b'k', name, out);
@@ -68,8 +68,8 @@ fn add_length(mark: u8, length: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&(length as u64).to_be_bytes());
 }
 
-impl<'de> Deserialize<'de> for Tree {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Tree, D::Error> {
+impl<'de> Deserialize<'de> for JsonTree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<JsonTree, D::Error> {
         deserializer.deserialize_any(TreeVisitor)
     }
 }
@@ -77,61 +77,61 @@ impl<'de> Deserialize<'de> for Tree {
 struct TreeVisitor;
 
 impl<'de> Visitor<'de> for TreeVisitor {
-    type Value = Tree;
+    type Value = JsonTree;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Tree, E> {
-        Ok(Tree::Null)
+    fn visit_unit<E>(self) -> Result<JsonTree, E> {
+        Ok(JsonTree::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Tree, E> {
-        Ok(Tree::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<JsonTree, E> {
+        Ok(JsonTree::Bool(value))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Tree, E> {
-        Ok(Tree::Number(value.to_string()))
+    fn visit_u64<E>(self, value: u64) -> Result<JsonTree, E> {
+        Ok(JsonTree::Number(value.to_string()))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Tree, E> {
-        Ok(Tree::Number(value.to_string()))
+    fn visit_i64<E>(self, value: i64) -> Result<JsonTree, E> {
+        Ok(JsonTree::Number(value.to_string()))
     }
 
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Tree, E> {
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<JsonTree, E> {
         // From 2^53 on one number stands for several integers.
         if value.abs() >= 9_007_199_254_740_992.0 {
             return Err(E::custom("too large a number"));
         }
         // `{}` writes a whole number without a fraction and without an exponent.
         let zero = value == 0.0;
-        Ok(Tree::Number(if zero { "0".to_owned() } else { value.to_string() }))
+        Ok(JsonTree::Number(if zero { "0".to_owned() } else { value.to_string() }))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Tree, E> {
-        Ok(Tree::Text(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<JsonTree, E> {
+        Ok(JsonTree::Text(value.to_owned()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Tree, E> {
-        Ok(Tree::Text(value))
+    fn visit_string<E>(self, value: String) -> Result<JsonTree, E> {
+        Ok(JsonTree::Text(value))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<JsonTree, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = access.next_element()? {
             items.push(item);
         }
-        Ok(Tree::List(items))
+        Ok(JsonTree::List(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
-        let mut members: Vec<(String, Tree)> = Vec::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<JsonTree, A::Error> {
+        let mut members: Vec<(String, JsonTree)> = Vec::new();
         while let Some(member) = access.next_entry()? {
             members.push(member);
         }
         members.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Ok(Tree::Object(members))
+        Ok(JsonTree::Object(members))
     }
 }
 

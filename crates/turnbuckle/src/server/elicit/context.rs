@@ -11,12 +11,14 @@ use turnbuckle_types::{ElicitationComplete, Method, Questions, Raw, write_at};
 
 use super::{
     error::AskError,
-    question::{Question, Unanswered},
-    round::Round,
+    question::{AnswerMismatch, Question},
+    round::ElicitRound,
 };
 use crate::{
-    error::Error, protocol::capabilities::lacking, protocol::capabilities::lacking_for_form,
-    rpc::BoxFuture, rpc::Note, server::handler::context::Ctx,
+    error::Error,
+    protocol::capabilities::{lacking, lacking_for_form},
+    rpc::{BoxFuture, Note},
+    server::handler::context::Ctx,
 };
 
 impl Ctx {
@@ -61,7 +63,7 @@ impl Ctx {
     /// ```
     pub async fn ask<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, AskError> {
         let kept = self.asking().kept_answer(key);
-        let fits = |kept: &Raw| !matches!(question.check(kept), Err(Unanswered::Unfit(_)));
+        let fits = |kept: &Raw| !matches!(question.check(kept), Err(AnswerMismatch::Unfit(_)));
         let answer = match kept {
             // Layers saw it when it came.
             Some(kept) if fits(&kept) => kept,
@@ -308,7 +310,7 @@ impl Ctx {
     ) -> Result<Q::Answer, AskError> {
         let revision = self.revision();
         match question.check(answer) {
-            Err(unfit @ Unanswered::Unfit(_)) => {
+            Err(unfit @ AnswerMismatch::Unfit(_)) => {
                 let error = AskError::unanswered(key, unfit, revision);
                 self.asking().note(&error);
                 Err(error)
@@ -338,7 +340,7 @@ impl Ctx {
         }
     }
 
-    pub(crate) fn asking(&self) -> MutexGuard<'_, Round> {
+    pub(crate) fn asking(&self) -> MutexGuard<'_, ElicitRound> {
         self.0.asking.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

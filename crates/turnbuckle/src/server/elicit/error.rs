@@ -12,7 +12,7 @@ use std::{
 
 use turnbuckle_types::{Questions, Revision, RpcError, code};
 
-use super::question::Unanswered;
+use super::question::AnswerMismatch;
 use crate::{Failure, ToolError, error::Error};
 
 /// Why [`Ctx::ask`](crate::Ctx::ask) gave no answer. Pass it on with `?`, whatever it is: then a
@@ -70,11 +70,11 @@ impl AskError {
         AskError::new(key, Kind::Suspended)
     }
 
-    pub(super) fn unanswered(key: &str, why: Unanswered, revision: Revision) -> AskError {
+    pub(super) fn unanswered(key: &str, why: AnswerMismatch, revision: Revision) -> AskError {
         let kind = match why {
-            Unanswered::Declined => Kind::Declined,
-            Unanswered::Cancelled => Kind::Cancelled,
-            Unanswered::Unfit(why) => Kind::Unfit { why, revision },
+            AnswerMismatch::Declined => Kind::Declined,
+            AnswerMismatch::Cancelled => Kind::Cancelled,
+            AnswerMismatch::Unfit(why) => Kind::Unfit { why, revision },
         };
         AskError::new(key, kind)
     }

@@ -1,13 +1,13 @@
 //! Owns answers as arguments of a handler. Does not own the asking.
 
 use super::question::{Question, sealed};
-use crate::{
-    server::handler::extract::Description, server::handler::extract::FromCall,
-    server::handler::extract::Invocation, server::handler::reply::Failure,
+use crate::server::handler::{
+    extract::{Description, FromCall, Invocation},
+    reply::Failure,
 };
 
-/// A type that is asked for before a handler runs, when the handler takes it as [`Asked`].
-pub trait Ask: Sized + Send + 'static {
+/// A type that is asked for before a handler runs, when the handler takes it as [`Answered`].
+pub trait Askable: Sized + Send + 'static {
     /// The key of the question: no other question of the handler may have it.
     const KEY: &'static str;
     /// What is asked.
@@ -38,17 +38,17 @@ pub trait Ask: Sized + Send + 'static {
 /// # let _ = server;
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<T>(pub T);
+pub struct Answered<T>(pub T);
 
-impl<T: Ask> FromCall for Asked<T> {
-    async fn from_call(call: &Invocation) -> Result<Asked<T>, Failure> {
+impl<T: Askable> FromCall for Answered<T> {
+    async fn from_call(call: &Invocation) -> Result<Answered<T>, Failure> {
         // Whatever finds the call wrong goes first: then nobody is asked.
         tokio::task::yield_now().await;
         let question = T::question(call);
-        Ok(Asked(call.ctx().ask(T::KEY, question).await?))
+        Ok(Answered(call.ctx().ask(T::KEY, question).await?))
     }
 
     fn describe(description: &mut Description) {
-        description.problems.extend(<T::Question as sealed::Ask>::problem());
+        description.problems.extend(<T::Question as sealed::QuestionParts>::problem());
     }
 }

@@ -3,36 +3,37 @@
 //! Owns: what can be asked and what counts as an answer, what a request that waits for answers
 //! leaves with the client, and how it goes on. Does not own: wires, and what the client does.
 
-mod by_hand;
 mod canonical;
 mod context;
-mod course;
-mod elicit;
 mod error;
 mod extract;
-mod fields;
+mod input_required;
 pub(crate) mod progress;
-mod question;
-mod roots;
+pub(crate) mod question;
 mod round;
-mod sample;
+mod run;
 mod settings;
 mod state;
 mod store;
 
-pub use by_hand::InputRequired;
-pub use elicit::{
-    Action, ElicitFields, ElicitPage, Elicitation, Elicited, elicit, elicit_form, elicit_url,
+pub use crate::server::elicit::{
+    input_required::InputRequired,
+    question::{
+        fields::form_of,
+        form::{
+            Action, ElicitFields, ElicitPage, Elicitation, Elicited, elicit, elicit_form,
+            elicit_url,
+        },
+        roots::{Roots, roots},
+        sampling::{Sampling, sample},
+    },
 };
 pub use error::AskError;
-pub use extract::{Ask, Asked};
-pub use fields::form_of;
+pub use extract::{Answered, Askable};
 pub use question::Question;
-pub use roots::{Roots, roots};
-pub use sample::{Sampling, sample};
 pub use settings::Asking;
 pub use store::{MemoryStates, StateStore};
 
 #[cfg(feature = "client")]
-pub(super) use course::{Course, run};
-pub(super) use round::Round;
+pub(super) use crate::{server::elicit::run::ElicitingRun, server::elicit::run::run};
+pub(super) use round::ElicitRound;

@@ -1,7 +1,10 @@
 //! Owns how a handler hears how far its client is with a question: the token that asks for it, and
 //! what is heard. Does not own the question.
 
-use crate::{error::Result, rpc::Event, rpc::Exchange, rpc::Note, rpc::Outgoing};
+use crate::{
+    error::Result,
+    rpc::{Exchange, ExchangeEvent, Note, Outgoing},
+};
 use turnbuckle_types::{Method, Progress, Raw, jsonrpc::Params};
 
 /// Who is told.
@@ -37,8 +40,8 @@ fn place(params: &Raw) -> Option<(String, usize)> {
 pub(crate) async fn answer(mut exchange: Exchange, mut on_progress: OnProgress) -> Result<Raw> {
     loop {
         match exchange.next().await {
-            Event::Done(end) => return end,
-            Event::Note(note) => {
+            ExchangeEvent::Done(end) => return end,
+            ExchangeEvent::Note(note) => {
                 if let Some(progress) = progress(&note) {
                     on_progress(progress);
                 }

@@ -10,17 +10,17 @@ use turnbuckle_types::{
     InputKind, InputRequest, InputRequiredResult, Method, Named, Raw, RpcError,
 };
 
-use super::{error::AskError, state::Kept};
+use super::{error::AskError, state::SealedState};
 
 /// The questions and answers of one request.
 #[derive(Debug, Default)]
-pub(crate) struct Round {
+pub(crate) struct ElicitRound {
     /// What came with the request from rounds before, and what was added to it.
-    kept: Kept,
+    kept: SealedState,
     /// What the client answers now, unchecked.
     given: Named<Raw>,
     /// What has to be asked, in the order in which it was.
-    open: Vec<Open>,
+    open: Vec<OpenQuestion>,
     /// What the client lacks: it is told if the handler fails without having looked.
     lacks: Vec<(RpcError, Arc<AtomicBool>)>,
     /// What the client got wrong: it is told if the handler fails.
@@ -33,16 +33,16 @@ pub(crate) struct Round {
 
 /// A question that waits for its answer.
 #[derive(Debug)]
-struct Open {
+struct OpenQuestion {
     key: String,
     method: Method,
     params: Raw,
 }
 
-impl Round {
+impl ElicitRound {
     /// The request comes back with answers.
-    pub(super) fn retried(kept: Kept, given: Named<Raw>) -> Round {
-        Round { kept, given, ..Round::default() }
+    pub(super) fn retried(kept: SealedState, given: Named<Raw>) -> ElicitRound {
+        ElicitRound { kept, given, ..ElicitRound::default() }
     }
 
     /// What the client answers now. What was taken before goes before it: an answer can't be
@@ -65,7 +65,7 @@ impl Round {
     pub(super) fn open(&mut self, key: &str, method: Method, params: Raw) {
         self.asked += 1;
         match self.open.iter().find(|open| open.key == key) {
-            None => self.open.push(Open { key: key.to_owned(), method, params }),
+            None => self.open.push(OpenQuestion { key: key.to_owned(), method, params }),
             Some(open) if open.method == method && open.params == params => {}
             Some(_) => tracing::warn!(key, "two questions have one key: the first is asked"),
         }
@@ -151,8 +151,8 @@ impl Round {
     }
 
     /// What the client is asked, and what it keeps until it answers.
-    pub(super) fn suspend(&mut self) -> (InputRequiredResult, Kept) {
-        let request = |open: Open| {
+    pub(super) fn suspend(&mut self) -> (InputRequiredResult, SealedState) {
+        let request = |open: OpenQuestion| {
             let params = Some(open.params).filter(|params| params.as_str() != "{}");
             let method = open.method.as_str().to_owned();
             (open.key, InputRequest::from(InputKind::Other { method, params }))
@@ -174,7 +174,7 @@ mod tests {
     use turnbuckle_types::Revision;
 
     use super::*;
-    use crate::server::elicit::question::Unanswered;
+    use crate::server::elicit::question::AnswerMismatch;
 
     fn raw(value: serde_json::Value) -> Raw {
         value.into()
@@ -182,10 +182,10 @@ mod tests {
 
     #[test]
     fn an_answer_that_was_taken_stays_what_it_was() {
-        let mut kept = Kept::default();
+        let mut kept = SealedState::default();
         kept.answers.insert("a", raw(json!(1)));
         let given = Named::from([("a", raw(json!(2))), ("b", raw(json!(3)))]);
-        let mut round = Round::retried(kept, given);
+        let mut round = ElicitRound::retried(kept, given);
         assert_eq!(round.kept_answer("a"), Some(raw(json!(1))));
         assert_eq!((round.kept_answer("b"), round.given("b")), (None, Some(raw(json!(3)))));
         assert_eq!((round.kept_answer("c"), round.given("c")), (None, None));
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn only_answers_that_were_taken_are_kept() {
         let given = Named::from([("a", raw(json!(1))), ("unknown", raw(json!(2)))]);
-        let mut round = Round::retried(Kept::default(), given);
+        let mut round = ElicitRound::retried(SealedState::default(), given);
         round.keep_answer("a", &raw(json!(1)));
         round.open("b", Method::ListRoots, Raw::empty_object());
         let (asked, kept) = round.suspend();
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn one_key_is_asked_once() {
-        let mut round = Round::default();
+        let mut round = ElicitRound::default();
         for size in [1, 2] {
             round.open("a", Method::Elicit, raw(json!({"message": size})));
         }
@@ -225,9 +225,9 @@ mod tests {
     #[test]
     fn what_a_client_lacks_is_said_before_what_it_got_wrong() {
         let revision = Revision::LATEST;
-        let unfit = AskError::unanswered("a", Unanswered::Unfit("no".to_owned()), revision);
+        let unfit = AskError::unanswered("a", AnswerMismatch::Unfit("no".to_owned()), revision);
         let lacks = AskError::unsupported("b", "sampling.tools", revision);
-        let mut round = Round::default();
+        let mut round = ElicitRound::default();
         for error in [&unfit, &lacks, &unfit] {
             round.note(error);
         }
@@ -237,9 +237,9 @@ mod tests {
         assert_eq!(data, json!({"requiredCapabilities": {"sampling": {"tools": {}}}}));
         assert_eq!(lacks.missing_capability(), Some("sampling.tools"));
         assert_eq!(round.refusal().unwrap().code, -32602, "the handler knows what it lacks");
-        let mut round = Round::default();
+        let mut round = ElicitRound::default();
         round.note(&AskError::suspended("c"));
-        round.note(&AskError::unanswered("c", Unanswered::Declined, revision));
+        round.note(&AskError::unanswered("c", AnswerMismatch::Declined, revision));
         assert_eq!(round.refusal(), None);
     }
 }

@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use turnbuckle_types::{Named, Raw, RpcError};
 
 use super::canonical;
-use crate::{protocol::sealed::Id, protocol::sealed::KeyRing, server::methods::FOREIGN_STATE};
+use crate::{
+    protocol::sealed::{Id, KeyRing},
+    server::methods::FOREIGN_STATE,
+};
 
 /// The longest sealed state. Answers and kept values come with every round.
 pub(super) const LONGEST: usize = 64 * 1024;
@@ -25,9 +28,9 @@ pub(super) type StateId = Id;
 
 /// Whom and what a state belongs to. What was sealed for another does not open.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Binding(Vec<u8>);
+pub(super) struct StateBinding(Vec<u8>);
 
-impl Binding {
+impl StateBinding {
     /// `name` is the tool's or the prompt's, or the resource's URI; `arguments` is the text of a
     /// JSON value, of which the order of members and the spelling of values don't matter.
     pub(super) fn new(
@@ -35,7 +38,7 @@ impl Binding {
         method: &str,
         name: &str,
         arguments: &str,
-    ) -> Binding {
+    ) -> StateBinding {
         let principal_length = principal.map_or(0, str::len);
         let length = principal_length + method.len() + name.len() + arguments.len();
         let mut bound = Vec::with_capacity(PURPOSE.len() + length + 64);
@@ -55,14 +58,14 @@ impl Binding {
             bound.push(2);
             bound.extend_from_slice(digest.as_ref());
         }
-        Binding(bound)
+        StateBinding(bound)
     }
 }
 
 /// What is sealed: the numbers as they are, and what else there is as JSON. Its members are short
 /// because all of it travels with every round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct SealedState {
     /// How often the request has asked so far.
     #[serde(skip)]
     pub(super) round: u32,
@@ -82,7 +85,7 @@ pub(super) struct Kept {
 
 /// Why a state is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum StateRefusal {
     /// It was not sealed here, or not for this request.
     Foreign,
     Expired,
@@ -91,15 +94,15 @@ pub(super) enum Refusal {
     Spent,
 }
 
-impl From<Refusal> for RpcError {
-    fn from(refusal: Refusal) -> RpcError {
+impl From<StateRefusal> for RpcError {
+    fn from(refusal: StateRefusal) -> RpcError {
         RpcError::invalid_params(match refusal {
-            Refusal::Foreign => FOREIGN_STATE,
-            Refusal::Expired => {
+            StateRefusal::Foreign => FOREIGN_STATE,
+            StateRefusal::Expired => {
                 "`params.requestState` has expired; send the request again without it"
             }
-            Refusal::TooManyRounds => "the request has asked for input too often",
-            Refusal::Spent => {
+            StateRefusal::TooManyRounds => "the request has asked for input too often",
+            StateRefusal::Spent => {
                 "`params.requestState` was used before; send the request again without it"
             }
         })
@@ -108,39 +111,39 @@ impl From<Refusal> for RpcError {
 
 /// Why there is no state to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub(super) struct StateTooLong;
 
-impl Kept {
+impl SealedState {
     /// The text that the client keeps until `now` and a while.
     pub(super) fn seal(
         mut self,
         keys: &KeyRing,
-        binding: &Binding,
+        binding: &StateBinding,
         now: SystemTime,
         lifetime: Duration,
-    ) -> Result<String, TooLong> {
+    ) -> Result<String, StateTooLong> {
         self.expires = seconds(now).saturating_add(lifetime.as_secs());
-        let text = self.write().map_err(|_| TooLong)?;
+        let text = self.write().map_err(|_| StateTooLong)?;
         // Base64 makes it longer by a third; what can't fit need not be sealed first.
         if text.len() > LONGEST {
-            return Err(TooLong);
+            return Err(StateTooLong);
         }
         let sealed = keys.seal(&binding.0, &text).1;
-        if sealed.len() > LONGEST { Err(TooLong) } else { Ok(sealed) }
+        if sealed.len() > LONGEST { Err(StateTooLong) } else { Ok(sealed) }
     }
 
     /// Reads what a client sent back.
     pub(super) fn open(
         keys: &KeyRing,
-        binding: &Binding,
+        binding: &StateBinding,
         sealed: &str,
         now: SystemTime,
-    ) -> Result<(StateId, Kept), Refusal> {
+    ) -> Result<(StateId, SealedState), StateRefusal> {
         let opened = keys.open_within(LONGEST, &binding.0, sealed.as_bytes());
-        let (id, text) = opened.ok_or(Refusal::Foreign)?;
-        let kept = Kept::read(&text).ok_or(Refusal::Foreign)?;
+        let (id, text) = opened.ok_or(StateRefusal::Foreign)?;
+        let kept = SealedState::read(&text).ok_or(StateRefusal::Foreign)?;
         if kept.expires <= seconds(now) {
-            return Err(Refusal::Expired);
+            return Err(StateRefusal::Expired);
         }
         Ok((id, kept))
     }
@@ -156,15 +159,15 @@ impl Kept {
         Ok(text)
     }
 
-    fn read(text: &[u8]) -> Option<Kept> {
+    fn read(text: &[u8]) -> Option<SealedState> {
         let (round, text) = text.split_first_chunk()?;
         let (expires, text) = text.split_first_chunk()?;
         let (round, expires) = (u32::from_be_bytes(*round), u64::from_be_bytes(*expires));
         let kept = match text {
-            [] => Kept::default(),
+            [] => SealedState::default(),
             text => serde_json::from_slice(text).ok()?,
         };
-        Some(Kept { round, expires, ..kept })
+        Some(SealedState { round, expires, ..kept })
     }
 
     /// When it expires.
@@ -187,17 +190,17 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(1_000)
     }
 
-    fn binding() -> Binding {
-        Binding::new(Some("ada"), "tools/call", "greet", r#"{"a":1,"b":[2]}"#)
+    fn binding() -> StateBinding {
+        StateBinding::new(Some("ada"), "tools/call", "greet", r#"{"a":1,"b":[2]}"#)
     }
 
-    fn kept() -> Kept {
-        Kept {
+    fn kept() -> SealedState {
+        SealedState {
             round: 2,
             answers: Named::from([("name", Raw::empty_object())]),
             once: Named::from([("charge", Raw::null())]),
             by_hand: Some(Raw::from(serde_json::json!("mine"))),
-            ..Kept::default()
+            ..SealedState::default()
         }
     }
 
@@ -205,17 +208,21 @@ mod tests {
         kept().seal(keys, &binding(), now(), LIFETIME).unwrap()
     }
 
-    fn opened(keys: &KeyRing, binding: &Binding, text: &str) -> Result<Kept, Refusal> {
-        Kept::open(keys, binding, text, now()).map(|(_, kept)| kept)
+    fn opened(
+        keys: &KeyRing,
+        binding: &StateBinding,
+        text: &str,
+    ) -> Result<SealedState, StateRefusal> {
+        SealedState::open(keys, binding, text, now()).map(|(_, kept)| kept)
     }
 
     #[test]
     fn what_was_sealed_comes_back_with_another_id_each_time() {
         let keys = KeyRing::random();
         let [one, two] = [sealed(&keys), sealed(&keys)];
-        let (first, back) = Kept::open(&keys, &binding(), &one, now()).unwrap();
-        let (second, _) = Kept::open(&keys, &binding(), &two, now()).unwrap();
-        assert_eq!(Kept { expires: 0, ..back.clone() }, kept());
+        let (first, back) = SealedState::open(&keys, &binding(), &one, now()).unwrap();
+        let (second, _) = SealedState::open(&keys, &binding(), &two, now()).unwrap();
+        assert_eq!(SealedState { expires: 0, ..back.clone() }, kept());
         assert_eq!(back.until(), now() + LIFETIME);
         assert_ne!(first, second);
         assert!(!one.contains("mine"));
@@ -229,13 +236,21 @@ mod tests {
             let mut changed = text.clone().into_bytes();
             changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
-            assert_eq!(opened(&keys, &binding(), &changed), Err(Refusal::Foreign), "byte {at}");
-            assert_eq!(opened(&keys, &binding(), &text[..at]), Err(Refusal::Foreign), "cut {at}");
+            assert_eq!(
+                opened(&keys, &binding(), &changed),
+                Err(StateRefusal::Foreign),
+                "byte {at}"
+            );
+            assert_eq!(
+                opened(&keys, &binding(), &text[..at]),
+                Err(StateRefusal::Foreign),
+                "cut {at}"
+            );
         }
         for garbage in
             ["", "x", "null", "{}", "-TAMPERED", "\u{1F600}", &format!("{text}-TAMPERED")]
         {
-            assert_eq!(opened(&keys, &binding(), garbage), Err(Refusal::Foreign), "{garbage}");
+            assert_eq!(opened(&keys, &binding(), garbage), Err(StateRefusal::Foreign), "{garbage}");
         }
     }
 
@@ -254,15 +269,19 @@ mod tests {
             (Some("ada"), "tools/call", "greet", r#"{"a":1}"#),
             (Some("ada"), "tools/call", "greet", "{}"),
         ] {
-            let other = Binding::new(principal, method, name, arguments);
+            let other = StateBinding::new(principal, method, name, arguments);
             let refused = opened(&keys, &other, &text);
-            assert_eq!(refused, Err(Refusal::Foreign), "{principal:?} {method} {name} {arguments}");
+            assert_eq!(
+                refused,
+                Err(StateRefusal::Foreign),
+                "{principal:?} {method} {name} {arguments}"
+            );
         }
         let spelled = r#" { "b" : [2], "\u0061" : 1.0 } "#;
-        let same = Binding::new(Some("ada"), "tools/call", "greet", spelled);
+        let same = StateBinding::new(Some("ada"), "tools/call", "greet", spelled);
         assert!(opened(&keys, &same, &text).is_ok(), "the same arguments, spelled otherwise");
-        let nobody = Binding::new(None, "tools/call", "greet", "{}");
-        assert_ne!(nobody, Binding::new(Some(""), "tools/call", "greet", "{}"));
+        let nobody = StateBinding::new(None, "tools/call", "greet", "{}");
+        assert_ne!(nobody, StateBinding::new(Some(""), "tools/call", "greet", "{}"));
     }
 
     #[test]
@@ -270,11 +289,11 @@ mod tests {
         let keys = KeyRing::random();
         let bound = |last: &str| {
             let arguments = format!(r#"{{"text":"{}{last}"}}"#, "x".repeat(SHORT));
-            Binding::new(Some("ada"), "tools/call", "greet", &arguments)
+            StateBinding::new(Some("ada"), "tools/call", "greet", &arguments)
         };
         let text = kept().seal(&keys, &bound("a"), now(), LIFETIME).unwrap();
         assert!(opened(&keys, &bound("a"), &text).is_ok());
-        assert_eq!(opened(&keys, &bound("b"), &text), Err(Refusal::Foreign));
+        assert_eq!(opened(&keys, &bound("b"), &text), Err(StateRefusal::Foreign));
         assert_eq!(bound("a").0.len(), PURPOSE.len() + 1 + 32);
     }
 
@@ -284,10 +303,13 @@ mod tests {
         let text = sealed(&keys);
         let at = |seconds| {
             let now = now() + Duration::from_secs(seconds);
-            Kept::open(&keys, &binding(), &text, now).err()
+            SealedState::open(&keys, &binding(), &text, now).err()
         };
         assert_eq!((at(0), at(59)), (None, None));
-        assert_eq!((at(60), at(100_000)), (Some(Refusal::Expired), Some(Refusal::Expired)));
+        assert_eq!(
+            (at(60), at(100_000)),
+            (Some(StateRefusal::Expired), Some(StateRefusal::Expired))
+        );
     }
 
     #[test]
@@ -296,29 +318,29 @@ mod tests {
         let text = sealed(&old);
         assert!(opened(&KeyRing::new([2; 32]).and_accept([1; 32]), &binding(), &text).is_ok());
         let gone = opened(&KeyRing::new([2; 32]), &binding(), &text);
-        assert_eq!(gone, Err(Refusal::Foreign));
+        assert_eq!(gone, Err(StateRefusal::Foreign));
     }
 
     #[test]
     fn what_is_too_long_is_neither_sealed_nor_opened() {
         let keys = KeyRing::random();
-        let with = |length: usize| Kept {
+        let with = |length: usize| SealedState {
             by_hand: Some(Raw::from(serde_json::json!("x".repeat(length)))),
-            ..Kept::default()
+            ..SealedState::default()
         };
         let seal = |length| with(length).seal(&keys, &binding(), now(), LIFETIME);
         let long = seal(48_000).unwrap();
         assert!(long.len() <= LONGEST && opened(&keys, &binding(), &long).is_ok());
-        assert_eq!(seal(49_200), Err(TooLong));
-        assert_eq!(seal(1_000_000), Err(TooLong));
+        assert_eq!(seal(49_200), Err(StateTooLong));
+        assert_eq!(seal(1_000_000), Err(StateTooLong));
         let longer = "A".repeat(LONGEST + 1);
-        assert_eq!(opened(&keys, &binding(), &longer), Err(Refusal::Foreign));
+        assert_eq!(opened(&keys, &binding(), &longer), Err(StateRefusal::Foreign));
     }
 
     #[test]
     fn a_session_id_is_no_state() {
         let keys = KeyRing::random();
         let id = keys.seal(b"session", b"{\"r\":0,\"e\":99999}").1;
-        assert_eq!(opened(&keys, &binding(), &id), Err(Refusal::Foreign));
+        assert_eq!(opened(&keys, &binding(), &id), Err(StateRefusal::Foreign));
     }
 }

@@ -11,19 +11,24 @@ use std::{
 
 use super::extract::States;
 #[cfg(feature = "http")]
-use crate::rpc::Head;
+use crate::rpc::HttpHead;
 use crate::{
-    error::Error, error::ErrorKind, error::Result, middleware::Stack, middleware::TaskContext,
-    middleware::server::OutgoingInput, principal::Principal, protocol::capabilities::lacking,
-    protocol::capabilities::written_at, protocol::trace_context::TraceContext, rpc::BoxFuture,
-    rpc::Came, rpc::Outgoing, rpc::Peer, rpc::connection::Replies,
-};
-use crate::{
-    server::connection::handshake::Opened,
-    server::elicit::progress::OnProgress,
-    server::elicit::progress::{self},
-    server::handler::notifications,
-    server::shared::App,
+    error::{Error, ErrorKind, Result},
+    middleware::{Stack, TaskContext, server::OutgoingInput},
+    principal::Principal,
+    protocol::{
+        capabilities::{lacking, written_at},
+        trace_context::TraceContext,
+    },
+    rpc::{BoxFuture, Outgoing, Peer, RequestOrigin, connection::Replies},
+    server::{
+        connection::handshake::ClientHello,
+        elicit::progress::{
+            OnProgress, {self},
+        },
+        handler::notifications,
+        shared::App,
+    },
 };
 use serde::Serialize;
 use tokio::sync::Notify;
@@ -54,15 +59,15 @@ pub(crate) struct Inner {
     pub(crate) revision: Revision,
     pub(crate) meta: Meta,
     /// The handshake, in the legacy era.
-    pub(crate) opened: Option<Arc<Opened>>,
+    pub(crate) opened: Option<Arc<ClientHello>>,
     pub(crate) token: Option<RequestId>,
     /// Nothing less severe is sent; `None`: nothing at all.
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) replies: Replies,
     /// What came with it outside its body.
-    pub(crate) came: Came,
+    pub(crate) came: RequestOrigin,
     /// What is true of all requests of its connection.
-    pub(crate) connection: Arc<Connection>,
+    pub(crate) connection: Arc<ConnectionContext>,
     /// The server that it came to.
     pub(crate) app: Option<Arc<App>>,
     /// The request that this is a part of, if a handler reads what its own server offers.
@@ -73,11 +78,11 @@ pub(crate) struct Inner {
     /// Rings for all parts of a request: each looks whether it is meant. Few listen, so that it is
     /// made when it is needed.
     pub(crate) cancel: OnceLock<Arc<Notify>>,
-    pub(crate) said: Mutex<Said>,
+    pub(crate) said: Mutex<SentNotifications>,
     /// Set if the handler has panicked and its middleware sees an error instead.
     pub(crate) panicked: AtomicBool,
     /// What it has asked and been told. Few ask anything, so that it is made when it is needed.
-    pub(crate) asking: OnceLock<Box<Mutex<crate::server::elicit::Round>>>,
+    pub(crate) asking: OnceLock<Box<Mutex<crate::server::elicit::ElicitRound>>>,
     /// The way to a client of the legacy era once the request has ended.
     pub(crate) peer: Option<Peer>,
 }
@@ -87,17 +92,17 @@ pub(crate) type Lent = dyn Any + Send + Sync;
 
 /// What a connection was given when it began.
 #[derive(Default)]
-pub(crate) struct Connection {
+pub(crate) struct ConnectionContext {
     pub(crate) values: States,
     /// What opened it, if that was a request over HTTP.
     #[cfg(feature = "http")]
-    pub(crate) head: Option<Head>,
+    pub(crate) head: Option<HttpHead>,
 }
 
-impl Connection {
+impl ConnectionContext {
     /// One that was given these values, and did not begin with a request over HTTP.
-    pub(crate) fn given(values: States) -> Connection {
-        Connection {
+    pub(crate) fn given(values: States) -> ConnectionContext {
+        ConnectionContext {
             values,
             #[cfg(feature = "http")]
             head: None,
@@ -107,7 +112,7 @@ impl Connection {
 
 /// What the handler has said so far.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct SentNotifications {
     pub(crate) progress: Option<f64>,
     pub(crate) meta: Meta,
     /// Few requests have any.
@@ -125,7 +130,7 @@ pub(crate) struct MiddlewareState {
     pub(crate) input: Stack<OutgoingInput>,
 }
 
-impl Said {
+impl SentNotifications {
     /// The values that middleware has added.
     pub(crate) fn added(&self) -> Option<States> {
         self.middleware.as_ref().map(|state| state.added.clone())
@@ -416,7 +421,7 @@ impl Ctx {
         self.0.panicked.load(Ordering::Acquire)
     }
 
-    pub(crate) fn said(&self) -> MutexGuard<'_, Said> {
+    pub(crate) fn said(&self) -> MutexGuard<'_, SentNotifications> {
         self.0.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -469,7 +474,7 @@ impl fmt::Debug for Ctx {
 #[cfg(all(feature = "http", any(feature = "auth", all(test, feature = "client"))))]
 impl Ctx {
     /// Of a request to which nothing can be said.
-    pub(crate) fn unheard_of(revision: Revision, meta: Meta, came: Came) -> Ctx {
+    pub(crate) fn unheard_of(revision: Revision, meta: Meta, came: RequestOrigin) -> Ctx {
         Ctx(Arc::new(Inner {
             id: 1.into(),
             revision,
@@ -497,6 +502,6 @@ impl Ctx {
 impl Ctx {
     /// The same, of whatever request.
     pub(crate) fn unheard() -> Ctx {
-        Ctx::unheard_of(Revision::LATEST, Meta::new(), Came::default())
+        Ctx::unheard_of(Revision::LATEST, Meta::new(), RequestOrigin::default())
     }
 }

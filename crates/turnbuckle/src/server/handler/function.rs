@@ -13,16 +13,15 @@ use super::{
     extract::{Description, FromCall, Invocation},
     reply::{Failure, IntoReply},
 };
-use crate::middleware::TaskContext;
-use crate::rpc::BoxFuture;
+use crate::{middleware::TaskContext, rpc::BoxFuture};
 
 /// A handler whose type is forgotten; `R` is what it makes.
-pub(crate) trait Handle<R>: Send + Sync {
+pub(crate) trait ErasedHandler<R>: Send + Sync {
     fn call(&self, call: Invocation) -> BoxFuture<'static, Result<R, Failure>>;
 }
 
 /// Forgets the type of an `async fn`.
-pub(crate) fn asynchronous<R, M, F>(function: F) -> Arc<dyn Handle<R>>
+pub(crate) fn asynchronous<R, M, F>(function: F) -> Arc<dyn ErasedHandler<R>>
 where
     R: 'static,
     M: 'static,
@@ -32,7 +31,7 @@ where
 }
 
 /// Forgets the type of a sync function.
-pub(crate) fn blocking<R, M, F>(function: F) -> Arc<dyn Handle<R>>
+pub(crate) fn blocking<R, M, F>(function: F) -> Arc<dyn ErasedHandler<R>>
 where
     R: 'static,
     M: 'static,
@@ -88,7 +87,7 @@ struct Asynchronous<M, F> {
     marker: Marker<M>,
 }
 
-impl<R: 'static, M: 'static, F: HandlerFn<R, M>> Handle<R> for Asynchronous<M, F> {
+impl<R: 'static, M: 'static, F: HandlerFn<R, M>> ErasedHandler<R> for Asynchronous<M, F> {
     fn call(&self, call: Invocation) -> BoxFuture<'static, Result<R, Failure>> {
         let _ = self.marker;
         Box::pin(self.function.clone().call(call))
@@ -100,7 +99,7 @@ struct Blocking<M, F> {
     marker: Marker<M>,
 }
 
-impl<R: 'static, M: 'static, F: BlockingFn<R, M>> Handle<R> for Blocking<M, F> {
+impl<R: 'static, M: 'static, F: BlockingFn<R, M>> ErasedHandler<R> for Blocking<M, F> {
     fn call(&self, call: Invocation) -> BoxFuture<'static, Result<R, Failure>> {
         let _ = self.marker;
         Box::pin(self.function.clone().call(call))

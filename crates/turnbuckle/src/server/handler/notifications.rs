@@ -36,11 +36,11 @@ pub struct ProgressUpdate<'a> {
     done: f64,
     total: Option<f64>,
     message: Option<String>,
-    stage: Stage,
+    stage: SendStage,
 }
 
 #[derive(Debug, PartialEq)]
-enum Stage {
+enum SendStage {
     New,
     /// It rises: it waits for its place in the queue.
     Waiting,
@@ -48,7 +48,7 @@ enum Stage {
 
 impl<'a> ProgressUpdate<'a> {
     pub(crate) fn new(ctx: &'a Ctx, done: Amount) -> ProgressUpdate<'a> {
-        ProgressUpdate { ctx, done: done.0, total: None, message: None, stage: Stage::New }
+        ProgressUpdate { ctx, done: done.0, total: None, message: None, stage: SendStage::New }
     }
 
     /// How much there is in all.
@@ -88,11 +88,11 @@ impl Future for ProgressUpdate<'_> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let inner = &self.ctx.0;
         let Some(token) = &inner.token else { return Poll::Ready(()) };
-        if self.stage == Stage::New {
+        if self.stage == SendStage::New {
             if !self.rises() {
                 return Poll::Ready(());
             }
-            self.stage = Stage::Waiting;
+            self.stage = SendStage::Waiting;
         }
         let mut render = |out: &mut Vec<u8>| write_at(&self.note(token), inner.revision, out);
         inner.replies.poll_note(context, "notifications/progress", &mut render)

@@ -4,13 +4,15 @@
 use std::sync::{Arc, Mutex};
 
 use super::{
-    context::Ctx, context::Inner, context::MiddlewareState, context::Said, reply::not_found,
+    context::{Ctx, Inner, MiddlewareState, SentNotifications},
+    reply::not_found,
 };
-use crate::middleware::server::Request;
-use crate::{rpc::Reply, rpc::connection::Permit};
 use crate::{
-    server::methods::Visit,
-    server::methods::{self},
+    middleware::server::Request,
+    rpc::{Reply, connection::Permit},
+    server::methods::{
+        HandlerRequest, {self},
+    },
 };
 use serde_json::json;
 use turnbuckle_types::{Method, ReadResourceResult, RpcError, jsonrpc::Params};
@@ -47,7 +49,7 @@ impl Ctx {
         let params = Params::of(json!({ "uri": uri }).into())?;
         // It belongs to a request that was let in, but it may outlive that.
         let permit = Permit::another(&self.0.in_flight);
-        let visit = Visit { app: app.clone(), ctx: self.within(), params, permit };
+        let visit = HandlerRequest { app: app.clone(), ctx: self.within(), params, permit };
         let method = Method::ReadResource.as_str();
         let request = Request::of(&visit, method.into(), Some(uri.to_owned()));
         let read = || methods::read_resource(visit).unwrap_or_else(|error| Reply::Now(Err(error)));
@@ -79,7 +81,10 @@ impl Ctx {
             in_flight: self.0.in_flight.clone(),
             cancelled: false.into(),
             cancel: self.bell().clone().into(),
-            said: Mutex::new(Said { middleware: added.map(state), ..Said::default() }),
+            said: Mutex::new(SentNotifications {
+                middleware: added.map(state),
+                ..SentNotifications::default()
+            }),
             panicked: false.into(),
             asking: Default::default(),
             peer: peer.clone(),

@@ -2,9 +2,11 @@
 //! runs, nor what becomes of what it returns.
 
 use super::{context::Ctx, extract::Invocation, reply::Failure};
-use crate::middleware::TaskContext;
-use crate::{rpc::BoxFuture, rpc::connection::Permit};
-use crate::{server::items::OnCancel, server::items::Registration};
+use crate::{
+    middleware::TaskContext,
+    rpc::{BoxFuture, connection::Permit},
+    server::items::{OnCancel, Registration},
+};
 use std::{
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -18,9 +20,9 @@ pub(crate) fn run<R: Send + 'static>(
     offer: &Registration<R>,
     call: Invocation,
     permit: Permit,
-) -> Run<R> {
+) -> HandlerRun<R> {
     let told = FireOnDrop { ctx: call.ctx.clone(), is_armed: false };
-    Run { part: run_part(offer, call, permit), told }
+    HandlerRun { part: run_part(offer, call, permit), told }
 }
 
 /// Runs a handler that is a part of what its request asks for: whoever runs the whole tells when
@@ -40,13 +42,13 @@ pub(crate) fn run_part<R: Send + 'static>(
 }
 
 /// A handler that runs. Every call in flight holds one: an `async fn` would need twice the room.
-pub(crate) struct Run<R> {
+pub(crate) struct HandlerRun<R> {
     // Dropped in this order: those who are told find the handler gone.
     part: Part<R>,
     told: FireOnDrop,
 }
 
-impl<R> Future for Run<R> {
+impl<R> Future for HandlerRun<R> {
     type Output = Result<R, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

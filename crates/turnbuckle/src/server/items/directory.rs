@@ -198,8 +198,8 @@ mod tests {
         };
 
         use crate::{
-            rpc::connection::Permit, server::Arguments, server::handler::run::run_part,
-            server::methods::Visit,
+            rpc::connection::Permit,
+            server::{Arguments, handler::run::run_part, methods::HandlerRequest},
         };
 
         let (started, mut starts) = tokio::sync::mpsc::channel(8);
@@ -219,7 +219,7 @@ mod tests {
         let list = || {
             let permit = Permit::take(&in_flight, 9).unwrap();
             let (ctx, params) = (Ctx::unheard(), Default::default());
-            let visit = Visit { app: app.clone(), ctx: ctx.clone(), params, permit };
+            let visit = HandlerRequest { app: app.clone(), ctx: ctx.clone(), params, permit };
             let (lister, call) = (lister.clone(), visit.call(Arguments::Text(Vec::new())));
             (ctx, tokio::spawn(async move { run_part(&lister, call, visit.permit).await }))
         };

@@ -6,13 +6,15 @@ use super::{
     Inherited, IntoPrompt, IntoResource, IntoTemplate, IntoTool, PromptDef, ResourceDef,
     TemplateDef, ToolDef,
 };
-use crate::middleware::{
-    Middleware,
-    server::{IncomingRequest, OutgoingInput},
-};
 use crate::{
-    server::handler::context::Ctx, server::registry::MethodSets, server::registry::PROMPTS,
-    server::registry::RESOURCES,
+    middleware::{
+        Middleware,
+        server::{IncomingRequest, OutgoingInput},
+    },
+    server::{
+        handler::context::Ctx,
+        registry::{MethodSets, PROMPTS, RESOURCES},
+    },
 };
 
 /// Tools, prompts and resources that are registered together and share settings.

@@ -22,23 +22,25 @@ pub use tool::{IntoTool, ToolDef, blocking_tool, tool};
 pub use toolset::Toolset;
 pub use visibility::{Item, ItemKind};
 
-use super::{schema::SchemaError, schema::definition_name};
-use crate::middleware::{
-    Stack,
-    server::{IncomingRequest, OutgoingInput},
-};
+use super::schema::{SchemaError, definition_name};
 use crate::{
-    server::handler::context::Ctx, server::handler::extract::Description,
-    server::handler::function::BlockingFn, server::handler::function::Handle,
-    server::handler::function::HandlerFn, server::handler::function::asynchronous,
-    server::handler::function::blocking, server::handler::run::Apart, server::handler::run::apart,
+    middleware::{
+        Stack,
+        server::{IncomingRequest, OutgoingInput},
+    },
+    server::handler::{
+        context::Ctx,
+        extract::Description,
+        function::{BlockingFn, ErasedHandler, HandlerFn, asynchronous, blocking},
+        run::{Apart, apart},
+    },
 };
 pub(super) use completer::{Completer, Completers};
 pub(super) use visibility::Rules;
 
 /// A handler and the settings of its registration; `R` is the result of the handler.
 pub(crate) struct Registration<R> {
-    pub(super) handler: Arc<dyn Handle<R>>,
+    pub(super) handler: Arc<dyn ErasedHandler<R>>,
     pub(super) on_cancel: OnCancel<R>,
     pub(super) needs: Vec<(TypeId, &'static str)>,
     /// Problems, reported when the server starts.
@@ -105,7 +107,7 @@ impl<R: Send + 'static> Registration<R> {
     }
 
     fn new(
-        handler: Arc<dyn Handle<R>>,
+        handler: Arc<dyn ErasedHandler<R>>,
         on_cancel: OnCancel<R>,
         describe: fn(&mut Description),
     ) -> (Registration<R>, Description) {
@@ -131,7 +133,7 @@ impl<R: Send + 'static> Registration<R> {
     /// Requires tokens with all of these scopes.
     #[cfg(all(feature = "auth", feature = "http"))]
     fn need(&mut self, scopes: impl Iterator<Item = String>) {
-        match super::protect::read_scopes(scopes) {
+        match crate::server::auth::protect::read_scopes(scopes) {
             Ok(scopes) if scopes.is_empty() => {}
             Ok(scopes) => {
                 self.scopes = self.scopes.union(&scopes);

@@ -8,9 +8,12 @@ use super::{
     Completers, Member, Registration, completer::completed, members, name_problem,
     registration_methods,
 };
-use crate::{
-    server::handler::extract::Description, server::handler::function::BlockingFn,
-    server::handler::function::HandlerFn, server::schema::Checks,
+use crate::server::{
+    handler::{
+        extract::Description,
+        function::{BlockingFn, HandlerFn},
+    },
+    schema::Checks,
 };
 
 /// A prompt and its handler, for [`Server::prompt`](crate::Server::prompt).

@@ -3,9 +3,12 @@
 use turnbuckle_types::{Annotations, Icon, ReadResourceResult};
 
 use super::{Registration, registration_methods};
-use crate::{
-    server::handler::extract::Description, server::handler::function::BlockingFn,
-    server::handler::function::HandlerFn, server::methods::cache_hints::Cache,
+use crate::server::{
+    handler::{
+        extract::Description,
+        function::{BlockingFn, HandlerFn},
+    },
+    methods::cache_hints::Cache,
 };
 
 /// A resource and its handler, for [`Server::resource`](crate::Server::resource).

@@ -10,11 +10,16 @@ use super::{
     members, registration_methods,
     resource::{described, last_segment},
 };
-use crate::{
-    server::handler::context::Ctx, server::handler::extract::Description,
-    server::handler::function::BlockingFn, server::handler::function::HandlerFn,
-    server::handler::reply::Failure, server::handler::reply::IntoReply,
-    server::methods::cache_hints::Cache, server::schema::Checks, server::uri::UriTemplate,
+use crate::server::{
+    handler::{
+        context::Ctx,
+        extract::Description,
+        function::{BlockingFn, HandlerFn},
+        reply::{Failure, IntoReply},
+    },
+    methods::cache_hints::Cache,
+    schema::Checks,
+    uri::UriTemplate,
 };
 
 /// A resource template and its handler, for [`Server::template`](crate::Server::template).

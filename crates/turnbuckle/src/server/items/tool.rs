@@ -7,10 +7,12 @@ use turnbuckle_types::{CallToolResult, Icon, Raw, ToolAnnotations};
 use super::{Registration, name_problem, registration_methods};
 #[cfg(feature = "http")]
 use crate::protocol::param_headers::Annotations;
-use crate::{
-    server::handler::extract::Description, server::handler::function::BlockingFn,
-    server::handler::function::HandlerFn, server::schema::ArgumentError, server::schema::Checks,
-    server::schema::kept, server::schema::structured::Structured,
+use crate::server::{
+    handler::{
+        extract::Description,
+        function::{BlockingFn, HandlerFn},
+    },
+    schema::{ArgumentError, Checks, kept, structured::Structured},
 };
 
 /// A tool and its handler, for [`Server::tool`](crate::Server::tool).

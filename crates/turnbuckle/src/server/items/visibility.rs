@@ -1,6 +1,6 @@
 //! Rules about which caller may see which item.
 
-use crate::{server::Server, server::handler::context::Ctx, server::registry::Definition};
+use crate::server::{Server, handler::context::Ctx, registry::Definition};
 use std::sync::Arc;
 
 /// A kind of item that a server has.

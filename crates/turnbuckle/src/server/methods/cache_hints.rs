@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::{server::Server, server::items::ItemKind};
+use crate::server::{Server, items::ItemKind};
 use turnbuckle_types::{CacheScope, ReadResourceResult};
 
 /// For how long a list that is written into the program may be kept.
@@ -48,16 +48,16 @@ impl Cache {
 
 /// What a server says about keeping its answers.
 #[derive(Clone, Default)]
-pub(crate) struct Caching {
+pub(crate) struct CachePolicy {
     everything: Option<Cache>,
     lists: [Option<Cache>; ItemKind::COUNT],
     /// Who shares what nobody said anything about.
-    sharing: Sharing,
+    sharing: SharedCacheScope,
 }
 
 /// Who shares answers that are the same for everyone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Sharing {
+enum SharedCacheScope {
     #[default]
     Anyone,
     /// Not everyone may ask.
@@ -66,7 +66,7 @@ enum Sharing {
 
 /// What a result says about keeping it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hint {
+pub(crate) struct CacheHint {
     pub(crate) ttl_ms: u64,
     pub(crate) scope: CacheScope,
 }
@@ -84,25 +84,30 @@ pub(crate) enum Nature {
 
 /// Whether a visibility rule decides who sees what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Audience {
+pub(crate) enum ListAudience {
     Everyone,
     /// It is never shared, whatever anyone says.
     Caller,
 }
 
-impl Caching {
+impl CachePolicy {
     /// Of a server that not everyone may ask.
     #[cfg(all(feature = "auth", feature = "http"))]
-    pub(crate) fn protected(self) -> Caching {
-        Caching { sharing: Sharing::Nobody, ..self }
+    pub(crate) fn protected(self) -> CachePolicy {
+        CachePolicy { sharing: SharedCacheScope::Nobody, ..self }
     }
 
-    pub(crate) fn of_list(&self, kind: ItemKind, nature: Nature, audience: Audience) -> Hint {
+    pub(crate) fn of_list(
+        &self,
+        kind: ItemKind,
+        nature: Nature,
+        audience: ListAudience,
+    ) -> CacheHint {
         self.hint(self.lists[kind as usize], nature, audience)
     }
 
-    pub(crate) fn of_discovery(&self, nature: Nature) -> Hint {
-        self.hint(None, nature, Audience::Everyone)
+    pub(crate) fn of_discovery(&self, nature: Nature) -> CacheHint {
+        self.hint(None, nature, ListAudience::Everyone)
     }
 
     /// Says what the handler of a resource did not say itself, and unsays what it can't know.
@@ -110,29 +115,30 @@ impl Caching {
         &self,
         result: &mut ReadResourceResult,
         own: Option<Cache>,
-        audience: Audience,
+        audience: ListAudience,
     ) {
         let hint = self.hint(own, Nature::Made, audience);
         result.ttl_ms.get_or_insert(hint.ttl_ms);
         result.cache_scope.get_or_insert(hint.scope);
-        if audience == Audience::Caller {
+        if audience == ListAudience::Caller {
             result.cache_scope = Some(CacheScope::Private);
         }
     }
 
-    fn hint(&self, own: Option<Cache>, nature: Nature, audience: Audience) -> Hint {
+    fn hint(&self, own: Option<Cache>, nature: Nature, audience: ListAudience) -> CacheHint {
         let (time, scope) = match nature {
             Nature::Fixed => (FIXED, CacheScope::Public),
             Nature::Changing => (Duration::ZERO, CacheScope::Public),
             Nature::Made => (Duration::ZERO, CacheScope::Private),
         };
-        let scope = if self.sharing == Sharing::Nobody { CacheScope::Private } else { scope };
+        let scope =
+            if self.sharing == SharedCacheScope::Nobody { CacheScope::Private } else { scope };
         let said = [own, self.everything].into_iter().flatten();
         let time = said.clone().next().map_or(time, |cache| cache.time);
         let scope = said.clone().find_map(|cache| cache.scope).unwrap_or(scope);
-        Hint {
+        CacheHint {
             ttl_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
-            scope: if audience == Audience::Caller { CacheScope::Private } else { scope },
+            scope: if audience == ListAudience::Caller { CacheScope::Private } else { scope },
         }
     }
 }
@@ -164,21 +170,21 @@ mod tests {
 
     const MINUTE: Cache = Cache::new(Duration::from_secs(60));
 
-    fn hint(ttl_ms: u64, scope: CacheScope) -> Hint {
-        Hint { ttl_ms, scope }
+    fn hint(ttl_ms: u64, scope: CacheScope) -> CacheHint {
+        CacheHint { ttl_ms, scope }
     }
 
     #[test]
     fn where_nothing_is_said_it_depends_on_what_it_is() {
-        let caching = Caching::default();
+        let caching = CachePolicy::default();
         for (nature, ttl_ms, scope) in [
             (Nature::Fixed, 300_000, CacheScope::Public),
             (Nature::Changing, 0, CacheScope::Public),
             (Nature::Made, 0, CacheScope::Private),
         ] {
             let of = |audience| caching.of_list(ItemKind::Tool, nature, audience);
-            assert_eq!(of(Audience::Everyone), hint(ttl_ms, scope), "{nature:?}");
-            assert_eq!(of(Audience::Caller), hint(ttl_ms, CacheScope::Private), "{nature:?}");
+            assert_eq!(of(ListAudience::Everyone), hint(ttl_ms, scope), "{nature:?}");
+            assert_eq!(of(ListAudience::Caller), hint(ttl_ms, CacheScope::Private), "{nature:?}");
             assert_eq!(caching.of_discovery(nature), hint(ttl_ms, scope), "{nature:?}");
         }
     }
@@ -190,29 +196,29 @@ mod tests {
             .cache_for(ItemKind::Prompt, MINUTE);
         let of = |kind, audience| server.caching.of_list(kind, Nature::Made, audience);
         let public = CacheScope::Public;
-        assert_eq!(of(ItemKind::Tool, Audience::Everyone), hint(1_000, public));
-        assert_eq!(of(ItemKind::Prompt, Audience::Everyone), hint(60_000, public));
+        assert_eq!(of(ItemKind::Tool, ListAudience::Everyone), hint(1_000, public));
+        assert_eq!(of(ItemKind::Prompt, ListAudience::Everyone), hint(60_000, public));
         let private = hint(60_000, CacheScope::Private);
-        assert_eq!(of(ItemKind::Prompt, Audience::Caller), private, "it would be shared");
+        assert_eq!(of(ItemKind::Prompt, ListAudience::Caller), private, "it would be shared");
         let forever = server.cache(Cache::new(Duration::MAX));
         assert_eq!(forever.caching.of_discovery(Nature::Fixed).ttl_ms, u64::MAX);
     }
 
     #[test]
     fn a_handler_has_the_last_word() {
-        let caching = Caching { everything: Some(MINUTE.public()), ..Caching::default() };
+        let caching = CachePolicy { everything: Some(MINUTE.public()), ..CachePolicy::default() };
         let mut result = ReadResourceResult::new([]);
         result.ttl_ms = Some(7);
         let own = Cache::new(Duration::ZERO).private();
-        caching.complete(&mut result, Some(own), Audience::Everyone);
+        caching.complete(&mut result, Some(own), ListAudience::Everyone);
         assert_eq!((result.ttl_ms, result.cache_scope), (Some(7), Some(CacheScope::Private)));
         let mut result = ReadResourceResult::new([]);
         result.cache_scope = Some(CacheScope::Public);
-        caching.complete(&mut result, None, Audience::Caller);
+        caching.complete(&mut result, None, ListAudience::Caller);
         assert_eq!(result.cache_scope, Some(CacheScope::Private), "but not over what is hidden");
         let mut result = ReadResourceResult::new([]);
         result.cache_scope = Some(CacheScope::Private);
-        caching.complete(&mut result, None, Audience::Everyone);
+        caching.complete(&mut result, None, ListAudience::Everyone);
         assert_eq!((result.ttl_ms, result.cache_scope), (Some(60_000), Some(CacheScope::Private)));
     }
 }

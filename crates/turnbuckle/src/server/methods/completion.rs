@@ -6,33 +6,40 @@ use turnbuckle_types::{
     Complete, CompleteResult, Completion, CompletionReference, Method, Raw, RpcError,
 };
 
-use super::{Gate, Target, Visit, as_text, reach, settled};
+use super::{HandlerRequest, RequestTarget, VisibilityCheck, as_text, reach, settled};
 use crate::{
-    middleware::Stack, middleware::server::IncomingRequest, middleware::server::OutgoingInput,
-    protocol::params::decode, rpc::Outcome, rpc::Reply, server::handler::context::Ctx,
-    server::handler::extract::Invocation, server::handler::run::run, server::items::Completer,
-    server::items::Completers, server::items::PromptDef, server::items::Registration,
-    server::items::TemplateDef, server::registry::Entry, server::registry::RegistrySnapshot,
-    server::shared::App,
+    middleware::{
+        Stack,
+        server::{IncomingRequest, OutgoingInput},
+    },
+    protocol::params::decode,
+    rpc::{Outcome, Reply},
+    server::{
+        handler::{context::Ctx, extract::Invocation, run::run},
+        items::{Completer, Completers, PromptDef, Registration, TemplateDef},
+        registry::{Entry, RegistrySnapshot},
+        shared::App,
+    },
 };
 
 /// The most suggestions that a completion may have.
 // 2026-07-28 server/utilities/completion §Completion Results.
 const SUGGESTIONS: usize = 100;
 
-pub(crate) fn complete_argument(visit: Visit) -> Result<Reply, RpcError> {
+pub(crate) fn complete_argument(visit: HandlerRequest) -> Result<Reply, RpcError> {
     let asked: Complete = decode(&visit.params)?;
-    let whole = Whole::find(&visit.app.snapshot(), &asked.reference).ok_or_else(unknown)?;
+    let whole =
+        CompletionSubject::find(&visit.app.snapshot(), &asked.reference).ok_or_else(unknown)?;
     let gate = if whole.has_rules(&visit.app) {
         let whole = whole.clone();
-        Gate::Rule(move |visit: &Visit| {
+        VisibilityCheck::Rule(move |visit: &HandlerRequest| {
             whole.is_shown(&visit.app, &visit.ctx).then_some(()).ok_or_else(unknown)
         })
     } else {
-        Gate::Open
+        VisibilityCheck::Open
     };
     let (name, layers) = (completed(&asked.reference).to_owned(), whole.layers().clone());
-    let target = move || Target { method: Method::Complete, name, layers };
+    let target = move || RequestTarget { method: Method::Complete, name, layers };
     Ok(reach(visit, gate, target, move |visit| suggest(visit, &whole, asked)))
 }
 
@@ -51,19 +58,22 @@ fn completed(reference: &CompletionReference) -> &str {
 
 /// What has arguments that can be completed.
 #[derive(Clone)]
-enum Whole {
+enum CompletionSubject {
     Prompt(Arc<Entry<PromptDef>>),
     Template(Arc<Entry<TemplateDef>>),
 }
 
-impl Whole {
-    fn find(snapshot: &RegistrySnapshot, reference: &CompletionReference) -> Option<Whole> {
+impl CompletionSubject {
+    fn find(
+        snapshot: &RegistrySnapshot,
+        reference: &CompletionReference,
+    ) -> Option<CompletionSubject> {
         match reference {
             CompletionReference::Prompt(prompt) => {
-                snapshot.prompt(&prompt.name).cloned().map(Whole::Prompt)
+                snapshot.prompt(&prompt.name).cloned().map(CompletionSubject::Prompt)
             }
             CompletionReference::Resource(template) => {
-                snapshot.template(&template.uri).cloned().map(Whole::Template)
+                snapshot.template(&template.uri).cloned().map(CompletionSubject::Template)
             }
             _ => None,
         }
@@ -71,41 +81,41 @@ impl Whole {
 
     fn has_rules(&self, app: &App) -> bool {
         match self {
-            Whole::Prompt(prompt) => app.rules.concern(&***prompt),
-            Whole::Template(template) => app.rules.concern(&***template),
+            CompletionSubject::Prompt(prompt) => app.rules.concern(&***prompt),
+            CompletionSubject::Template(template) => app.rules.concern(&***template),
         }
     }
 
     fn is_shown(&self, app: &App, ctx: &Ctx) -> bool {
         match self {
-            Whole::Prompt(prompt) => app.rules.show(&***prompt, ctx),
-            Whole::Template(template) => app.rules.show(&***template, ctx),
+            CompletionSubject::Prompt(prompt) => app.rules.show(&***prompt, ctx),
+            CompletionSubject::Template(template) => app.rules.show(&***template, ctx),
         }
     }
 
     fn completers(&self) -> &Completers {
         match self {
-            Whole::Prompt(prompt) => &prompt.completers,
-            Whole::Template(template) => &template.completers,
+            CompletionSubject::Prompt(prompt) => &prompt.completers,
+            CompletionSubject::Template(template) => &template.completers,
         }
     }
 
     fn input_layers(&self) -> &Stack<OutgoingInput> {
         match self {
-            Whole::Prompt(prompt) => &prompt.registration.input_layers,
-            Whole::Template(template) => &template.registration.input_layers,
+            CompletionSubject::Prompt(prompt) => &prompt.registration.input_layers,
+            CompletionSubject::Template(template) => &template.registration.input_layers,
         }
     }
 
     fn layers(&self) -> &Stack<IncomingRequest> {
         match self {
-            Whole::Prompt(prompt) => &prompt.registration.layers,
-            Whole::Template(template) => &template.registration.layers,
+            CompletionSubject::Prompt(prompt) => &prompt.registration.layers,
+            CompletionSubject::Template(template) => &template.registration.layers,
         }
     }
 }
 
-fn suggest(visit: Visit, whole: &Whole, asked: Complete) -> Reply {
+fn suggest(visit: HandlerRequest, whole: &CompletionSubject, asked: Complete) -> Reply {
     let (completers, argument) = (whole.completers(), asked.argument);
     if !completers.knows(&argument.name) {
         let message = format!("there is no argument named `{}`", argument.name);
@@ -129,11 +139,11 @@ fn suggest(visit: Visit, whole: &Whole, asked: Complete) -> Reply {
 }
 
 async fn run_completer(
-    visit: Visit,
+    visit: HandlerRequest,
     offer: Arc<Registration<Completion>>,
     call: Invocation,
 ) -> Outcome {
-    let Visit { app, ctx, permit, .. } = visit;
+    let HandlerRequest { app, ctx, permit, .. } = visit;
     let replied = run(&offer, call, permit).await;
     Ok(suggested(&app, &ctx, settled(replied, &ctx, "completion")?))
 }

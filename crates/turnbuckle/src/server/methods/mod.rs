@@ -16,29 +16,35 @@ use turnbuckle_types::{Encode, Meta, Method, Raw, RpcError, jsonrpc::Params};
 
 use super::uri::TextValue;
 use crate::{
-    middleware::Stack, middleware::server::IncomingRequest, middleware::server::Request,
-    rpc::Reply, rpc::connection::Permit,
-};
-use crate::{
-    server::handler::context::Ctx, server::handler::extract::Arguments,
-    server::handler::extract::Invocation, server::handler::reply::Fails,
-    server::handler::reply::Failure, server::shared::App,
+    middleware::{
+        Stack,
+        server::{IncomingRequest, Request},
+    },
+    rpc::{Reply, connection::Permit},
+    server::{
+        handler::{
+            context::Ctx,
+            extract::{Arguments, Invocation},
+            reply::{Fails, Failure},
+        },
+        shared::App,
+    },
 };
 pub(super) use completion::complete_argument;
 pub(super) use prompt::get_prompt;
 pub(super) use resource::{is_guarded, reach_found, read_resource};
-pub(super) use subject::{Ended, FOREIGN_STATE, Subject};
+pub(super) use subject::{FOREIGN_STATE, RunEnd, RunSubject};
 pub(super) use tool::call_tool;
 
 /// A request that a handler will answer.
-pub(crate) struct Visit {
+pub(crate) struct HandlerRequest {
     pub(crate) app: Arc<App>,
     pub(crate) ctx: Ctx,
     pub(crate) params: Params,
     pub(crate) permit: Permit,
 }
 
-impl Visit {
+impl HandlerRequest {
     pub(super) fn call(&self, arguments: Arguments) -> Invocation {
         Invocation {
             ctx: self.ctx.clone(),
@@ -51,7 +57,7 @@ impl Visit {
 }
 
 /// What a request leads to.
-struct Target {
+struct RequestTarget {
     method: Method,
     /// The tool or the prompt, or the URI.
     name: String,
@@ -59,7 +65,7 @@ struct Target {
 }
 
 /// Whether someone may know of what they ask for.
-enum Gate<F> {
+enum VisibilityCheck<F> {
     /// Everyone may.
     Open,
     /// A rule says so: it gives the error for those who may not. Rules are an author's code, so
@@ -70,17 +76,17 @@ enum Gate<F> {
 /// Takes a request to its target: past the rules that may hide that, through the layers that stand
 /// around it, to what answers. Whoever may not know of it sees nothing of the rest.
 fn reach<F>(
-    visit: Visit,
-    gate: Gate<F>,
-    target: impl FnOnce() -> Target + Send + 'static,
-    answer: impl FnOnce(Visit) -> Reply + Send + 'static,
+    visit: HandlerRequest,
+    gate: VisibilityCheck<F>,
+    target: impl FnOnce() -> RequestTarget + Send + 'static,
+    answer: impl FnOnce(HandlerRequest) -> Reply + Send + 'static,
 ) -> Reply
 where
-    F: FnOnce(&Visit) -> Result<(), RpcError> + Send + 'static,
+    F: FnOnce(&HandlerRequest) -> Result<(), RpcError> + Send + 'static,
 {
     match gate {
-        Gate::Open => through(visit, target, answer),
-        Gate::Rule(rule) => Reply::Later(Box::pin(async move {
+        VisibilityCheck::Open => through(visit, target, answer),
+        VisibilityCheck::Rule(rule) => Reply::Later(Box::pin(async move {
             rule(&visit)?;
             through(visit, target, answer).into_outcome().await
         })),
@@ -88,11 +94,11 @@ where
 }
 
 fn through(
-    visit: Visit,
-    target: impl FnOnce() -> Target,
-    answer: impl FnOnce(Visit) -> Reply + Send + 'static,
+    visit: HandlerRequest,
+    target: impl FnOnce() -> RequestTarget,
+    answer: impl FnOnce(HandlerRequest) -> Reply + Send + 'static,
 ) -> Reply {
-    let Target { method, name, layers } = target();
+    let RequestTarget { method, name, layers } = target();
     if layers.is_empty() {
         return answer(visit);
     }

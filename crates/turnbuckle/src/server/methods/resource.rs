@@ -3,24 +3,28 @@
 
 use turnbuckle_types::{Method, ReadResource, ReadResourceResult, ResourceContents, RpcError};
 
-use super::{Ended, Gate, Subject, Target, Visit, encode, reach, settled};
+use super::{
+    HandlerRequest, RequestTarget, RunEnd, RunSubject, VisibilityCheck, encode, reach, settled,
+};
 use crate::{
-    middleware::Stack,
-    middleware::server::IncomingRequest,
+    middleware::{Stack, server::IncomingRequest},
     protocol::params::decode,
-    rpc::Outcome,
-    rpc::Reply,
-    server::elicit::Course,
-    server::elicit::{self},
-    server::handler::extract::Arguments,
-    server::handler::extract::Invocation,
-    server::handler::reply::not_found,
-    server::methods::cache_hints::Audience,
-    server::registry::FoundResource,
-    server::shared::App,
+    rpc::{Outcome, Reply},
+    server::{
+        elicit::{
+            ElicitingRun, {self},
+        },
+        handler::{
+            extract::{Arguments, Invocation},
+            reply::not_found,
+        },
+        methods::cache_hints::ListAudience,
+        registry::FoundResource,
+        shared::App,
+    },
 };
 
-pub(crate) fn read_resource(visit: Visit) -> Result<Reply, RpcError> {
+pub(crate) fn read_resource(visit: HandlerRequest) -> Result<Reply, RpcError> {
     let ReadResource { uri, .. } = decode(&visit.params)?;
     let found = visit.app.snapshot().find(&uri);
     let found = found.ok_or_else(|| not_found(&uri, visit.ctx.revision()))?;
@@ -44,22 +48,22 @@ pub(crate) fn is_guarded(app: &App, found: &FoundResource) -> bool {
 
 /// Takes a request to what its URI leads to: past the rules, through the layers.
 pub(crate) fn reach_found(
-    visit: Visit,
+    visit: HandlerRequest,
     method: Method,
     (found, uri): (FoundResource, String),
-    answer: impl FnOnce(Visit, (FoundResource, String)) -> Reply + Send + 'static,
+    answer: impl FnOnce(HandlerRequest, (FoundResource, String)) -> Reply + Send + 'static,
 ) -> Reply {
     let gate = if visit.app.has_rules_for(&found) {
         let (found, uri) = (found.clone(), uri.clone());
-        Gate::Rule(move |visit: &Visit| {
+        VisibilityCheck::Rule(move |visit: &HandlerRequest| {
             let is_shown = visit.app.shows(&found, &visit.ctx);
             is_shown.then_some(()).ok_or_else(|| not_found(&uri, visit.ctx.revision()))
         })
     } else {
-        Gate::Open
+        VisibilityCheck::Open
     };
     let (name, layers) = (uri.clone(), layers(&found).clone());
-    let target = move || Target { method, name, layers };
+    let target = move || RequestTarget { method, name, layers };
     reach(visit, gate, target, move |visit| answer(visit, (found, uri)))
 }
 
@@ -70,21 +74,27 @@ fn layers(found: &FoundResource) -> &Stack<IncomingRequest> {
     }
 }
 
-async fn read(visit: Visit, found: FoundResource, uri: String, call: Invocation) -> Outcome {
-    let Visit { app, ctx, params, permit } = visit;
+async fn read(
+    visit: HandlerRequest,
+    found: FoundResource,
+    uri: String,
+    call: Invocation,
+) -> Outcome {
+    let HandlerRequest { app, ctx, params, permit } = visit;
     let (offer, mime_type, cache) = match &found {
         FoundResource::Resource(one) => (&one.registration, &one.spec.mime_type, one.cache),
         FoundResource::Template(one, _) => (&one.registration, &one.spec.mime_type, one.cache),
     };
-    let subject = Subject::of(Method::ReadResource, &uri, &params);
-    let mut course = Course::new(offer, call, permit);
+    let subject = RunSubject::of(Method::ReadResource, &uri, &params);
+    let mut course = ElicitingRun::new(offer, call, permit);
     let replied = match elicit::run(&app, offer, &ctx, &mut course, subject).await {
-        Ended::Replied(replied) => replied,
-        Ended::Instead(outcome) => return outcome,
+        RunEnd::Replied(replied) => replied,
+        RunEnd::Instead(outcome) => return outcome,
     };
     let mut result: ReadResourceResult = settled(replied, &ctx, &uri)?;
     result.contents.iter_mut().for_each(|contents| complete(contents, &uri, mime_type));
-    let audience = if app.has_rules_for(&found) { Audience::Caller } else { Audience::Everyone };
+    let audience =
+        if app.has_rules_for(&found) { ListAudience::Caller } else { ListAudience::Everyone };
     app.caching.complete(&mut result, cache, audience);
     Ok(encode(&app, &ctx, result, 0, |result| &mut result.meta))
 }

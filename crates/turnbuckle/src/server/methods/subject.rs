@@ -8,7 +8,7 @@ use turnbuckle_types::{
 
 /// What a request is about, to which what the client keeps is bound.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct RunSubject<'a> {
     pub(crate) method: Method,
     /// The tool, the prompt, or the resource's URI.
     pub(crate) name: &'a str,
@@ -17,10 +17,10 @@ pub(crate) struct Subject<'a> {
     pub(crate) retry: Option<&'a Retry>,
 }
 
-impl<'a> Subject<'a> {
-    pub(crate) fn of(method: Method, name: &'a str, params: &'a Params) -> Subject<'a> {
+impl<'a> RunSubject<'a> {
+    pub(crate) fn of(method: Method, name: &'a str, params: &'a Params) -> RunSubject<'a> {
         let (arguments, retry) = (params.arguments.as_ref(), params.retry.as_deref());
-        Subject { method, name, arguments, retry }
+        RunSubject { method, name, arguments, retry }
     }
 }
 
@@ -29,7 +29,7 @@ pub(crate) const FOREIGN_STATE: &str =
     "`params.requestState` is not what this server gave out for this request";
 
 /// How a run ended.
-pub(crate) enum Ended<R> {
+pub(crate) enum RunEnd<R> {
     /// The handler has come to something.
     Replied(Result<R, Failure>),
     /// The client is asked something, or told that what it sent is not enough.

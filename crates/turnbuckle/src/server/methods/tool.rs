@@ -4,23 +4,28 @@ use std::sync::Arc;
 
 use turnbuckle_types::{CallToolResult, ContentBlock, Method, Raw, RpcError, jsonrpc::Retry};
 
-use super::{Ended, Gate, Subject, Target, Visit, encode, reach, settled, text};
+use super::{
+    HandlerRequest, RequestTarget, RunEnd, RunSubject, VisibilityCheck, encode, reach, settled,
+    text,
+};
 use crate::{
-    rpc::Outcome,
-    rpc::Reply,
-    rpc::connection::Permit,
-    server::elicit::Course,
-    server::elicit::{self},
-    server::handler::context::Ctx,
-    server::handler::extract::Arguments,
-    server::handler::extract::Invocation,
-    server::handler::reply::Failure,
-    server::items::ToolDef,
-    server::registry::Entry,
-    server::shared::App,
+    rpc::{Outcome, Reply, connection::Permit},
+    server::{
+        elicit::{
+            ElicitingRun, {self},
+        },
+        handler::{
+            context::Ctx,
+            extract::{Arguments, Invocation},
+            reply::Failure,
+        },
+        items::ToolDef,
+        registry::Entry,
+        shared::App,
+    },
 };
 
-pub(crate) fn call_tool(visit: Visit) -> Result<Reply, RpcError> {
+pub(crate) fn call_tool(visit: HandlerRequest) -> Result<Reply, RpcError> {
     let name = match &visit.params.name {
         Some(name) => {
             text(name).ok_or_else(|| RpcError::invalid_params("`params.name` must be a string"))?
@@ -34,16 +39,16 @@ pub(crate) fn call_tool(visit: Visit) -> Result<Reply, RpcError> {
     }
     let gate = if visit.app.rules.concern(&**tool) {
         let tool = tool.clone();
-        Gate::Rule(move |visit: &Visit| {
+        VisibilityCheck::Rule(move |visit: &HandlerRequest| {
             let is_shown = visit.app.rules.show(&**tool, &visit.ctx);
             is_shown.then_some(()).ok_or_else(|| unknown(tool.name()))
         })
     } else {
-        Gate::Open
+        VisibilityCheck::Open
     };
     let target = {
         let tool = tool.clone();
-        move || Target {
+        move || RequestTarget {
             method: Method::CallTool,
             name: tool.name().to_owned(),
             layers: tool.registration.layers.clone(),
@@ -56,25 +61,25 @@ fn unknown(name: &str) -> RpcError {
     RpcError::invalid_params(format!("there is no tool named `{name}`"))
 }
 
-fn run(visit: Visit, tool: Arc<Entry<ToolDef>>) -> Reply {
+fn run(visit: HandlerRequest, tool: Arc<Entry<ToolDef>>) -> Reply {
     match arguments(&visit, &tool) {
         Ok(arguments) => {
             let call = visit.call(Arguments::Json(arguments.clone()));
-            let Visit { app, params, permit, .. } = visit;
-            let asked = Asked { arguments, retry: params.retry };
+            let HandlerRequest { app, params, permit, .. } = visit;
+            let asked = ToolCallParams { arguments, retry: params.retry };
             Reply::Later(Box::pin(answer(app, tool, call, asked, permit)))
         }
         Err(error) => Reply::Now(Err(error)),
     }
 }
 
-fn arguments(visit: &Visit, tool: &ToolDef) -> Result<Raw, RpcError> {
+fn arguments(visit: &HandlerRequest, tool: &ToolDef) -> Result<Raw, RpcError> {
     let arguments = visit.params.arguments.clone().unwrap_or_else(Raw::empty_object);
     if !arguments.is_object() {
         return Err(RpcError::invalid_params("`params.arguments` must be an object"));
     }
     #[cfg(feature = "http")]
-    if let crate::rpc::Came::ByPost(head) = &visit.ctx.0.came {
+    if let crate::rpc::RequestOrigin::ByPost(head) = &visit.ctx.0.came {
         // 2026-07-28 transports/streamable-http §Server Behavior for Custom Headers.
         tool.repeated.check(arguments.as_str(), &head.headers)?;
     }
@@ -84,7 +89,7 @@ fn arguments(visit: &Visit, tool: &ToolDef) -> Result<Raw, RpcError> {
 }
 
 /// What a call keeps of its params while it runs: the rest of them is not needed any more.
-struct Asked {
+struct ToolCallParams {
     arguments: Raw,
     retry: Option<Box<Retry>>,
 }
@@ -94,21 +99,21 @@ fn answer(
     app: Arc<App>,
     tool: Arc<Entry<ToolDef>>,
     mut call: Invocation,
-    asked: Asked,
+    asked: ToolCallParams,
     permit: Permit,
 ) -> impl Future<Output = Outcome> + Send {
     let ctx = call.ctx.clone();
     call.checks.clone_from(&tool.checks);
-    let mut course = Course::new(&tool.registration, call, permit);
+    let mut course = ElicitingRun::new(&tool.registration, call, permit);
     async move {
         if let Err(failure) = fits(&tool, &asked.arguments) {
             return finished(&app, &ctx, &tool, Err(failure));
         }
         let (arguments, retry) = (Some(&asked.arguments), asked.retry.as_deref());
-        let subject = Subject { method: Method::CallTool, name: tool.name(), arguments, retry };
+        let subject = RunSubject { method: Method::CallTool, name: tool.name(), arguments, retry };
         match elicit::run(&app, &tool.registration, &ctx, &mut course, subject).await {
-            Ended::Replied(replied) => finished(&app, &ctx, &tool, replied),
-            Ended::Instead(outcome) => outcome,
+            RunEnd::Replied(replied) => finished(&app, &ctx, &tool, replied),
+            RunEnd::Instead(outcome) => outcome,
         }
     }
 }

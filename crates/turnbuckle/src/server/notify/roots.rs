@@ -9,8 +9,10 @@ use std::{
     },
 };
 
-use crate::rpc::BoxFuture;
-use crate::{server::connection::handshake::Opened, server::handler::context::Connection};
+use crate::{
+    rpc::BoxFuture,
+    server::{connection::handshake::ClientHello, handler::context::ConnectionContext},
+};
 use tokio::sync::Semaphore;
 use turnbuckle_types::{Implementation, Revision};
 
@@ -22,12 +24,15 @@ const AT_ONCE: usize = 256;
 /// told.
 #[derive(Clone)]
 pub struct RootsChanged {
-    opened: Arc<Opened>,
-    connection: Arc<Connection>,
+    opened: Arc<ClientHello>,
+    connection: Arc<ConnectionContext>,
 }
 
 impl RootsChanged {
-    pub(crate) fn new(opened: Arc<Opened>, connection: Arc<Connection>) -> RootsChanged {
+    pub(crate) fn new(
+        opened: Arc<ClientHello>,
+        connection: Arc<ConnectionContext>,
+    ) -> RootsChanged {
         RootsChanged { opened, connection }
     }
 
@@ -55,15 +60,15 @@ impl fmt::Debug for RootsChanged {
     }
 }
 
-type Hear = dyn Fn(RootsChanged) -> BoxFuture<'static, ()> + Send + Sync;
+type RootsCallback = dyn Fn(RootsChanged) -> BoxFuture<'static, ()> + Send + Sync;
 
 /// Who hears of changes.
 #[derive(Clone)]
 pub(crate) struct RootsHook {
-    hear: Arc<Hear>,
+    hear: Arc<RootsCallback>,
     places: Arc<Semaphore>,
     /// [`told`], which a program that has no hook does not link.
-    tell: fn(&RootsHook, &Arc<Course>, RootsChanged),
+    tell: fn(&RootsHook, &Arc<HookState>, RootsChanged),
 }
 
 impl RootsHook {
@@ -77,17 +82,17 @@ impl RootsHook {
     }
 
     /// Tells of a change, from a task: whoever calls reads, and must not wait.
-    pub(crate) fn tell(&self, course: &Arc<Course>, changed: RootsChanged) {
+    pub(crate) fn tell(&self, course: &Arc<HookState>, changed: RootsChanged) {
         (self.tell)(self, course, changed);
     }
 }
 
-fn told(hook: &RootsHook, course: &Arc<Course>, changed: RootsChanged) {
+fn told(hook: &RootsHook, course: &Arc<HookState>, changed: RootsChanged) {
     if !course.begin() {
         return;
     }
     // Made here, so that a connection can be told of anew if there is no place for this one.
-    let mut running = Running { course: course.clone(), is_over: false };
+    let mut running = RunningHook { course: course.clone(), is_over: false };
     let Ok(place) = hook.places.clone().try_acquire_owned() else {
         tracing::warn!("nobody heard of changed roots: too many are heard of already");
         return;
@@ -108,13 +113,13 @@ fn told(hook: &RootsHook, course: &Arc<Course>, changed: RootsChanged) {
 /// Whether a hook runs for one connection, and whether it has to run again after that: changes in
 /// between are one.
 #[derive(Default)]
-pub(crate) struct Course(AtomicU8);
+pub(crate) struct HookState(AtomicU8);
 
 const IDLE: u8 = 0;
 const RUNS: u8 = 1;
 const AGAIN: u8 = 2;
 
-impl Course {
+impl HookState {
     /// Whether nobody runs yet, so that whoever asked does from now on.
     fn begin(&self) -> bool {
         let next = |state| Some(if state == IDLE { RUNS } else { AGAIN });
@@ -129,13 +134,13 @@ impl Course {
 }
 
 /// A hook that runs, or did until it panicked.
-struct Running {
-    course: Arc<Course>,
+struct RunningHook {
+    course: Arc<HookState>,
     /// It ended in good order, and another may have begun.
     is_over: bool,
 }
 
-impl Drop for Running {
+impl Drop for RunningHook {
     fn drop(&mut self) {
         if !self.is_over {
             self.course.0.store(IDLE, Ordering::Release);

@@ -11,12 +11,17 @@ use super::{
 #[cfg(feature = "http")]
 use crate::protocol::param_headers::Annotations;
 use crate::{
-    rpc::BoxFuture, server::handler::extract::States, server::items::Completers,
-    server::items::ItemKind, server::items::PromptDef, server::items::Registration,
-    server::items::ResourceDef, server::items::TemplateDef, server::items::ToolDef,
-    server::items::Visible, server::methods::Visit, server::registry::lists::PageBuilder,
-    server::registry::lists::Place, server::registry::lists::fill_with_members,
-    server::registry::lists::listed, server::schema::structured::Structured,
+    rpc::BoxFuture,
+    server::{
+        handler::extract::States,
+        items::{
+            Completers, ItemKind, PromptDef, Registration, ResourceDef, TemplateDef, ToolDef,
+            Visible,
+        },
+        methods::HandlerRequest,
+        registry::lists::{PageBuilder, Place, fill_with_members, listed},
+        schema::structured::Structured,
+    },
 };
 
 /// An item that can be registered.
@@ -46,7 +51,7 @@ pub(crate) trait Definition: Clone + Send + Sync + 'static {
     /// programs with resources link it.
     fn fill<'a>(
         filling: &'a mut PageBuilder,
-        visit: &'a Visit,
+        visit: &'a HandlerRequest,
         snapshot: &'a RegistrySnapshot,
         place: Place,
     ) -> BoxFuture<'a, ()> {
@@ -145,7 +150,7 @@ impl Definition for ResourceDef {
 
     fn fill<'a>(
         filling: &'a mut PageBuilder,
-        visit: &'a Visit,
+        visit: &'a HandlerRequest,
         snapshot: &'a RegistrySnapshot,
         place: Place,
     ) -> BoxFuture<'a, ()> {

@@ -8,12 +8,21 @@ use std::{
 
 use super::{Definition, section::Switch};
 use crate::{
-    error::Error, error::ErrorKind, error::Result, server::Server, server::handler::context::Ctx,
-    server::handler::extract::FromCall, server::handler::extract::Invocation,
-    server::handler::reply::Failure, server::items::IntoPrompt, server::items::IntoResource,
-    server::items::IntoTemplate, server::items::IntoTool, server::items::PromptDef,
-    server::items::ResourceDef, server::items::TemplateDef, server::items::ToolDef,
-    server::methods::cache_hints::Nature, server::shared::App,
+    error::{Error, ErrorKind, Result},
+    server::{
+        Server,
+        handler::{
+            context::Ctx,
+            extract::{FromCall, Invocation},
+            reply::Failure,
+        },
+        items::{
+            IntoPrompt, IntoResource, IntoTemplate, IntoTool, PromptDef, ResourceDef, TemplateDef,
+            ToolDef,
+        },
+        methods::cache_hints::Nature,
+        shared::App,
+    },
 };
 
 impl Server {

@@ -6,9 +6,7 @@ use super::{
     Definition, RegistrySnapshot, Section,
     notifier::{Burst, ChangeNotifier},
 };
-use crate::{
-    server::handler::extract::States, server::items::ItemKind, server::notify::changes::Changes,
-};
+use crate::server::{handler::extract::States, items::ItemKind, notify::changes::Changes};
 
 /// The registry of a running server.
 pub(crate) struct LiveRegistry {

@@ -6,16 +6,15 @@ use turnbuckle_types::{Method, RpcError};
 use super::RegistrySnapshot;
 use crate::{
     rpc::Reply,
-    server::connection::dispatch::Arrived,
-    server::connection::dispatch::Kernel,
-    server::handler::extract::States,
-    server::items::Group,
-    server::items::PromptDef,
-    server::items::ResourceDef,
-    server::items::TemplateDef,
-    server::methods,
-    server::notify::listen::Admit,
-    server::notify::listen::{self},
+    server::{
+        connection::dispatch::{Arrived, Kernel},
+        handler::extract::States,
+        items::{Group, PromptDef, ResourceDef, TemplateDef},
+        methods,
+        notify::listen::{
+            Admit, {self},
+        },
+    },
 };
 
 /// The methods that a server has besides those of tools.

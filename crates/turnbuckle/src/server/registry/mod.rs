@@ -14,8 +14,8 @@ mod tests;
 use std::sync::Arc;
 
 use super::{
-    items::Group, items::PromptDef, items::ResourceDef, items::TemplateDef, items::ToolDef,
-    uri::UriRouter, uri::Variables,
+    items::{Group, PromptDef, ResourceDef, TemplateDef, ToolDef},
+    uri::{UriRouter, Variables},
 };
 use crate::server::handler::extract::States;
 pub(super) use definition::Definition;

@@ -2,12 +2,13 @@
 
 use serde::de::DeserializeOwned;
 
-use super::checks::Checks;
-use super::number::EXACT;
-use super::problem::{ArgumentError, Problem};
+use super::{
+    checks::Checks,
+    problem::{ArgumentError, Problem},
+};
 use crate::{
-    protocol::place::Culprit, protocol::place::Failure, protocol::place::end_of_string,
-    protocol::place::read,
+    protocol::place::{Culprit, Failure, end_of_string, read},
+    server::schema::checks::number::EXACT,
 };
 
 /// The longest text of a type's own decoder that is repeated.

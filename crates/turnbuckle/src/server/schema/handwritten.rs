@@ -1,18 +1,13 @@
 //! Validates arguments by a hand-written schema.
 
-use std::fmt;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use jsonschema::Validator;
 use turnbuckle_types::Raw;
 
-use super::SchemaError;
-use super::problem::ArgumentError;
+use super::{SchemaError, problem::ArgumentError};
 pub use crate::protocol::json_schema::validator::OutputCheck;
-use crate::{
-    protocol::json_schema::validator::compile,
-    protocol::json_schema::validator::violations::problems,
-};
+use crate::protocol::json_schema::validator::{compile, violations::problems};
 
 /// A hand-written input schema, compiled.
 ///

@@ -3,10 +3,7 @@
 
 use serde_json::{Map, Value};
 
-pub(super) use crate::{
-    protocol::json_schema::keywords::Holds, protocol::json_schema::keywords::KEYWORDS,
-    protocol::json_schema::keywords::holds,
-};
+pub(super) use crate::protocol::json_schema::keywords::{KEYWORDS, KeywordValue, holds};
 
 /// The formats that JSON Schema 2020-12 defines.
 const FORMATS: &[&str] = &[
@@ -55,19 +52,21 @@ fn lint_at(schema: &Value, at: &str, complaints: &mut Vec<String>) {
     for (keyword, value) in members {
         match holds(keyword) {
             None => complaints.push(format!("the keyword `{keyword}` at `{at}` is not standard")),
-            Some(Holds::Data) => {
+            Some(KeywordValue::Data) => {
                 let format = value.as_str().filter(|_| keyword == "format");
                 if let Some(format) = format.filter(|format| !is_standard_format(format)) {
                     complaints.push(format!("the format `{format}` at `{at}` is not standard"));
                 }
             }
-            Some(Holds::Schema) => lint_at(value, &format!("{inside}/{keyword}"), complaints),
-            Some(Holds::Schemas) => {
+            Some(KeywordValue::Schema) => {
+                lint_at(value, &format!("{inside}/{keyword}"), complaints)
+            }
+            Some(KeywordValue::Schemas) => {
                 for (index, schema) in value.as_array().into_iter().flatten().enumerate() {
                     lint_at(schema, &format!("{inside}/{keyword}/{index}"), complaints);
                 }
             }
-            Some(Holds::NamedSchemas) => {
+            Some(KeywordValue::NamedSchemas) => {
                 for (name, schema) in value.as_object().into_iter().flatten() {
                     lint_at(schema, &format!("{inside}/{keyword}/{name}"), complaints);
                 }
@@ -85,10 +84,12 @@ pub(super) fn is_standard_format(format: &str) -> bool {
 pub(super) fn each_inner(schema: &Map<String, Value>, mut visit: impl FnMut(&Value)) {
     for (keyword, value) in schema {
         match holds(keyword) {
-            None | Some(Holds::Data) => {}
-            Some(Holds::Schema) => visit(value),
-            Some(Holds::Schemas) => value.as_array().into_iter().flatten().for_each(&mut visit),
-            Some(Holds::NamedSchemas) => {
+            None | Some(KeywordValue::Data) => {}
+            Some(KeywordValue::Schema) => visit(value),
+            Some(KeywordValue::Schemas) => {
+                value.as_array().into_iter().flatten().for_each(&mut visit)
+            }
+            Some(KeywordValue::NamedSchemas) => {
                 value.as_object().into_iter().flat_map(Map::values).for_each(&mut visit);
             }
         }
@@ -99,12 +100,12 @@ pub(super) fn each_inner(schema: &Map<String, Value>, mut visit: impl FnMut(&Val
 pub(super) fn each_inner_mut(schema: &mut Map<String, Value>, mut visit: impl FnMut(&mut Value)) {
     for (keyword, value) in schema {
         match holds(keyword) {
-            None | Some(Holds::Data) => {}
-            Some(Holds::Schema) => visit(value),
-            Some(Holds::Schemas) => {
+            None | Some(KeywordValue::Data) => {}
+            Some(KeywordValue::Schema) => visit(value),
+            Some(KeywordValue::Schemas) => {
                 value.as_array_mut().into_iter().flatten().for_each(&mut visit);
             }
-            Some(Holds::NamedSchemas) => {
+            Some(KeywordValue::NamedSchemas) => {
                 value.as_object_mut().into_iter().flat_map(Map::values_mut).for_each(&mut visit);
             }
         }

@@ -7,21 +7,16 @@
 //! `HandWritten` validates arguments, and `OutputCheck` output, by hand-written schemas.
 
 mod checks;
-mod compile;
 mod decode;
 #[cfg(feature = "validate")]
 mod handwritten;
 mod inline;
 mod keywords;
-mod kinds;
-mod number;
 mod portable;
 mod problem;
 pub(crate) mod structured;
 mod text;
 mod texts;
-mod union;
-mod walk;
 mod wrap;
 
 #[cfg(test)]
@@ -34,16 +29,15 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use turnbuckle_types::Raw;
 
-pub use self::checks::Checks;
-pub(crate) use self::checks::kept;
-pub use self::decode::decode_arguments;
 #[cfg(feature = "validate")]
 pub use self::handwritten::{HandWritten, OutputCheck};
-pub use self::keywords::lint;
-pub(crate) use self::portable::ORDER;
-pub(crate) use self::problem::shorten;
-pub use self::problem::{ArgumentError, Problem};
-pub(crate) use self::wrap::wrap;
+pub use self::{
+    checks::Checks,
+    decode::decode_arguments,
+    keywords::lint,
+    problem::{ArgumentError, Problem},
+};
+pub(crate) use self::{checks::kept, portable::ORDER, problem::shorten, wrap::wrap};
 pub use crate::protocol::json_schema::SchemaError;
 pub(crate) use crate::protocol::json_schema::rewrite::without_keyword;
 
@@ -136,7 +130,7 @@ impl OutputSchema {
 pub fn output_schema_of<T: JsonSchema>() -> Result<OutputSchema, SchemaError> {
     let tree = portable::output_tree::<T>();
     let is_object = tree.get("type").is_some_and(|kind| kind == "object");
-    let checks = Checks::compile_for(&tree, compile::Side::Output)?;
+    let checks = Checks::compile_for(&tree, checks::compile::Side::Output)?;
     let checks = (!checks.is_empty()).then_some(checks);
     Ok(OutputSchema { schema: text::write(&tree)?, is_object, checks })
 }

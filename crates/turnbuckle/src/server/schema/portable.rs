@@ -1,13 +1,13 @@
 //! Brings the schemas of schemars into a shape that every client takes.
 
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::SchemaError;
-use super::compile::Side;
-use super::inline;
-use super::keywords::{self, Holds, each_inner_mut};
+use super::{
+    SchemaError, inline,
+    keywords::{self, KeywordValue, each_inner_mut},
+};
+use crate::server::schema::checks::compile::Side;
 
 /// A mark on an object: the names of its properties in the order of declaration. Never written.
 pub(crate) const ORDER: &str = "turnbuckle:order";
@@ -75,11 +75,15 @@ pub(crate) fn mark_order(schema: &mut Value, serialized: &Value) {
     };
     for (keyword, inner) in members.iter_mut() {
         match (keywords::holds(keyword), inner, serialized.get(keyword)) {
-            (Some(Holds::Schema), inner, Some(other)) => mark_order(inner, other),
-            (Some(Holds::Schemas), Value::Array(inner), Some(Value::Array(other))) => {
+            (Some(KeywordValue::Schema), inner, Some(other)) => mark_order(inner, other),
+            (Some(KeywordValue::Schemas), Value::Array(inner), Some(Value::Array(other))) => {
                 inner.iter_mut().zip(other).for_each(|(inner, other)| mark_order(inner, other));
             }
-            (Some(Holds::NamedSchemas), Value::Object(inner), Some(Value::Object(other))) => {
+            (
+                Some(KeywordValue::NamedSchemas),
+                Value::Object(inner),
+                Some(Value::Object(other)),
+            ) => {
                 for (name, inner) in inner {
                     other.get(name).into_iter().for_each(|other| mark_order(inner, other));
                 }

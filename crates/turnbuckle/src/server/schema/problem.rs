@@ -4,11 +4,10 @@ use std::fmt;
 
 pub use crate::protocol::json_schema::problem::Problem;
 pub(crate) use crate::protocol::place::shorten;
-pub(super) use crate::{
-    protocol::json_schema::problem::count, protocol::json_schema::problem::must_be_one_of,
-    protocol::json_schema::problem::one_of,
+pub(super) use crate::protocol::{
+    json_schema::problem::{count, must_be_one_of, one_of},
+    place::{push_index, push_key},
 };
-pub(super) use crate::{protocol::place::push_index, protocol::place::push_key};
 
 /// Arguments that do not fit a tool: what is wrong, and where.
 ///

@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 use turnbuckle_types::Raw;
 
-use super::SchemaError;
-use super::keywords::{Holds, KEYWORDS, is_standard_format};
-use super::portable::ORDER;
+use super::{
+    SchemaError,
+    keywords::{KEYWORDS, KeywordValue, is_standard_format},
+    portable::ORDER,
+};
 
 /// The schema as text: the same for the same type, whichever map serde_json is built with.
 pub(super) fn write(schema: &Value) -> Result<Raw, SchemaError> {
@@ -33,8 +35,8 @@ fn write_schema(out: &mut String, schema: &Value) {
         }
         list.key(out, keyword);
         match (holds, value) {
-            (Holds::Schema, schema) => write_schema(out, schema),
-            (Holds::Schemas, Value::Array(schemas)) => {
+            (KeywordValue::Schema, schema) => write_schema(out, schema),
+            (KeywordValue::Schemas, Value::Array(schemas)) => {
                 let mut inner = List::open(out, '[');
                 for schema in schemas {
                     inner.item(out);
@@ -42,7 +44,7 @@ fn write_schema(out: &mut String, schema: &Value) {
                 }
                 out.push(']');
             }
-            (Holds::NamedSchemas, Value::Object(named)) => {
+            (KeywordValue::NamedSchemas, Value::Object(named)) => {
                 let names = if *keyword == "properties" {
                     order(members, named)
                 } else {

@@ -4,8 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::checks::Node;
-use super::kinds::Kinds;
-use crate::server::uri::TextValue;
+use crate::server::{schema::checks::kinds::Kinds, uri::TextValue};
 
 /// Returns the texts as an object, each as the type that its schema has.
 pub(super) fn as_json(nodes: &[Node], values: &[(String, TextValue)]) -> Value {

@@ -6,10 +6,12 @@
 
 use std::collections::{HashSet, btree_map::Entry};
 
-use super::characters::{AsciiSet, Token, decode, tokens};
-use super::syntax::{Expression, Modifier, Operator, Piece, Variable, variables};
-use super::template::TemplateError;
-use super::variables::{TextValue, Value, Variables};
+use super::{
+    characters::{AsciiSet, Token, decode, tokens},
+    syntax::{Expression, Modifier, Operator, Piece, Variable, variables},
+    template::TemplateError,
+    variables::{TextValue, Value, Variables},
+};
 
 /// The most bytes of a URI that can match.
 pub(super) const MAX_URI: usize = 8192;

@@ -2,10 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::characters::tokens;
-use super::matching::MAX_URI;
-use super::template::UriTemplate;
-use super::variables::Variables;
+use super::{characters::tokens, matching::MAX_URI, template::UriTemplate, variables::Variables};
 
 /// Templates and the values that are registered under them, the most specific template first: the
 /// one with the most literal characters, of these the one with the fewest `{+x}`, of these the one

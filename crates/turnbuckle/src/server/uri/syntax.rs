@@ -1,7 +1,6 @@
 //! The syntax of RFC 6570 URI templates, all four levels.
 
-use super::characters::unescape;
-use super::template::TemplateError;
+use super::{characters::unescape, template::TemplateError};
 
 /// The most bytes of a template.
 const MAX_TEMPLATE: usize = 2048;

@@ -3,8 +3,10 @@
 //! Owns: which variables of this process a child may see. Does not own: variables
 //! that the caller set on the command, which always pass.
 
-use std::ffi::{OsStr, OsString};
-use std::process::Command;
+use std::{
+    ffi::{OsStr, OsString},
+    process::Command,
+};
 
 use super::platform;
 

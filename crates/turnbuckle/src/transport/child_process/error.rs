@@ -3,9 +3,7 @@
 //! Owns: turning the operating system's bare "no such file" into what was missing.
 //! Does not own: starting.
 
-use std::path::Path;
-use std::process::Command;
-use std::{fmt, io};
+use std::{fmt, io, path::Path, process::Command};
 
 /// Why a child process could not be started.
 ///

@@ -44,21 +44,25 @@ mod shutdown;
 mod spawn;
 mod stderr;
 
-use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::watch;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::watch,
+};
 
 pub use error::{SpawnError, SpawnErrorKind};
 pub use reaper::Settled;
-pub use report::{Ending, ExitReport};
+pub use report::{ExitMethod, ExitReport};
 pub use spawn::Spawn;
 
-use reaper::{Progress, Ticket};
+use reaper::{ChildStatus, ChildTicket};
 use stderr::Tail;
 
 /// A child process that runs.
@@ -119,7 +123,7 @@ pub struct Child {
 #[derive(Debug)]
 #[must_use = "dropping the handle ends the child"]
 pub struct ChildHandle {
-    ticket: Ticket,
+    ticket: ChildTicket,
     observer: Observer,
 }
 
@@ -187,7 +191,7 @@ impl Drop for ChildHandle {
 pub struct Observer {
     id: u32,
     tail: Arc<Tail>,
-    progress: watch::Receiver<Progress>,
+    progress: watch::Receiver<ChildStatus>,
 }
 
 impl Observer {
@@ -219,7 +223,7 @@ impl Observer {
 
     fn report_when(
         &self,
-        is_reached: fn(&Progress) -> bool,
+        is_reached: fn(&ChildStatus) -> bool,
     ) -> impl Future<Output = ExitReport> + Send + 'static + use<> {
         let mut progress = self.progress.clone();
         async move {

@@ -14,19 +14,21 @@
 //! Everything a child can be asked is a flag on its entry, so there is no queue
 //! that could fill up, and asking is one short lock.
 
-use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use std::{io, mem, thread};
-
-use super::platform::{CatchUp, Group, Waiter};
-use super::report::{Ending, ExitReport, Status};
-use super::stderr::Tail;
-use crate::{
-    transport::child_process::shutdown::Course, transport::child_process::shutdown::Graces,
-    transport::child_process::shutdown::Step, transport::child_process::shutdown::Tree,
+use std::{
+    collections::BTreeMap,
+    io, mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
 };
+
+use super::{
+    platform::{CatchUp, ExitWaiter, ProcessGroup},
+    report::{ExitMethod, ExitReport, ProcessStatus},
+    stderr::Tail,
+};
+use crate::transport::child_process::shutdown::{ChildShutdown, Graces, ProcessTree, ShutdownStep};
 use tokio::sync::watch;
 
 static REAPER: Reaper =
@@ -34,16 +36,16 @@ static REAPER: Reaper =
 
 /// A child as its reaper holds it.
 pub(super) struct Charge {
-    pub(super) group: Group,
+    pub(super) group: ProcessGroup,
     pub(super) graces: Graces,
     pub(super) catch_up: CatchUp,
     pub(super) tail: Arc<Tail>,
-    pub(super) progress: watch::Sender<Progress>,
+    pub(super) progress: watch::Sender<ChildStatus>,
 }
 
 /// What the world may know about a child.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Progress {
+pub(super) struct ChildStatus {
     /// Set when the leader has ended.
     pub(super) report: Option<ExitReport>,
     /// Set when its group is gone too. Invariant: never before `report`.
@@ -52,10 +54,10 @@ pub(super) struct Progress {
 
 /// The name of a child at its reaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Ticket(u64);
+pub(super) struct ChildTicket(u64);
 
 /// Hands a child over. On failure nothing is left of it.
-pub(super) fn adopt(charge: Charge, waiter: Waiter) -> io::Result<Ticket> {
+pub(super) fn adopt(charge: Charge, waiter: ExitWaiter) -> io::Result<ChildTicket> {
     let mut roster = REAPER.lock();
     let ticket = roster.next_ticket();
     if !roster.is_running {
@@ -64,22 +66,22 @@ pub(super) fn adopt(charge: Charge, waiter: Waiter) -> io::Result<Ticket> {
     }
     let watching = named("turnbuckle-wait").spawn(move || {
         waiter.wait();
-        REAPER.tell(ticket, Course::leader_exited);
+        REAPER.tell(ticket, ChildShutdown::leader_exited);
     });
     if let Err(error) = watching {
         // The reaper may be running for nobody now: it looks, and leaves.
         REAPER.bell.notify_all();
         return Err(error);
     }
-    let course = Course::new(charge.graces);
+    let course = ChildShutdown::new(charge.graces);
     roster.entries.insert(ticket, Entry { charge, course });
     Ok(ticket)
 }
 
 /// Starts the staged end of a child. Does not wait, does not fail; asking twice, or
 /// for a child that is gone, changes nothing.
-pub(super) fn ask_to_end(ticket: Ticket) {
-    REAPER.tell(ticket, Course::ask);
+pub(super) fn ask_to_end(ticket: ChildTicket) {
+    REAPER.tell(ticket, ChildShutdown::ask);
 }
 
 /// Makes the reaper look again at what it is waiting for.
@@ -133,7 +135,7 @@ struct Reaper {
 
 struct Roster {
     /// Invariant: not empty while a child of ours lives or is unreaped.
-    entries: BTreeMap<Ticket, Entry>,
+    entries: BTreeMap<ChildTicket, Entry>,
     last_ticket: u64,
     /// Invariant: the thread runs whenever `entries` is not empty.
     is_running: bool,
@@ -144,15 +146,15 @@ impl Roster {
         Self { entries: BTreeMap::new(), last_ticket: 0, is_running: false }
     }
 
-    fn next_ticket(&mut self) -> Ticket {
+    fn next_ticket(&mut self) -> ChildTicket {
         self.last_ticket += 1;
-        Ticket(self.last_ticket)
+        ChildTicket(self.last_ticket)
     }
 }
 
 struct Entry {
     charge: Charge,
-    course: Course,
+    course: ChildShutdown,
 }
 
 impl Reaper {
@@ -161,7 +163,7 @@ impl Reaper {
         self.roster.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, ticket: Ticket, what: impl FnOnce(&mut Course)) {
+    fn tell(&self, ticket: ChildTicket, what: impl FnOnce(&mut ChildShutdown)) {
         let mut roster = self.lock();
         if let Some(entry) = roster.entries.get_mut(&ticket) {
             what(&mut entry.course);
@@ -177,7 +179,7 @@ impl Reaper {
             if !round.news.is_empty() {
                 // Wakers are foreign code and may come back to ask for something.
                 drop(roster);
-                round.news.into_iter().for_each(News::publish);
+                round.news.into_iter().for_each(ExitNotice::publish);
                 self.settled.notify_all();
                 roster = self.lock();
                 continue;
@@ -200,24 +202,24 @@ impl Reaper {
 }
 
 #[derive(Default)]
-struct Round {
-    news: Vec<News>,
+struct ReaperRound {
+    news: Vec<ExitNotice>,
     wake_at: Option<Instant>,
 }
 
 impl Roster {
-    fn step_all(&mut self, now: Instant) -> Round {
-        let mut round = Round::default();
+    fn step_all(&mut self, now: Instant) -> ReaperRound {
+        let mut round = ReaperRound::default();
         for (ticket, mut entry) in mem::take(&mut self.entries) {
             // A mistake of ours about one child must not cost the others their reaper.
             let stepped = catch_unwind(AssertUnwindSafe(|| entry.step(now)));
             let Ok(step) = stepped else {
                 // Whoever waits learns that by the end of the channel, outside the lock.
-                round.news.push(News::new(&entry.charge, &Step::default()));
+                round.news.push(ExitNotice::new(&entry.charge, &ShutdownStep::default()));
                 continue;
             };
             if step.ended.is_some() || step.gone {
-                round.news.push(News::new(&entry.charge, &step));
+                round.news.push(ExitNotice::new(&entry.charge, &step));
             }
             round.wake_at = [round.wake_at, step.wake_at].into_iter().flatten().min();
             if !step.finished {
@@ -229,12 +231,12 @@ impl Roster {
 }
 
 impl Entry {
-    fn step(&mut self, now: Instant) -> Step {
+    fn step(&mut self, now: Instant) -> ShutdownStep {
         self.course.step(now, &mut self.charge)
     }
 }
 
-impl Tree for Charge {
+impl ProcessTree for Charge {
     fn terminate(&mut self) -> io::Result<()> {
         self.group.terminate()
     }
@@ -243,7 +245,7 @@ impl Tree for Charge {
         self.group.kill();
     }
 
-    fn reap(&mut self) -> Status {
+    fn reap(&mut self) -> ProcessStatus {
         self.group.reap()
     }
 
@@ -261,15 +263,15 @@ impl Tree for Charge {
 }
 
 /// Something to tell those who wait for a child, once the lock is released.
-struct News {
-    progress: watch::Sender<Progress>,
+struct ExitNotice {
+    progress: watch::Sender<ChildStatus>,
     tail: Arc<Tail>,
-    ended: Option<(Status, Ending)>,
+    ended: Option<(ProcessStatus, ExitMethod)>,
     gone: bool,
 }
 
-impl News {
-    fn new(charge: &Charge, step: &Step) -> Self {
+impl ExitNotice {
+    fn new(charge: &Charge, step: &ShutdownStep) -> Self {
         let (progress, tail) = (charge.progress.clone(), Arc::clone(&charge.tail));
         Self { progress, tail, ended: step.ended, gone: step.gone }
     }

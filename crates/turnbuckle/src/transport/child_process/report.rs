@@ -34,7 +34,7 @@ pub struct ExitReport {
     /// The number of the signal that ended it, if one did. Always `None` on Windows.
     pub signal: Option<i32>,
     /// What it took.
-    pub how: Ending,
+    pub how: ExitMethod,
     /// The last lines it wrote to its standard error, oldest first.
     pub last_stderr: Vec<String>,
 }
@@ -45,13 +45,13 @@ impl ExitReport {
         self.status == Some(0)
     }
 
-    pub(super) fn new(status: Status, how: Ending, last_stderr: Vec<String>) -> Self {
+    pub(super) fn new(status: ProcessStatus, how: ExitMethod, last_stderr: Vec<String>) -> Self {
         Self { status: status.code, signal: status.signal, how, last_stderr }
     }
 
     /// For the case that nobody is left who could know.
     pub(super) fn unknown() -> Self {
-        Self::new(Status::default(), Ending::Exited, Vec::new())
+        Self::new(ProcessStatus::default(), ExitMethod::Exited, Vec::new())
     }
 }
 
@@ -59,24 +59,26 @@ impl fmt::Display for ExitReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let signal = |number| platform::signal_name(number);
         match (self.how, self.status, self.signal) {
-            (Ending::Stuck, ..) => f.write_str("was sent SIGKILL but has not ended"),
-            (Ending::Exited, Some(status), _) => write!(f, "exited with status {status}"),
-            (Ending::Exited, None, Some(number)) => write!(f, "was killed by {}", signal(number)),
-            (Ending::Exited, None, None) => f.write_str("ended with an unknown status"),
-            (Ending::Terminated, Some(status), _) => {
+            (ExitMethod::Stuck, ..) => f.write_str("was sent SIGKILL but has not ended"),
+            (ExitMethod::Exited, Some(status), _) => write!(f, "exited with status {status}"),
+            (ExitMethod::Exited, None, Some(number)) => {
+                write!(f, "was killed by {}", signal(number))
+            }
+            (ExitMethod::Exited, None, None) => f.write_str("ended with an unknown status"),
+            (ExitMethod::Terminated, Some(status), _) => {
                 write!(f, "exited with status {status} after SIGTERM")
             }
-            (Ending::Terminated, None, Some(number)) => {
+            (ExitMethod::Terminated, None, Some(number)) => {
                 write!(f, "was ended by {} after ignoring the end of its input", signal(number))
             }
-            (Ending::Terminated, None, None) => f.write_str("ended after SIGTERM"),
-            (Ending::Killed, Some(status), _) => {
+            (ExitMethod::Terminated, None, None) => f.write_str("ended after SIGTERM"),
+            (ExitMethod::Killed, Some(status), _) => {
                 write!(f, "exited with status {status} after ignoring SIGTERM")
             }
-            (Ending::Killed, None, Some(number)) => {
+            (ExitMethod::Killed, None, Some(number)) => {
                 write!(f, "was killed by {} after ignoring SIGTERM", signal(number))
             }
-            (Ending::Killed, None, None) => f.write_str("was killed"),
+            (ExitMethod::Killed, None, None) => f.write_str("was killed"),
         }
     }
 }
@@ -89,7 +91,7 @@ impl fmt::Display for ExitReport {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Ending {
+pub enum ExitMethod {
     /// Nothing: it ended before it was sent any signal by us. It may have crashed.
     Exited,
     /// SIGTERM was sent to its group before it ended.
@@ -103,7 +105,7 @@ pub enum Ending {
 
 /// The raw facts about a process that has ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Status {
+pub(super) struct ProcessStatus {
     pub(super) code: Option<i32>,
     pub(super) signal: Option<i32>,
 }
@@ -114,21 +116,21 @@ mod tests {
 
     #[test]
     fn every_ending_is_one_plain_sentence() {
-        let exit = |code| Status { code: Some(code), signal: None };
-        let signal = |number| Status { code: None, signal: Some(number) };
+        let exit = |code| ProcessStatus { code: Some(code), signal: None };
+        let signal = |number| ProcessStatus { code: None, signal: Some(number) };
         let table = [
-            (exit(3), Ending::Exited, "exited with status 3"),
-            (signal(11), Ending::Exited, "was killed by SIGSEGV"),
-            (signal(99), Ending::Exited, "was killed by signal 99"),
-            (Status::default(), Ending::Exited, "ended with an unknown status"),
-            (exit(0), Ending::Terminated, "exited with status 0 after SIGTERM"),
+            (exit(3), ExitMethod::Exited, "exited with status 3"),
+            (signal(11), ExitMethod::Exited, "was killed by SIGSEGV"),
+            (signal(99), ExitMethod::Exited, "was killed by signal 99"),
+            (ProcessStatus::default(), ExitMethod::Exited, "ended with an unknown status"),
+            (exit(0), ExitMethod::Terminated, "exited with status 0 after SIGTERM"),
             (
                 signal(15),
-                Ending::Terminated,
+                ExitMethod::Terminated,
                 "was ended by SIGTERM after ignoring the end of its input",
             ),
-            (signal(9), Ending::Killed, "was killed by SIGKILL after ignoring SIGTERM"),
-            (Status::default(), Ending::Stuck, "was sent SIGKILL but has not ended"),
+            (signal(9), ExitMethod::Killed, "was killed by SIGKILL after ignoring SIGTERM"),
+            (ProcessStatus::default(), ExitMethod::Stuck, "was sent SIGKILL but has not ended"),
         ];
         for (status, how, sentence) in table {
             assert_eq!(ExitReport::new(status, how, Vec::new()).to_string(), sentence);

@@ -3,21 +3,18 @@
 //! Owns: what is set on the command before it starts, and putting the parts of the
 //! child together. Does not own: any part.
 
-use std::ffi::OsString;
-use std::process::Command;
-use std::sync::Arc;
-use std::time::Duration;
-use std::{fmt, io};
+use std::{ffi::OsString, fmt, io, process::Command, sync::Arc, time::Duration};
 
-use super::env::{self, Environment};
-use super::error::SpawnError;
-use super::platform::{self, Launched};
-use super::reaper::{self, Charge, Progress};
-use super::stderr::{self, OnLine, Tail, TailLimits};
-use super::{Child, ChildHandle, ChildStdin, ChildStdout, Observer};
+use super::{
+    Child, ChildHandle, ChildStdin, ChildStdout, Observer,
+    env::{self, Environment},
+    error::SpawnError,
+    platform::{self, Launched},
+    reaper::{self, Charge, ChildStatus},
+    stderr::{self, OnLine, Tail, TailLimits},
+};
 use crate::transport::child_process::shutdown::Graces;
-use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::{runtime::Handle, sync::watch};
 
 /// Starts a child process.
 ///
@@ -165,7 +162,7 @@ impl Spawn {
         // A failure from here on drops the group, which ends it.
         let (stdin, stdout) = platform::pipes(stdin, stdout)?;
         let catch_up = stderr::drain(stderr, Arc::clone(&tail), self.on_line.clone(), id)?;
-        let (progress, receiver) = watch::channel(Progress::default());
+        let (progress, receiver) = watch::channel(ChildStatus::default());
         let observer = Observer { id, tail: Arc::clone(&tail), progress: receiver };
         let charge = Charge { group, graces: self.graces, catch_up, tail, progress };
         let ticket = reaper::adopt(charge, waiter)?;

@@ -7,17 +7,23 @@
 //! neither a runtime that is busy or gone nor a slow callback of another child may
 //! cause that.
 
-use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ChildStderr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::{fmt, io};
+use std::{
+    collections::VecDeque,
+    fmt, io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    process::ChildStderr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use tracing::Dispatch;
 
-use super::platform::{self, CatchUp};
-use super::reaper;
+use super::{
+    platform::{self, CatchUp},
+    reaper,
+};
 
 /// What a caller wants to be told about each line.
 pub(super) type OnLine = Arc<dyn Fn(&str) + Send + Sync>;
@@ -87,7 +93,8 @@ pub(super) fn drain(
     process: u32,
 ) -> io::Result<CatchUp> {
     let (catch_up, requests) = platform::catch_up_pair()?;
-    let drain = Drain { splitter: Splitter::new(tail.limits.line_bytes), tail, on_line, process };
+    let drain =
+        StderrDrain { splitter: Splitter::new(tail.limits.line_bytes), tail, on_line, process };
     // A subscriber that holds for the spawning thread only is meant for its children, too.
     let dispatch = tracing::dispatcher::get_default(Dispatch::clone);
     reaper::named("turnbuckle-err").spawn(move || {
@@ -99,14 +106,14 @@ pub(super) fn drain(
 }
 
 /// Where the drained bytes go.
-pub(super) struct Drain {
+pub(super) struct StderrDrain {
     splitter: Splitter,
     tail: Arc<Tail>,
     on_line: Option<OnLine>,
     process: u32,
 }
 
-impl Drain {
+impl StderrDrain {
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         let Self { splitter, tail, on_line, process } = self;
         splitter.feed(bytes, |line| keep(tail, on_line, *process, line));
@@ -122,7 +129,7 @@ impl Drain {
     }
 }
 
-impl Drop for Drain {
+impl Drop for StderrDrain {
     // However the draining ends, nobody may wait for it in vain.
     fn drop(&mut self) {
         self.caught_up();
@@ -245,7 +252,7 @@ mod tests {
             *counter.lock().unwrap() += 1;
             panic!("the callback's own fault");
         });
-        let mut drain = Drain {
+        let mut drain = StderrDrain {
             splitter: Splitter::new(80),
             tail: Arc::clone(&tail),
             on_line: Some(on_line),

@@ -9,23 +9,26 @@
 //! also fires when the *thread* that started the child ends. And a pidfd would
 //! spare the waiting thread, on Linux alone.
 
-use std::borrow::Cow;
-use std::io::{self, Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{
-    self, ChildStderr, ChildStdin as RawStdin, ChildStdout as RawStdout, Command, Stdio,
+use std::{
+    borrow::Cow,
+    io::{self, Read, Write},
+    os::unix::process::{CommandExt, ExitStatusExt},
+    process::{
+        self, ChildStderr, ChildStdin as RawStdin, ChildStdout as RawStdout, Command, Stdio,
+    },
 };
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, test_kill_process_group,
-    waitid, waitpgid,
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    process::{
+        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group,
+        test_kill_process_group, waitid, waitpgid,
+    },
 };
 use tokio::net::unix::pipe;
 
-use super::report::Status;
-use super::stderr::Drain;
+use super::{report::ProcessStatus, stderr::StderrDrain};
 use crate::transport::closing::Closing;
 
 /// Variables a child sees by default.
@@ -47,8 +50,8 @@ pub(super) struct Launched {
     pub(super) stdin: RawStdin,
     pub(super) stdout: RawStdout,
     pub(super) stderr: ChildStderr,
-    pub(super) group: Group,
-    pub(super) waiter: Waiter,
+    pub(super) group: ProcessGroup,
+    pub(super) waiter: ExitWaiter,
 }
 
 /// Starts the command as the leader of a group of its own, with three pipes.
@@ -63,8 +66,8 @@ pub(super) fn launch(command: &mut Command) -> io::Result<Launched> {
             stdin,
             stdout,
             stderr,
-            group: Group { child, id, is_reaped: false },
-            waiter: Waiter { id },
+            group: ProcessGroup { child, id, is_reaped: false },
+            waiter: ExitWaiter { id },
         }),
         _ => Err(io::Error::other("the child was started without its pipes")),
     }
@@ -85,11 +88,11 @@ pub(super) fn pipes(stdin: RawStdin, stdout: RawStdout) -> io::Result<(StdinPipe
 }
 
 /// Waits for the leader to exit.
-pub(super) struct Waiter {
+pub(super) struct ExitWaiter {
     id: Pid,
 }
 
-impl Waiter {
+impl ExitWaiter {
     /// Blocks until the leader has exited, and leaves it unreaped.
     pub(super) fn wait(self) {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -100,7 +103,7 @@ impl Waiter {
 }
 
 /// A leader and its process group.
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     child: process::Child,
     /// The leader's process id, and therefore the group's, remembered from the start:
     /// the leader may be gone when its group is signalled.
@@ -108,7 +111,7 @@ pub(super) struct Group {
     is_reaped: bool,
 }
 
-impl Group {
+impl ProcessGroup {
     pub(super) fn process(&self) -> u32 {
         self.child.id()
     }
@@ -122,12 +125,12 @@ impl Group {
         self.signal(Signal::KILL);
     }
 
-    pub(super) fn reap(&mut self) -> Status {
+    pub(super) fn reap(&mut self) -> ProcessStatus {
         self.is_reaped = true;
         match self.child.try_wait() {
-            Ok(Some(status)) => Status { code: status.code(), signal: status.signal() },
+            Ok(Some(status)) => ProcessStatus { code: status.code(), signal: status.signal() },
             // Reaped behind our back: it did end, and how is not known.
-            Ok(None) | Err(_) => Status::default(),
+            Ok(None) | Err(_) => ProcessStatus::default(),
         }
     }
 
@@ -159,7 +162,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     // Only where starting failed halfway: otherwise the reaper holds it until the end.
     fn drop(&mut self) {
         if !self.is_reaped {
@@ -246,7 +249,7 @@ pub(super) fn catch_up_pair() -> io::Result<(CatchUp, Requests)> {
 }
 
 /// Reads a child's standard error until its end, or until nobody wants it any more.
-pub(super) fn drain(mut stderr: ChildStderr, mut requests: Requests, mut drain: Drain) {
+pub(super) fn drain(mut stderr: ChildStderr, mut requests: Requests, mut drain: StderrDrain) {
     // The description of a pipe's read end is ours alone, so this concerns nobody else.
     if rustix::io::ioctl_fionbio(&stderr, true).is_err() {
         return;
@@ -263,8 +266,8 @@ pub(super) fn drain(mut stderr: ChildStderr, mut requests: Requests, mut drain: 
         let is_requested = !both[1].revents().is_empty();
         if !is_requested {
             match read_some(&mut stderr, &mut buffer, &mut drain) {
-                Found::Bytes(_) | Found::Nothing => continue,
-                Found::End => return,
+                ProcessLookup::Bytes(_) | ProcessLookup::Nothing => continue,
+                ProcessLookup::End => return,
             }
         }
         // A leader that has exited wrote nothing after the request, so what there is now
@@ -273,9 +276,9 @@ pub(super) fn drain(mut stderr: ChildStderr, mut requests: Requests, mut drain: 
         let mut left: usize = 1024 * 1024;
         while left > 0 {
             match read_some(&mut stderr, &mut buffer, &mut drain) {
-                Found::Bytes(count) => left = left.saturating_sub(count),
-                Found::Nothing => break,
-                Found::End => return,
+                ProcessLookup::Bytes(count) => left = left.saturating_sub(count),
+                ProcessLookup::Nothing => break,
+                ProcessLookup::End => return,
             }
         }
         drain.caught_up();
@@ -288,24 +291,28 @@ pub(super) fn drain(mut stderr: ChildStderr, mut requests: Requests, mut drain: 
     }
 }
 
-enum Found {
+enum ProcessLookup {
     Bytes(usize),
     Nothing,
     End,
 }
 
-fn read_some(stderr: &mut ChildStderr, buffer: &mut [u8], drain: &mut Drain) -> Found {
+fn read_some(
+    stderr: &mut ChildStderr,
+    buffer: &mut [u8],
+    drain: &mut StderrDrain,
+) -> ProcessLookup {
     loop {
         return match stderr.read(buffer) {
-            Ok(0) => Found::End,
+            Ok(0) => ProcessLookup::End,
             Ok(count) => {
                 drain.feed(&buffer[..count]);
-                Found::Bytes(count)
+                ProcessLookup::Bytes(count)
             }
             Err(error) => match error.kind() {
                 io::ErrorKind::Interrupted => continue,
-                io::ErrorKind::WouldBlock => Found::Nothing,
-                _ => Found::End,
+                io::ErrorKind::WouldBlock => ProcessLookup::Nothing,
+                _ => ProcessLookup::End,
             },
         };
     }

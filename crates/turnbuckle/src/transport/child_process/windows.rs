@@ -10,24 +10,24 @@
 //! The child starts suspended and is in the job before its first instruction, so no
 //! descendant escapes.
 
-use std::borrow::Cow;
-use std::env;
-use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
-use std::mem;
-use std::os::windows::io::AsRawHandle;
-use std::os::windows::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{
-    self, ChildStderr, ChildStdin as RawStdin, ChildStdout as RawStdout, Command, Stdio,
+use std::{
+    borrow::Cow,
+    env,
+    ffi::{OsStr, OsString},
+    io::{self, Read},
+    mem,
+    os::windows::{io::AsRawHandle, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{
+        self, ChildStderr, ChildStdin as RawStdin, ChildStdout as RawStdout, Command, Stdio,
+    },
+    sync::{Arc, OnceLock},
 };
-use std::sync::{Arc, OnceLock};
 
 use process_wrap::std::{ChildWrapper, CommandWrap, CommandWrapper, JobObject};
 use win32job::{ExtendedLimitInfo, Job};
 
-use super::report::Status;
-use super::stderr::Drain;
+use super::{report::ProcessStatus, stderr::StderrDrain};
 use crate::transport::closing::Closing;
 
 /// Variables a child sees by default: without these many programs do not start.
@@ -112,8 +112,8 @@ pub(super) struct Launched {
     pub(super) stdin: RawStdin,
     pub(super) stdout: RawStdout,
     pub(super) stderr: ChildStderr,
-    pub(super) group: Group,
-    pub(super) waiter: Waiter,
+    pub(super) group: ProcessGroup,
+    pub(super) waiter: ExitWaiter,
 }
 
 /// Starts the command in a job of its own, with three pipes and no console window.
@@ -135,10 +135,10 @@ pub(super) fn launch(command: &mut Command) -> io::Result<Launched> {
     let (stdin, stdout, stderr) =
         (child.stdin().take(), child.stdout().take(), child.stderr().take());
     let code = Arc::new(OnceLock::new());
-    let group = Group { process, job: Some(job), code: Arc::clone(&code) };
+    let group = ProcessGroup { process, job: Some(job), code: Arc::clone(&code) };
     match (stdin, stdout, stderr) {
         (Some(stdin), Some(stdout), Some(stderr)) => {
-            Ok(Launched { stdin, stdout, stderr, group, waiter: Waiter { child, code } })
+            Ok(Launched { stdin, stdout, stderr, group, waiter: ExitWaiter { child, code } })
         }
         _ => Err(io::Error::other("the child was started without its pipes")),
     }
@@ -185,12 +185,12 @@ pub(super) fn pipes(stdin: RawStdin, stdout: RawStdout) -> io::Result<(StdinPipe
 }
 
 /// Waits for the leader to exit.
-pub(super) struct Waiter {
+pub(super) struct ExitWaiter {
     child: Box<dyn ChildWrapper>,
     code: Arc<OnceLock<Option<i32>>>,
 }
 
-impl Waiter {
+impl ExitWaiter {
     /// Blocks until the leader has exited.
     pub(super) fn wait(mut self) {
         // The leader alone: the outer wrapper would wait for its whole job.
@@ -200,7 +200,7 @@ impl Waiter {
 }
 
 /// A leader and its job.
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     process: u32,
     /// Invariant: the only handle to the job, so that taking it ends the job's members.
     job: Option<Arc<Job>>,
@@ -208,7 +208,7 @@ pub(super) struct Group {
     code: Arc<OnceLock<Option<i32>>>,
 }
 
-impl Group {
+impl ProcessGroup {
     pub(super) fn process(&self) -> u32 {
         self.process
     }
@@ -221,8 +221,8 @@ impl Group {
         self.job = None;
     }
 
-    pub(super) fn reap(&mut self) -> Status {
-        Status { code: self.code.get().copied().flatten(), signal: None }
+    pub(super) fn reap(&mut self) -> ProcessStatus {
+        ProcessStatus { code: self.code.get().copied().flatten(), signal: None }
     }
 
     pub(super) fn is_empty(&mut self) -> bool {
@@ -252,7 +252,7 @@ pub(super) fn catch_up_pair() -> io::Result<(CatchUp, Requests)> {
 }
 
 /// Reads a child's standard error until its end.
-pub(super) fn drain(mut stderr: ChildStderr, _requests: Requests, mut drain: Drain) {
+pub(super) fn drain(mut stderr: ChildStderr, _requests: Requests, mut drain: StderrDrain) {
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(count) = stderr.read(&mut buffer) {
         if count == 0 {

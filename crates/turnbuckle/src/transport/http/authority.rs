@@ -42,11 +42,11 @@ enum Scheme<Name> {
 }
 
 /// Why text is no host or no origin.
-pub(super) type Fault = &'static str;
+pub(super) type AuthorityError = &'static str;
 
 impl<'a> Authority<&'a str> {
     /// Reads `example.com`, `example.com:8443`, `127.0.0.1`, `[::1]:80`.
-    pub(super) fn read(text: &'a str) -> Result<Authority<&'a str>, Fault> {
+    pub(super) fn read(text: &'a str) -> Result<Authority<&'a str>, AuthorityError> {
         if text.contains('@') {
             return Err("it has a user name");
         }
@@ -115,7 +115,7 @@ impl Host<&str> {
 
 impl<'a> Origin<&'a str> {
     /// Reads `https://app.example.com`, `http://localhost:3000`, `tauri://localhost`.
-    pub(super) fn read(text: &'a str) -> Result<Origin<&'a str>, Fault> {
+    pub(super) fn read(text: &'a str) -> Result<Origin<&'a str>, AuthorityError> {
         let (scheme, rest) = text.split_once("://").ok_or("it does not begin with a scheme")?;
         if rest.contains(['/', '?', '#']) {
             return Err("an origin ends with its host or port");
@@ -159,7 +159,7 @@ impl<Name: AsRef<str>> Origin<Name> {
 }
 
 impl<'a> Scheme<&'a str> {
-    fn read(text: &'a str) -> Result<Scheme<&'a str>, Fault> {
+    fn read(text: &'a str) -> Result<Scheme<&'a str>, AuthorityError> {
         let named = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
         let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
         if !begins || !text.bytes().all(named) || text.len() > LONGEST_SCHEME {
@@ -216,7 +216,7 @@ impl<Name: AsRef<str>> fmt::Display for Origin<Name> {
 }
 
 /// A port. None at all after the colon means the default, says RFC 3986 §3.2.3.
-fn port_of(text: &str) -> Result<Option<u16>, Fault> {
+fn port_of(text: &str) -> Result<Option<u16>, AuthorityError> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -229,7 +229,7 @@ fn port_of(text: &str) -> Result<Option<u16>, Fault> {
     }
 }
 
-fn check_name(name: &str) -> Result<(), Fault> {
+fn check_name(name: &str) -> Result<(), AuthorityError> {
     if name.is_empty() {
         return Err("it names no host");
     }

@@ -7,12 +7,14 @@
 //! do: a runtime that shuts down waits for them, and a read from a terminal may never
 //! return.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
-use std::thread;
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    pin::Pin,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    thread,
+};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -241,8 +243,7 @@ impl Channel {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::os::fd::OwnedFd;
-    use std::sync::mpsc;
+    use std::{os::fd::OwnedFd, sync::mpsc};
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

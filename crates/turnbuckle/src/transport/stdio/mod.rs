@@ -33,13 +33,17 @@ mod bridge;
 #[cfg_attr(windows, path = "windows.rs")]
 mod platform;
 
-use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::atomic::{AtomicBool, Ordering},
+    task::{Context, Poll},
+};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::runtime::Handle;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    runtime::Handle,
+};
 
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -67,7 +71,7 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 /// If there is no Tokio runtime on this thread, if this was done before in this process,
 /// if standard input or output is closed, or if the system refuses. Nothing has changed
 /// then.
-pub fn take_stdio() -> io::Result<(Reader, Writer)> {
+pub fn take_stdio() -> io::Result<(StdinReader, Writer)> {
     if Handle::try_current().is_err() {
         return Err(io::Error::other(
             "standard input and output must be taken over inside a Tokio runtime",
@@ -83,7 +87,7 @@ pub fn take_stdio() -> io::Result<(Reader, Writer)> {
     if taken.is_err() {
         IS_TAKEN.store(false, Ordering::Release);
     }
-    taken.map(|(source, sink)| (Reader(source), Writer(sink)))
+    taken.map(|(source, sink)| (StdinReader(source), Writer(sink)))
 }
 
 /// What was standard input.
@@ -98,9 +102,9 @@ pub fn take_stdio() -> io::Result<(Reader, Writer)> {
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct Reader(platform::Source);
+pub struct StdinReader(platform::StdinSource);
 
-impl AsyncRead for Reader {
+impl AsyncRead for StdinReader {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

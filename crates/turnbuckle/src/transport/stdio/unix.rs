@@ -3,25 +3,32 @@
 //! Owns: duplicating and replacing them, and the choice of how each kind of file is
 //! read or written. Does not own: that this happens once.
 
-use std::fs::File;
-use std::io;
-use std::net::TcpStream as StdTcpStream;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream as StdUnixStream;
-use std::pin::Pin;
+use std::{
+    fs::File,
+    io,
+    net::TcpStream as StdTcpStream,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::net::UnixStream as StdUnixStream,
+    },
+    pin::Pin,
+};
 
-use rustix::fs::{FileType, fstat};
-use rustix::io::fcntl_dupfd_cloexec;
-use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::unix::pipe;
-use tokio::net::{TcpStream, UnixStream};
+use rustix::{
+    fs::{FileType, fstat},
+    io::fcntl_dupfd_cloexec,
+    stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpStream, UnixStream, unix::pipe},
+};
 
 use super::bridge::{BridgeReader, BridgeWriter};
 use crate::transport::closing::Closing;
 
 /// Moves 0 and 1 to private descriptors and puts harmless ones in their place.
-pub(super) fn take() -> io::Result<(Source, Sink)> {
+pub(super) fn take() -> io::Result<(StdinSource, Sink)> {
     let input = duplicate(stdin(), "standard input")?;
     let output = duplicate(stdout(), "standard output")?;
     let null = duplicate(
@@ -29,7 +36,7 @@ pub(super) fn take() -> io::Result<(Source, Sink)> {
         "the null device",
     )?;
     let noise = Noise::of(output.as_fd());
-    let source = Source::new(input)?;
+    let source = StdinSource::new(input)?;
     let sink = Sink::new(output)?;
 
     // Last, because these are what cannot be undone. They fail only where the
@@ -73,14 +80,14 @@ impl Noise {
 
 /// How standard input is read.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum StdinSource {
     Pipe(pipe::Receiver),
     Unix(UnixStream),
     Tcp(TcpStream),
     Other(BridgeReader),
 }
 
-impl Source {
+impl StdinSource {
     fn new(fd: OwnedFd) -> io::Result<Self> {
         match Kind::of(fd.as_fd())? {
             Kind::Pipe => pipe::Receiver::from_owned_fd(fd).map(Self::Pipe),

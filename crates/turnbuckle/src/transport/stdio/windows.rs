@@ -6,21 +6,23 @@
 
 #![expect(unsafe_code, reason = "replacing a standard handle has no safe interface")]
 
-use std::fs::File;
-use std::io;
-use std::os::windows::io::{AsHandle, AsRawHandle, BorrowedHandle, IntoRawHandle};
-use std::pin::Pin;
+use std::{
+    fs::File,
+    io,
+    os::windows::io::{AsHandle, AsRawHandle, BorrowedHandle, IntoRawHandle},
+    pin::Pin,
+};
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use windows_sys::Win32::Foundation::{HANDLE_FLAG_INHERIT, SetHandleInformation};
-use windows_sys::Win32::System::Console::{
-    STD_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, SetStdHandle,
+use windows_sys::Win32::{
+    Foundation::{HANDLE_FLAG_INHERIT, SetHandleInformation},
+    System::Console::{STD_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, SetStdHandle},
 };
 
 use super::bridge::{BridgeReader, BridgeWriter};
 
 /// Moves input and output to private handles and puts harmless ones in their place.
-pub(super) fn take() -> io::Result<(Source, Sink)> {
+pub(super) fn take() -> io::Result<(StdinSource, Sink)> {
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     // Duplicates are not inherited by children.
     let input = File::from(stdin.as_handle().try_clone_to_owned()?);
@@ -34,7 +36,7 @@ pub(super) fn take() -> io::Result<(Source, Sink)> {
     keep_from_children(stdout.as_handle())?;
     replace(STD_INPUT_HANDLE, null)?;
     replace(STD_OUTPUT_HANDLE, noise)?;
-    Ok((Source(source), Sink(sink)))
+    Ok((StdinSource(source), Sink(sink)))
 }
 
 fn keep_from_children(handle: BorrowedHandle<'_>) -> io::Result<()> {
@@ -53,9 +55,9 @@ fn replace(which: STD_HANDLE, file: File) -> io::Result<()> {
 
 /// How standard input is read.
 #[derive(Debug)]
-pub(super) struct Source(BridgeReader);
+pub(super) struct StdinSource(BridgeReader);
 
-impl Source {
+impl StdinSource {
     pub(super) fn half(&mut self) -> Pin<&mut (dyn AsyncRead + Unpin)> {
         Pin::new(&mut self.0)
     }

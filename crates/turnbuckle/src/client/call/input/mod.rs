@@ -7,10 +7,11 @@ use std::{
     task::Poll,
 };
 
-use crate::client::handlers::Callbacks;
 use crate::{
-    error::Error, error::ErrorKind, error::Executed, error::Result, protocol::elicitation,
-    rpc::BoxFuture, rpc::Outcome,
+    client::handlers::Callbacks,
+    error::{Error, ErrorKind, Executed, Result},
+    protocol::elicitation,
+    rpc::{BoxFuture, Outcome},
 };
 use serde::Deserialize;
 use turnbuckle_types::{Method, Named, Raw, ResultType, Revision, RpcError, jsonrpc::Params};

@@ -13,8 +13,10 @@ use turnbuckle_types::{Raw, jsonrpc::Params};
 
 use super::{IncomingRequest, Request};
 use crate::{
-    Server, middleware::BoxError, middleware::Response, middleware::Stack as Middlewares,
-    rpc::Outcome, rpc::Reply, rpc::connection::Permit, server::Ctx, server::Visit,
+    Server,
+    middleware::{BoxError, Response, Stack as Middlewares},
+    rpc::{Outcome, Reply, connection::Permit},
+    server::{Ctx, HandlerRequest},
 };
 
 type Stack = Middlewares<IncomingRequest>;
@@ -23,7 +25,7 @@ fn about(method: &str, name: Option<&str>) -> Request {
     let app = Server::new("test", "1").app().unwrap();
     let ctx = Ctx::unheard();
     let permit = Permit::take(&Arc::default(), 1).unwrap();
-    let visit = Visit { app, ctx, params: Params::default(), permit };
+    let visit = HandlerRequest { app, ctx, params: Params::default(), permit };
     Request::of(&visit, method.into(), name.map(str::to_owned))
 }
 

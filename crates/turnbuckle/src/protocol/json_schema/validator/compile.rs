@@ -1,13 +1,16 @@
 //! Compiles the text of a hand-written schema into a validator. A schema is bounded in size and depth,
 //! has a known dialect, and refers to nothing outside itself.
 
-use crate::protocol::place::shorten;
-use crate::{
-    protocol::json_schema::SchemaError, protocol::json_schema::rewrite::Inside,
-    protocol::json_schema::rewrite::rewrite,
+use crate::protocol::{
+    json_schema::{
+        SchemaError,
+        rewrite::{Inside, rewrite},
+    },
+    place::shorten,
 };
-use jsonschema::error::ValidationErrorKind;
-use jsonschema::{Draft, PatternOptions, ReferencingError, ValidationError, Validator};
+use jsonschema::{
+    Draft, PatternOptions, ReferencingError, ValidationError, Validator, error::ValidationErrorKind,
+};
 use serde_json::{Value, json};
 use turnbuckle_types::Raw;
 

@@ -1,13 +1,12 @@
 //! Validates the output of a tool by a hand-written schema.
 
-use std::fmt;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use jsonschema::Validator;
 use turnbuckle_types::{CallToolResult, Raw};
 
 use super::{compile, violations::problems};
-use crate::{protocol::json_schema::SchemaError, protocol::json_schema::problem::unfit_output};
+use crate::protocol::json_schema::{SchemaError, problem::unfit_output};
 
 /// A hand-written output schema, compiled.
 ///

@@ -1,13 +1,14 @@
 //! The sentences on the violations that a validator finds.
 
-use crate::{
-    protocol::json_schema::problem::Problem, protocol::json_schema::problem::count,
-    protocol::json_schema::problem::must_be_one_of,
+use crate::protocol::{
+    json_schema::problem::{Problem, count, must_be_one_of},
+    place::{push_index, push_key, shorten},
 };
-use crate::{protocol::place::push_index, protocol::place::push_key, protocol::place::shorten};
-use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::paths::{Location, LocationSegment};
-use jsonschema::{JsonType, ValidationError, Validator};
+use jsonschema::{
+    JsonType, ValidationError, Validator,
+    error::{TypeKind, ValidationErrorKind},
+    paths::{Location, LocationSegment},
+};
 use serde_json::Value;
 
 /// How many violations are reported; the rest would only repeat them.

@@ -5,9 +5,10 @@ use serde::de::DeserializeOwned;
 use turnbuckle_types::Raw;
 
 use super::{Arguments, Description, FromCall, Invocation, absent};
-use crate::{
-    server::handler::reply::Failure, server::schema::decode_arguments,
-    server::schema::input_schema_of, server::uri,
+use crate::server::{
+    handler::reply::Failure,
+    schema::{decode_arguments, input_schema_of},
+    uri,
 };
 
 /// The caller's arguments, decoded and checked before the handler runs: those of a tool, those of

@@ -12,9 +12,9 @@ use std::{
 use turnbuckle_types::Raw;
 
 use super::{context::Ctx, reply::Failure};
-use crate::{
-    server::schema::Checks, server::schema::InputSchema, server::schema::OutputSchema,
-    server::schema::SchemaError, server::uri::TextValue,
+use crate::server::{
+    schema::{Checks, InputSchema, OutputSchema, SchemaError},
+    uri::TextValue,
 };
 pub use args::{Args, RawArgs, Typed};
 pub use request::{Extension, State};

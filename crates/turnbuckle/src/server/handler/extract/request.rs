@@ -4,7 +4,10 @@
 use std::any::{TypeId, type_name};
 
 use super::{Description, FromCall, Invocation, absent};
-use crate::{principal::Principal, server::handler::context::Ctx, server::handler::reply::Failure};
+use crate::{
+    principal::Principal,
+    server::handler::{context::Ctx, reply::Failure},
+};
 
 impl FromCall for Ctx {
     async fn from_call(call: &Invocation) -> Result<Self, Failure> {

@@ -8,8 +8,7 @@ use turnbuckle_types::{
     RpcError,
 };
 
-use crate::server::schema::ArgumentError;
-use crate::server::{AskError, InputRequired};
+use crate::server::{AskError, InputRequired, schema::ArgumentError};
 
 /// An error that the model reads, so that it can do better: "no city of that name".
 ///

@@ -11,8 +11,7 @@ use std::error::Error as StdError;
 
 use turnbuckle_types::CallToolResult;
 
-pub(crate) use failure::Cause;
-pub(crate) use failure::{Fails, not_found};
+pub(crate) use failure::{Cause, Fails, not_found};
 pub use failure::{Failure, NotFound, ToolError};
 pub use media::{Audio, Image};
 pub use tool::{Json, Streaming};

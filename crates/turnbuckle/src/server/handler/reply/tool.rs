@@ -8,9 +8,9 @@ use serde::Serialize;
 use turnbuckle_types::{CallToolResult, ContentBlock, Raw, ResourceLink, TextContent};
 
 use super::{Failure, IntoReply};
-use crate::{
-    server::handler::context::Ctx, server::handler::extract::Description,
-    server::schema::output_schema_of,
+use crate::server::{
+    handler::{context::Ctx, extract::Description},
+    schema::output_schema_of,
 };
 
 pub(super) fn text(text: impl Into<Cow<'static, str>>) -> CallToolResult {
@@ -180,7 +180,7 @@ mod tests {
     use turnbuckle_types::{Revision, RpcError};
 
     use super::*;
-    use crate::{server::handler::reply::Fails, server::handler::reply::ToolError};
+    use crate::server::handler::reply::{Fails, ToolError};
 
     async fn shaped(reply: impl IntoReply) -> Result<CallToolResult, RpcError> {
         let replied = reply.into_reply(&Ctx::unheard()).await;

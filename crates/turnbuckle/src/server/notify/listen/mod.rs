@@ -11,18 +11,24 @@ use std::{
     task::ready,
 };
 
-use super::{bus::Change, listeners::BACKLOG, listeners::Listener};
-use crate::middleware::server::Request;
-use crate::{
-    rpc::BoxFuture, rpc::Outcome, rpc::Reply, rpc::connection::Permit, rpc::connection::Replies,
+use super::{
+    bus::Change,
+    listeners::{BACKLOG, ListenerHandle},
 };
 use crate::{
-    server::handler::run::caught,
-    server::methods::Visit,
-    server::methods::{self},
-    server::registry::FoundResource,
-    server::registry::RegistrySnapshot,
-    server::shared::App,
+    middleware::server::Request,
+    rpc::{
+        BoxFuture, Outcome, Reply,
+        connection::{Permit, Replies},
+    },
+    server::{
+        handler::run::caught,
+        methods::{
+            HandlerRequest, {self},
+        },
+        registry::{FoundResource, RegistrySnapshot},
+        shared::App,
+    },
 };
 use turnbuckle_types::{
     Acknowledged, EmptyResult, ListenResult, Meta, Method, Raw, RequestId, ResourceUpdated,
@@ -38,7 +44,7 @@ const WATCHED: usize = 4096;
 /// Where rules or layers have a say in which resources this client may hear of, the stream opens
 /// in the future: they are an author's code.
 pub(crate) fn open(
-    visit: Visit,
+    visit: HandlerRequest,
     asked: SubscriptionFilter,
 ) -> Result<BoxFuture<'static, Outcome>, RpcError> {
     let snapshot = visit.app.snapshot();
@@ -60,10 +66,10 @@ pub(crate) fn open(
 }
 
 fn start(
-    visit: Visit,
+    visit: HandlerRequest,
     granted: SubscriptionFilter,
 ) -> Result<BoxFuture<'static, Outcome>, RpcError> {
-    let Visit { app, ctx, permit, .. } = visit;
+    let HandlerRequest { app, ctx, permit, .. } = visit;
     let (id, revision, replies) = (ctx.request_id().clone(), ctx.revision(), ctx.0.replies.clone());
     let Some(listener) = app.changes.here().stream(topics(&granted), app.listeners) else {
         return Err(RpcError::internal(format!(
@@ -73,7 +79,7 @@ fn start(
     };
     replies.at_shutdown(farewell(&app, &id, revision));
     let signal = signal(&id, revision);
-    let stream = Stream { id, revision, signal, listener, replies, _permit: permit };
+    let stream = ListenStream { id, revision, signal, listener, replies, _permit: permit };
     Ok(Box::pin(stream.run(granted)))
 }
 
@@ -84,7 +90,7 @@ fn is_guarded(app: &App, found: &FoundResource) -> bool {
 
 /// Asks rules and layers about the resources of a stream. Only a program that has resources links it.
 pub(crate) type Admit = for<'a> fn(
-    &'a Visit,
+    &'a HandlerRequest,
     &'a RegistrySnapshot,
     SubscriptionFilter,
 ) -> BoxFuture<'a, SubscriptionFilter>;
@@ -95,7 +101,7 @@ pub(crate) const ADMIT: Admit =
 /// What is left once rules and layers were asked about each resource, in the order in which the
 /// client named them. What one of them refuses costs that resource only.
 async fn admitted(
-    visit: &Visit,
+    visit: &HandlerRequest,
     snapshot: &RegistrySnapshot,
     mut granted: SubscriptionFilter,
 ) -> SubscriptionFilter {
@@ -112,10 +118,11 @@ async fn admitted(
 
 /// Takes a request for one resource past what would stand in the way of a legacy subscription to
 /// it: the layers of the server, the rules, the layers of its groups and its own.
-async fn admits(visit: &Visit, found: FoundResource, uri: &str) -> bool {
-    let Visit { app, ctx, params, permit } = visit;
+async fn admits(visit: &HandlerRequest, found: FoundResource, uri: &str) -> bool {
+    let HandlerRequest { app, ctx, params, permit } = visit;
     let permit = Permit::another(&permit.counter());
-    let part = Visit { app: app.clone(), ctx: ctx.within(), params: params.clone(), permit };
+    let part =
+        HandlerRequest { app: app.clone(), ctx: ctx.within(), params: params.clone(), permit };
     let request = Request::of(&part, Method::Listen.as_str().into(), Some(uri.to_owned()));
     // A layer that answers by itself has let nothing pass.
     let passed = Arc::new(AtomicBool::new(false));
@@ -209,18 +216,18 @@ fn subscription(id: &RequestId) -> Meta {
 }
 
 /// An open stream. Dropping it, as every end does, takes its listener away.
-struct Stream {
+struct ListenStream {
     id: RequestId,
     revision: Revision,
     /// Written once: it may be told to very many streams at the same moment.
     signal: Box<[u8]>,
-    listener: Listener,
+    listener: ListenerHandle,
     replies: Replies,
     /// It is in flight for as long as it is open.
     _permit: Permit,
 }
 
-impl Stream {
+impl ListenStream {
     async fn run(self, granted: SubscriptionFilter) -> Outcome {
         // 2026-07-28 basic/patterns/subscriptions §Acknowledgment: the first message of the stream.
         self.acknowledge(granted).await;

@@ -132,7 +132,7 @@ async fn a_change_between_the_request_and_its_acknowledgement_is_told_after_it()
 /// What an idle stream costs: its task's future and its mailbox.
 #[test]
 fn an_idle_stream_is_small() {
-    let stream = Stream::run as fn(Stream, SubscriptionFilter) -> _;
+    let stream = ListenStream::run as fn(ListenStream, SubscriptionFilter) -> _;
     let size = size_of_output(&stream);
     assert!(size <= 512, "{size} bytes");
     fn size_of_output<A, B, F>(_: &fn(A, B) -> F) -> usize {

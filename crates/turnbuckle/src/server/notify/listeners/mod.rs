@@ -25,10 +25,10 @@ pub(crate) const BACKLOG: usize = 1024;
 pub struct Listeners(Arc<Hub>);
 
 #[derive(Default)]
-struct Hub(Mutex<Book>);
+struct Hub(Mutex<ListenerTable>);
 
 #[derive(Default)]
-struct Book {
+struct ListenerTable {
     /// Who wants to hear of what. Invariant: no row is empty, and each is sorted by number.
     topics: HashMap<Change, Vec<Entry>>,
     /// Numbers are given out in order and never twice.
@@ -38,7 +38,7 @@ struct Book {
 
 struct Entry {
     number: u64,
-    mailbox: Arc<Mailbox>,
+    mailbox: Arc<ListenerMailbox>,
     /// Where among the mailbox's topics this one stands.
     place: u32,
 }
@@ -66,7 +66,7 @@ impl Listeners {
     }
 
     /// A stream, unless `limit` of them are open. Whatever is delivered from now on waits.
-    pub(crate) fn stream(&self, topics: Vec<Change>, limit: usize) -> Option<Listener> {
+    pub(crate) fn stream(&self, topics: Vec<Change>, limit: usize) -> Option<ListenerHandle> {
         let mut book = self.0.lock();
         if book.streams >= limit {
             return None;
@@ -76,15 +76,15 @@ impl Listeners {
     }
 
     /// The same for a whole connection, which is no stream and not counted. What it listens to may
-    /// change: see [`Listener::add`].
-    pub(crate) fn connection(&self, topics: Vec<Change>) -> Listener {
+    /// change: see [`ListenerHandle::add`].
+    pub(crate) fn connection(&self, topics: Vec<Change>) -> ListenerHandle {
         self.enter(&mut self.0.lock(), topics, Kind::Connection)
     }
 
-    fn enter(&self, book: &mut Book, topics: Vec<Change>, kind: Kind) -> Listener {
+    fn enter(&self, book: &mut ListenerTable, topics: Vec<Change>, kind: Kind) -> ListenerHandle {
         let number = book.next;
         book.next += 1;
-        let mailbox = Arc::new(Mailbox::new(topics.clone()));
+        let mailbox = Arc::new(ListenerMailbox::new(topics.clone()));
         for (place, topic) in (0..).zip(topics) {
             let entry = Entry { number, mailbox: mailbox.clone(), place };
             match book.topics.get_mut(&topic) {
@@ -92,7 +92,7 @@ impl Listeners {
                 None => drop(book.topics.insert(topic, vec![entry])),
             }
         }
-        Listener { hub: self.0.clone(), mailbox, number, kind }
+        ListenerHandle { hub: self.0.clone(), mailbox, number, kind }
     }
 }
 
@@ -103,12 +103,12 @@ impl std::fmt::Debug for Listeners {
 }
 
 impl Hub {
-    fn lock(&self) -> MutexGuard<'_, Book> {
+    fn lock(&self) -> MutexGuard<'_, ListenerTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Book {
+impl ListenerTable {
     /// Takes a listener out of the row of a topic, if it is in it.
     fn leave(&mut self, number: u64, topic: &Change) -> Option<Entry> {
         let row = self.topics.get_mut(topic)?;
@@ -122,9 +122,9 @@ impl Book {
 }
 
 /// One who listens. Dropping it ends that at once.
-pub(crate) struct Listener {
+pub(crate) struct ListenerHandle {
     hub: Arc<Hub>,
-    mailbox: Arc<Mailbox>,
+    mailbox: Arc<ListenerMailbox>,
     number: u64,
     kind: Kind,
 }
@@ -139,7 +139,7 @@ enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Behind;
 
-impl Listener {
+impl ListenerHandle {
     /// Ready when something waits. Nothing is taken.
     pub(crate) fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut backlog = self.mailbox.lock();
@@ -202,7 +202,7 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for ListenerHandle {
     fn drop(&mut self) {
         let mut book = self.hub.lock();
         for topic in self.mailbox.lock().topics() {
@@ -217,10 +217,10 @@ impl Drop for Listener {
 /// What waits for one listener. Made small: there may be many.
 ///
 /// Whoever needs both locks takes the hub's first.
-struct Mailbox(Mutex<Backlog>);
+struct ListenerMailbox(Mutex<Backlog>);
 
 struct Backlog {
-    slots: Vec<Slot>,
+    slots: Vec<TopicSlot>,
     /// Places of slots that are taken, in the order in which their topics changed.
     queue: VecDeque<u32>,
     behind: Option<Behind>,
@@ -228,17 +228,17 @@ struct Backlog {
 }
 
 /// Place of one topic. Topics are distinct.
-struct Slot {
+struct TopicSlot {
     /// `None` if it is free.
     topic: Option<Change>,
     /// Invariant: true iff its place is in the queue, unless the listener is behind.
     waits: bool,
 }
 
-impl Mailbox {
-    fn new(topics: Vec<Change>) -> Mailbox {
-        let slots = topics.into_iter().map(|topic| Slot { topic: Some(topic), waits: false });
-        Mailbox(Mutex::new(Backlog {
+impl ListenerMailbox {
+    fn new(topics: Vec<Change>) -> ListenerMailbox {
+        let slots = topics.into_iter().map(|topic| TopicSlot { topic: Some(topic), waits: false });
+        ListenerMailbox(Mutex::new(Backlog {
             slots: slots.collect(),
             queue: VecDeque::new(),
             behind: None,
@@ -274,7 +274,7 @@ impl Backlog {
 
     /// Gives a topic a place.
     fn enter(&mut self, topic: &Change) -> u32 {
-        let slot = Slot { topic: Some(topic.clone()), waits: false };
+        let slot = TopicSlot { topic: Some(topic.clone()), waits: false };
         let place = match self.slots.iter().position(|slot| slot.topic.is_none()) {
             Some(free) => {
                 self.slots[free] = slot;
@@ -290,7 +290,7 @@ impl Backlog {
     }
 
     fn leave(&mut self, place: u32) {
-        self.slots[place as usize] = Slot { topic: None, waits: false };
+        self.slots[place as usize] = TopicSlot { topic: None, waits: false };
         self.queue.retain(|waiting| *waiting != place);
     }
 }

@@ -19,7 +19,7 @@ impl Wake for Bell {
 
 /// A listener and the bell of whoever polls it.
 struct Ear {
-    listener: Listener,
+    listener: ListenerHandle,
     bell: Arc<Bell>,
 }
 
@@ -159,7 +159,7 @@ fn no_more_than_the_limit_may_listen() {
 fn what_one_listens_to_may_change() {
     let listeners = Listeners::default();
     let [older, younger] = [(); 2].map(|()| listeners.connection(vec![Change::Tools]));
-    let taken = |listener: &Listener| -> Vec<Change> {
+    let taken = |listener: &ListenerHandle| -> Vec<Change> {
         std::iter::from_fn(|| listener.take().unwrap()).collect()
     };
     assert!(younger.add(&note(1), 3) && older.add(&note(1), 3) && older.add(&note(2), 3));
@@ -190,7 +190,7 @@ fn what_one_listens_to_may_change() {
 /// A waker that does what foreign code may do: take a listener away, and deliver.
 #[test]
 fn whoever_is_woken_may_leave_and_deliver() {
-    struct Leaves(Mutex<Option<Listener>>, Listeners);
+    struct Leaves(Mutex<Option<ListenerHandle>>, Listeners);
     impl Wake for Leaves {
         fn wake(self: Arc<Self>) {
             drop(self.0.lock().unwrap().take());

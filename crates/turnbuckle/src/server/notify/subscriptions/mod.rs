@@ -7,9 +7,15 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{bus::Change, listen::lists, listen::method, listeners::BACKLOG, listeners::Listener};
-use crate::server::shared::App;
-use crate::{rpc::Note, rpc::Peer};
+use super::{
+    bus::Change,
+    listen::{lists, method},
+    listeners::{BACKLOG, ListenerHandle},
+};
+use crate::{
+    rpc::{Note, Peer},
+    server::shared::App,
+};
 use tokio::task::AbortHandle;
 use turnbuckle_types::{Raw, ResourceUpdated, Revision, RpcError};
 
@@ -29,11 +35,11 @@ pub(crate) fn offered(app: &App) -> bool {
 
 /// What one legacy connection is told of.
 #[derive(Default)]
-pub(crate) struct Subscriptions {
+pub(crate) struct ConnectionSubscriptions {
     /// What it was subscribed to before, elsewhere.
     restored: BTreeSet<String>,
     /// Made when there is someone to tell, or something to tell of.
-    listener: OnceLock<Arc<Listener>>,
+    listener: OnceLock<Arc<ListenerHandle>>,
     /// Tells the client; ends with the connection.
     teller: OnceLock<Teller>,
 }
@@ -46,11 +52,11 @@ impl Drop for Teller {
     }
 }
 
-impl Subscriptions {
+impl ConnectionSubscriptions {
     /// Those of a session that was opened before.
     #[cfg(feature = "http")]
-    pub(crate) fn restored(uris: BTreeSet<String>) -> Subscriptions {
-        Subscriptions { restored: uris, ..Subscriptions::default() }
+    pub(crate) fn restored(uris: BTreeSet<String>) -> ConnectionSubscriptions {
+        ConnectionSubscriptions { restored: uris, ..ConnectionSubscriptions::default() }
     }
 
     /// Subscribes to a resource. Once more changes nothing.
@@ -94,7 +100,7 @@ impl Subscriptions {
         self.teller.get_or_init(|| Teller(start().abort_handle()));
     }
 
-    fn listener(&self, app: &App) -> &Arc<Listener> {
+    fn listener(&self, app: &App) -> &Arc<ListenerHandle> {
         self.listener.get_or_init(|| {
             let mut topics = lists(app);
             if offered(app) {
@@ -107,7 +113,7 @@ impl Subscriptions {
 }
 
 /// Tells a legacy client of what changes until its connection is gone.
-async fn tell(listener: Arc<Listener>, peer: Peer, revision: Revision) {
+async fn tell(listener: Arc<ListenerHandle>, peer: Peer, revision: Revision) {
     loop {
         poll_fn(|context| listener.poll_ready(context)).await;
         while let Ok(Some(change)) = listener.take() {

@@ -185,7 +185,7 @@ async fn a_session_takes_its_subscriptions_along() {
     let (server, changes) = server();
     let app = server.app().unwrap();
     let before: BTreeSet<String> = ["note://1", "note://2"].map(str::to_owned).into();
-    let subscriptions = Subscriptions::restored(before.clone());
+    let subscriptions = ConnectionSubscriptions::restored(before.clone());
     assert_eq!(subscriptions.uris(), before);
     subscriptions.remove(&app, "note://1".into());
     subscriptions.add(&app, "note://3".into()).unwrap();

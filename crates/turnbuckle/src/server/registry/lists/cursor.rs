@@ -4,7 +4,10 @@ use ring::digest::{SHA256, digest};
 use turnbuckle_types::RpcError;
 
 use super::place::{Mark, Owner, Place, no_cursor};
-use crate::{protocol::sealed::KeyRing, server::items::ItemKind, server::shared::App};
+use crate::{
+    protocol::sealed::KeyRing,
+    server::{items::ItemKind, shared::App},
+};
 
 /// The longest text that can be a cursor.
 const LONGEST: usize = 128;

@@ -9,12 +9,19 @@ use super::{
     cursor::mark,
     place::{Mark, Place},
 };
-use crate::middleware::server::Request;
-use crate::{rpc::Reply, rpc::connection::Permit};
 use crate::{
-    server::handler::extract::Arguments, server::handler::reply::Failure,
-    server::handler::run::caught, server::handler::run::run_part, server::items::TemplateDef,
-    server::methods::Visit, server::registry::Entry, server::registry::RegistrySnapshot,
+    middleware::server::Request,
+    rpc::{Reply, connection::Permit},
+    server::{
+        handler::{
+            extract::Arguments,
+            reply::Failure,
+            run::{caught, run_part},
+        },
+        items::TemplateDef,
+        methods::HandlerRequest,
+        registry::{Entry, RegistrySnapshot},
+    },
 };
 
 /// The most resources of one template that are listed.
@@ -24,7 +31,7 @@ const MEMBERS: usize = 10_000;
 /// is logged; the others are listed.
 pub(crate) async fn fill(
     filling: &mut PageBuilder,
-    visit: &Visit,
+    visit: &HandlerRequest,
     snapshot: &RegistrySnapshot,
     place: Place,
 ) {
@@ -72,7 +79,7 @@ fn resumed(members: &[Resource], offset: u64, last: Mark) -> usize {
 }
 
 /// Runs a lister within the layers of its template. Failures are logged.
-async fn members(visit: &Visit, family: &Arc<Entry<TemplateDef>>) -> Vec<Resource> {
+async fn members(visit: &HandlerRequest, family: &Arc<Entry<TemplateDef>>) -> Vec<Resource> {
     let Some(lister) = family.list.clone() else { return Vec::new() };
     let (call, permit) =
         (visit.call(Arguments::Text(Vec::new())), Permit::another(&visit.permit.counter()));

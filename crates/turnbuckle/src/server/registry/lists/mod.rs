@@ -7,13 +7,18 @@ mod place;
 
 use std::sync::Arc;
 
-use crate::{rpc::Outcome, rpc::Reply};
 use crate::{
-    server::handler::run::FireOnDrop, server::items::ItemKind, server::items::ResourceDef,
-    server::methods::Visit, server::methods::cache_hints::Audience,
-    server::methods::cache_hints::Hint, server::methods::cache_hints::Nature,
-    server::registry::Definition, server::registry::RegistrySnapshot, server::registry::Section,
-    server::shared::App,
+    rpc::{Outcome, Reply},
+    server::{
+        handler::run::FireOnDrop,
+        items::{ItemKind, ResourceDef},
+        methods::{
+            HandlerRequest,
+            cache_hints::{CacheHint, ListAudience, Nature},
+        },
+        registry::{Definition, RegistrySnapshot, Section},
+        shared::App,
+    },
 };
 pub(crate) use listed_tool::listed;
 pub(crate) use members::fill as fill_with_members;
@@ -35,11 +40,11 @@ pub(crate) struct ListRequest {
 pub(crate) fn list<T: Definition>(
     app: &Arc<App>,
     asked: ListRequest,
-    visit: impl FnOnce() -> Result<Visit, RpcError>,
+    visit: impl FnOnce() -> Result<HandlerRequest, RpcError>,
 ) -> Result<Reply, RpcError> {
     let snapshot = app.snapshot();
     let audience = audience::<T>(app, &snapshot);
-    if audience == Audience::Everyone && !has_members::<T>(&snapshot) {
+    if audience == ListAudience::Everyone && !has_members::<T>(&snapshot) {
         return plain::<T>(app, &snapshot, &asked, visit).map(|page| Reply::Now(Ok(page)));
     }
     let visit = visit()?;
@@ -52,7 +57,7 @@ fn plain<T: Definition>(
     app: &App,
     snapshot: &RegistrySnapshot,
     asked: &ListRequest,
-    visit: impl FnOnce() -> Result<Visit, RpcError>,
+    visit: impl FnOnce() -> Result<HandlerRequest, RpcError>,
 ) -> Result<Raw, RpcError> {
     let ListRequest { cursor, revision } = asked;
     let (section, size) = (snapshot.section::<T>(), snapshot.page_size);
@@ -85,15 +90,15 @@ fn plain<T: Definition>(
 
 /// A page for one caller.
 async fn assembled<T: Definition>(
-    visit: Visit,
+    visit: HandlerRequest,
     snapshot: Arc<RegistrySnapshot>,
     asked: ListRequest,
-    audience: Audience,
+    audience: ListAudience,
 ) -> Outcome {
     let (app, ctx, revision) = (visit.app.clone(), visit.ctx.clone(), asked.revision);
     let owner = match audience {
-        Audience::Everyone => Owner::sharing(&ctx),
-        Audience::Caller => Owner::of(&ctx),
+        ListAudience::Everyone => Owner::sharing(&ctx),
+        ListAudience::Caller => Owner::of(&ctx),
     };
     let place = cursor::open(&app, T::KIND, asked.cursor.as_deref(), || Owner::of(&ctx))?;
     let armed = FireOnDrop::new(&ctx);
@@ -131,7 +136,7 @@ impl PageBuilder {
     /// Adds the items that are visible to the caller.
     fn fill<T: Definition>(
         &mut self,
-        visit: &Visit,
+        visit: &HandlerRequest,
         section: &Section<T>,
         after: u64,
         revision: Revision,
@@ -152,12 +157,12 @@ impl PageBuilder {
 }
 
 /// Returns whether a rule decides who sees which items.
-fn audience<T: Definition>(app: &App, snapshot: &RegistrySnapshot) -> Audience {
+fn audience<T: Definition>(app: &App, snapshot: &RegistrySnapshot) -> ListAudience {
     let families_have_rules = || snapshot.families().any(|family| !family.rules().is_empty());
     let has_rules = !app.rules.is_empty()
         || snapshot.section::<T>().has_rules()
         || T::KIND == ResourceDef::KIND && families_have_rules();
-    if has_rules { Audience::Caller } else { Audience::Everyone }
+    if has_rules { ListAudience::Caller } else { ListAudience::Everyone }
 }
 
 /// Returns whether templates list resources.
@@ -170,7 +175,7 @@ fn frame(
     app: &App,
     kind: ItemKind,
     next_cursor: Option<String>,
-    hint: Hint,
+    hint: CacheHint,
     revision: Revision,
 ) -> Raw {
     macro_rules! empty {

@@ -1,7 +1,8 @@
 //! The start of a page, and the owner of a cursor.
 
 use crate::{
-    principal::Principal, server::handler::context::Ctx, server::methods::cache_hints::Audience,
+    principal::Principal,
+    server::{handler::context::Ctx, methods::cache_hints::ListAudience},
 };
 use turnbuckle_types::RpcError;
 
@@ -43,10 +44,10 @@ impl Owner {
     }
 
     /// Returns who may cache a page with such a cursor.
-    pub(super) fn audience(&self) -> Audience {
+    pub(super) fn audience(&self) -> ListAudience {
         match self {
-            Owner::Anyone => Audience::Everyone,
-            Owner::Caller(_) => Audience::Caller,
+            Owner::Anyone => ListAudience::Everyone,
+            Owner::Caller(_) => ListAudience::Caller,
         }
     }
 

@@ -5,7 +5,9 @@ use turnbuckle_types::{CacheScope, jsonrpc::Params};
 
 use super::*;
 use crate::{
-    Server, prompt, rpc::connection::Permit, server::handler::context::Ctx, server::items::ToolDef,
+    Server, prompt,
+    rpc::connection::Permit,
+    server::{handler::context::Ctx, items::ToolDef},
     tool,
 };
 
@@ -27,9 +29,9 @@ fn at_once<T: Definition>(app: &Arc<App>, asked: ListRequest) -> Raw {
 }
 
 /// Of a client on a wire of its own.
-fn visit(app: &Arc<App>) -> Visit {
+fn visit(app: &Arc<App>) -> HandlerRequest {
     let permit = Permit::take(&Arc::default(), 1).unwrap();
-    Visit { app: app.clone(), ctx: Ctx::unheard(), params: Params::default(), permit }
+    HandlerRequest { app: app.clone(), ctx: Ctx::unheard(), params: Params::default(), permit }
 }
 
 fn page_at(app: &Arc<App>, cursor: Option<&str>) -> (Vec<String>, Option<String>) {

@@ -4,9 +4,7 @@
 //! Decoding is wider on purpose in three ways, which these tests steer around: `null` for an absent
 //! optional field, an array for a nested struct, `{"Name":null}` for a unit variant.
 
-use proptest::collection::vec;
-use proptest::prelude::*;
-use proptest::sample::select;
+use proptest::{collection::vec, prelude::*, sample::select};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

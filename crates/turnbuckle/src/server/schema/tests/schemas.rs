@@ -4,10 +4,11 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde::{
+    Deserialize, Serialize,
+    de::{Deserializer, MapAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
 
 use super::zoo::*;
 use crate::server::schema::{input_schema_of, lint, output_schema_of};

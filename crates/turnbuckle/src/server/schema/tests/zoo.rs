@@ -1,8 +1,10 @@
 //! Owns a collection of argument types, one for each thing a user may write.
 //! Does not own what is expected of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::num::{NonZeroI32, NonZeroU8};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    num::{NonZeroI32, NonZeroU8},
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{protocol::json_schema::rewrite::Inside, protocol::json_schema::rewrite::rewrite};
+use crate::protocol::json_schema::rewrite::{Inside, rewrite};
 use turnbuckle_types::{At, Named, Raw};
 
 /// The schema of an object whose one member is a value of `schema`. Everything keeps its order.

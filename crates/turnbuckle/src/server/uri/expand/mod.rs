@@ -1,8 +1,10 @@
 //! Expands templates: RFC 6570 §3.
 
-use super::characters::{escape, escape_but_reserved};
-use super::syntax::{Expression, Modifier, Operator, Piece, Variable};
-use super::variables::{TextValue, Value, Variables};
+use super::{
+    characters::{escape, escape_but_reserved},
+    syntax::{Expression, Modifier, Operator, Piece, Variable},
+    variables::{TextValue, Value, Variables},
+};
 
 /// Returns the URI that a template has with some values. A variable without a value adds nothing.
 pub(super) fn expand(pieces: &[Piece], variables: &Variables) -> String {

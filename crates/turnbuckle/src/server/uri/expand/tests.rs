@@ -1,7 +1,6 @@
 //! The examples of RFC 6570 §3.2 and §1.2. Those that cannot be matched are expanded all the same here.
 
-use super::super::syntax;
-use super::*;
+use super::{super::syntax, *};
 
 fn values() -> Variables {
     Variables::new()

@@ -2,11 +2,13 @@
 
 use std::{fmt, str::FromStr};
 
-use super::characters::{Token, tokens};
-use super::expand;
-use super::matching::{MAX_URI, Matcher};
-use super::syntax::{self, Operator, Piece};
-use super::variables::Variables;
+use super::{
+    characters::{Token, tokens},
+    expand,
+    matching::{MAX_URI, Matcher},
+    syntax::{self, Operator, Piece},
+    variables::Variables,
+};
 
 /// A URI template of RFC 6570 (all four levels) that URIs can be matched with.
 ///

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
-    Visitor, value::StrDeserializer,
+use serde::{
+    de::{
+        self, DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess,
+        Unexpected, Visitor, value::StrDeserializer,
+    },
+    forward_to_deserialize_any,
 };
-use serde::forward_to_deserialize_any;
 use serde_json::{Map, Value as Json};
 use turnbuckle_types::Raw;
 

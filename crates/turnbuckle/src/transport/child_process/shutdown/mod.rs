@@ -1,12 +1,14 @@
 //! The course of ending one child, as a machine without I/O.
 //!
 //! Owns: which step follows which, and when. Does not own: signals, clocks,
-//! threads; it is handed a [`Tree`] and the time.
+//! threads; it is handed a [`ProcessTree`] and the time.
 
-use std::io;
-use std::time::{Duration, Instant};
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
-use super::report::{Ending, Status};
+use super::report::{ExitMethod, ProcessStatus};
 
 /// How long each stage of an orderly end may take.
 #[derive(Debug, Clone, Copy)]
@@ -24,13 +26,13 @@ impl Default for Graces {
 }
 
 /// A process (the leader) and all its descendants that stayed in its group.
-pub(super) trait Tree {
+pub(super) trait ProcessTree {
     /// Asks the group to end. Fails where the platform has no way to ask.
     fn terminate(&mut self) -> io::Result<()>;
     /// Ends the group.
     fn kill(&mut self);
     /// Collects the leader. Called once, after it is known to have exited.
-    fn reap(&mut self) -> Status;
+    fn reap(&mut self) -> ProcessStatus;
     /// Whether nobody is left. Called only after `reap`.
     fn is_empty(&mut self) -> bool;
     /// Asks for everything that the leader wrote to its standard error.
@@ -41,9 +43,9 @@ pub(super) trait Tree {
 
 /// One child on its way from running to gone.
 #[derive(Debug)]
-pub(super) struct Course {
+pub(super) struct ChildShutdown {
     graces: Graces,
-    phase: Phase,
+    phase: ShutdownPhase,
     leader: Leader,
     /// Whether somebody wants the child to end.
     asked: bool,
@@ -55,9 +57,9 @@ pub(super) struct Course {
 
 /// What one step brought.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct ShutdownStep {
     /// The leader's end, at most once (twice if it was stuck first).
-    pub(super) ended: Option<(Status, Ending)>,
+    pub(super) ended: Option<(ProcessStatus, ExitMethod)>,
     /// Nobody is left, or nobody that more waiting would help with.
     pub(super) gone: bool,
     /// The course is over; there is no further step.
@@ -68,7 +70,7 @@ pub(super) struct Step {
 
 /// How far the staged end has come. `until` is `None` for "no limit".
 #[derive(Debug, Clone, Copy)]
-enum Phase {
+enum ShutdownPhase {
     Running,
     Closing { until: Option<Instant> },
     Terminating { until: Option<Instant> },
@@ -81,20 +83,20 @@ enum Leader {
     /// It has exited and still holds its process id, and with it the group's id.
     Exited,
     Reaped {
-        status: Status,
-        how: Ending,
-        report: Report,
+        status: ProcessStatus,
+        how: ExitMethod,
+        report: ShutdownSteps,
     },
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Report {
+enum ShutdownSteps {
     /// Waiting for the last of its standard error, at most until then.
     DueBy(Option<Instant>),
     Given,
 }
 
-impl Course {
+impl ChildShutdown {
     /// For something that a killed process should do at once, and may not.
     const KILL_WAIT: Duration = Duration::from_secs(1);
     /// How long a report waits for a standard error whose reader is busy elsewhere.
@@ -103,7 +105,7 @@ impl Course {
     const LAST_PROBE: Duration = Duration::from_millis(50);
 
     pub(super) fn new(graces: Graces) -> Self {
-        let (phase, leader) = (Phase::Running, Leader::Alive);
+        let (phase, leader) = (ShutdownPhase::Running, Leader::Alive);
         Self { graces, phase, leader, asked: false, is_gone: false, probe: Self::FIRST_PROBE }
     }
 
@@ -124,7 +126,7 @@ impl Course {
     }
 
     /// Does what is due.
-    pub(super) fn step(&mut self, now: Instant, tree: &mut dyn Tree) -> Step {
+    pub(super) fn step(&mut self, now: Instant, tree: &mut dyn ProcessTree) -> ShutdownStep {
         if let Leader::Exited = self.leader {
             self.collect_leader(now, tree);
         }
@@ -136,13 +138,13 @@ impl Course {
         }
     }
 
-    fn collect_leader(&mut self, now: Instant, tree: &mut dyn Tree) {
+    fn collect_leader(&mut self, now: Instant, tree: &mut dyn ProcessTree) {
         let how = match self.phase {
-            Phase::Running | Phase::Closing { .. } => Ending::Exited,
-            Phase::Terminating { .. } => Ending::Terminated,
-            Phase::Killing { .. } => Ending::Killed,
+            ShutdownPhase::Running | ShutdownPhase::Closing { .. } => ExitMethod::Exited,
+            ShutdownPhase::Terminating { .. } => ExitMethod::Terminated,
+            ShutdownPhase::Killing { .. } => ExitMethod::Killed,
         };
-        if how == Ending::Exited {
+        if how == ExitMethod::Exited {
             // Whoever outlived the leader is asked to go now, before the leader is
             // reaped: an unreaped leader keeps the group's id from being given to
             // a stranger.
@@ -150,45 +152,45 @@ impl Course {
         }
         tree.catch_up();
         let status = tree.reap();
-        let report = Report::DueBy(now.checked_add(Self::CATCH_UP_WAIT));
+        let report = ShutdownSteps::DueBy(now.checked_add(Self::CATCH_UP_WAIT));
         self.leader = Leader::Reaped { status, how, report };
     }
 
-    fn with_leader(&mut self, now: Instant, tree: &mut dyn Tree) -> Step {
-        if let (Phase::Running, true) = (self.phase, self.asked) {
-            self.phase = Phase::Closing { until: now.checked_add(self.graces.close) };
+    fn with_leader(&mut self, now: Instant, tree: &mut dyn ProcessTree) -> ShutdownStep {
+        if let (ShutdownPhase::Running, true) = (self.phase, self.asked) {
+            self.phase = ShutdownPhase::Closing { until: now.checked_add(self.graces.close) };
         }
         if !self.is_due(now) {
-            return Step { wake_at: self.deadline(), ..Step::default() };
+            return ShutdownStep { wake_at: self.deadline(), ..ShutdownStep::default() };
         }
         match self.phase {
-            Phase::Running => {}
-            Phase::Closing { .. } => self.terminate(now, tree),
-            Phase::Terminating { .. } => self.kill(now, tree),
-            Phase::Killing { .. } => {
-                self.phase = Phase::Killing { until: None };
-                let ended = Some((Status::default(), Ending::Stuck));
-                return Step { ended, gone: true, ..Step::default() };
+            ShutdownPhase::Running => {}
+            ShutdownPhase::Closing { .. } => self.terminate(now, tree),
+            ShutdownPhase::Terminating { .. } => self.kill(now, tree),
+            ShutdownPhase::Killing { .. } => {
+                self.phase = ShutdownPhase::Killing { until: None };
+                let ended = Some((ProcessStatus::default(), ExitMethod::Stuck));
+                return ShutdownStep { ended, gone: true, ..ShutdownStep::default() };
             }
         }
-        Step { wake_at: self.deadline(), ..Step::default() }
+        ShutdownStep { wake_at: self.deadline(), ..ShutdownStep::default() }
     }
 
     fn after_leader(
         &mut self,
         now: Instant,
-        tree: &mut dyn Tree,
-        (status, how): (Status, Ending),
-        report: Report,
-    ) -> Step {
-        let mut step = Step::default();
-        if let Report::DueBy(limit) = report {
+        tree: &mut dyn ProcessTree,
+        (status, how): (ProcessStatus, ExitMethod),
+        report: ShutdownSteps,
+    ) -> ShutdownStep {
+        let mut step = ShutdownStep::default();
+        if let ShutdownSteps::DueBy(limit) = report {
             if !tree.is_caught_up() && limit.is_none_or(|limit| now < limit) {
                 step.wake_at = limit;
                 return self.look_after_group(now, tree, step);
             }
             step.ended = Some((status, how));
-            self.leader = Leader::Reaped { status, how, report: Report::Given };
+            self.leader = Leader::Reaped { status, how, report: ShutdownSteps::Given };
         }
         step = self.look_after_group(now, tree, step);
         step.gone = self.is_gone;
@@ -196,13 +198,18 @@ impl Course {
         step
     }
 
-    fn look_after_group(&mut self, now: Instant, tree: &mut dyn Tree, mut step: Step) -> Step {
+    fn look_after_group(
+        &mut self,
+        now: Instant,
+        tree: &mut dyn ProcessTree,
+        mut step: ShutdownStep,
+    ) -> ShutdownStep {
         self.is_gone = self.is_gone || tree.is_empty();
         if !self.is_gone && self.is_due(now) {
             match self.phase {
-                Phase::Running | Phase::Closing { .. } => self.terminate(now, tree),
-                Phase::Terminating { .. } => self.kill(now, tree),
-                Phase::Killing { .. } => self.is_gone = true,
+                ShutdownPhase::Running | ShutdownPhase::Closing { .. } => self.terminate(now, tree),
+                ShutdownPhase::Terminating { .. } => self.kill(now, tree),
+                ShutdownPhase::Killing { .. } => self.is_gone = true,
             }
         }
         if self.is_gone {
@@ -216,26 +223,27 @@ impl Course {
         step
     }
 
-    fn terminate(&mut self, now: Instant, tree: &mut dyn Tree) {
+    fn terminate(&mut self, now: Instant, tree: &mut dyn ProcessTree) {
         match tree.terminate() {
             Ok(()) => {
-                self.phase = Phase::Terminating { until: now.checked_add(self.graces.terminate) };
+                self.phase =
+                    ShutdownPhase::Terminating { until: now.checked_add(self.graces.terminate) };
             }
             Err(_) => self.kill(now, tree),
         }
     }
 
-    fn kill(&mut self, now: Instant, tree: &mut dyn Tree) {
+    fn kill(&mut self, now: Instant, tree: &mut dyn ProcessTree) {
         tree.kill();
-        self.phase = Phase::Killing { until: now.checked_add(Self::KILL_WAIT) };
+        self.phase = ShutdownPhase::Killing { until: now.checked_add(Self::KILL_WAIT) };
     }
 
     fn deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Running => None,
-            Phase::Closing { until } | Phase::Terminating { until } | Phase::Killing { until } => {
-                until
-            }
+            ShutdownPhase::Running => None,
+            ShutdownPhase::Closing { until }
+            | ShutdownPhase::Terminating { until }
+            | ShutdownPhase::Killing { until } => until,
         }
     }
 

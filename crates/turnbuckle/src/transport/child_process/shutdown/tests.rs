@@ -11,7 +11,7 @@ struct Fake {
     cannot_be_asked: bool,
 }
 
-impl Tree for Fake {
+impl ProcessTree for Fake {
     fn terminate(&mut self) -> io::Result<()> {
         if self.cannot_be_asked {
             return Err(io::ErrorKind::Unsupported.into());
@@ -24,9 +24,9 @@ impl Tree for Fake {
         self.done.push("kill");
     }
 
-    fn reap(&mut self) -> Status {
+    fn reap(&mut self) -> ProcessStatus {
         self.done.push("reap");
-        Status { code: Some(7), signal: None }
+        ProcessStatus { code: Some(7), signal: None }
     }
 
     fn is_empty(&mut self) -> bool {
@@ -43,7 +43,7 @@ impl Tree for Fake {
 }
 
 const GRACES: Graces = Graces { close: Duration::from_secs(2), terminate: Duration::from_secs(3) };
-const EXIT: Status = Status { code: Some(7), signal: None };
+const EXIT: ProcessStatus = ProcessStatus { code: Some(7), signal: None };
 
 fn after(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -51,14 +51,14 @@ fn after(seconds: u64) -> Duration {
 
 #[test]
 fn a_running_child_is_left_alone() {
-    let (mut course, mut tree) = (Course::new(GRACES), Fake::default());
-    assert_eq!(course.step(Instant::now(), &mut tree), Step::default());
+    let (mut course, mut tree) = (ChildShutdown::new(GRACES), Fake::default());
+    assert_eq!(course.step(Instant::now(), &mut tree), ShutdownStep::default());
     assert!(tree.done.is_empty());
 }
 
 #[test]
 fn a_child_that_ignores_everything_gets_every_stage_in_its_time() {
-    let (mut course, mut tree) = (Course::new(GRACES), Fake::default());
+    let (mut course, mut tree) = (ChildShutdown::new(GRACES), Fake::default());
     let start = Instant::now();
     course.ask();
     assert_eq!(course.step(start, &mut tree).wake_at, Some(start + after(2)));
@@ -67,12 +67,12 @@ fn a_child_that_ignores_everything_gets_every_stage_in_its_time() {
     assert_eq!(course.step(terminated, &mut tree).wake_at, Some(terminated + after(3)));
     assert_eq!(tree.done, ["terminate"]);
     let killed = terminated + after(3);
-    assert_eq!(course.step(killed, &mut tree).wake_at, Some(killed + Course::KILL_WAIT));
+    assert_eq!(course.step(killed, &mut tree).wake_at, Some(killed + ChildShutdown::KILL_WAIT));
     assert_eq!(tree.done, ["terminate", "kill"]);
 
     course.leader_exited();
     let step = course.step(killed, &mut tree);
-    assert_eq!(step.ended, Some((EXIT, Ending::Killed)));
+    assert_eq!(step.ended, Some((EXIT, ExitMethod::Killed)));
     assert!(step.finished);
     assert_eq!(tree.done, ["terminate", "kill", "catch up", "reap"]);
 }
@@ -80,7 +80,7 @@ fn a_child_that_ignores_everything_gets_every_stage_in_its_time() {
 #[test]
 fn where_nobody_can_be_asked_the_kill_comes_at_once() {
     let mut tree = Fake { cannot_be_asked: true, ..Fake::default() };
-    let mut course = Course::new(GRACES);
+    let mut course = ChildShutdown::new(GRACES);
     let start = Instant::now();
     course.ask();
     course.step(start, &mut tree);
@@ -90,7 +90,7 @@ fn where_nobody_can_be_asked_the_kill_comes_at_once() {
 
 #[test]
 fn asking_again_does_not_start_the_grace_again() {
-    let (mut course, mut tree) = (Course::new(GRACES), Fake::default());
+    let (mut course, mut tree) = (ChildShutdown::new(GRACES), Fake::default());
     let start = Instant::now();
     course.ask();
     let first = course.step(start, &mut tree);
@@ -101,13 +101,13 @@ fn asking_again_does_not_start_the_grace_again() {
 #[test]
 fn leftovers_are_signalled_before_the_leader_is_reaped_and_killed_in_the_end() {
     let mut tree = Fake { has_leftovers: true, ..Fake::default() };
-    let mut course = Course::new(GRACES);
+    let mut course = ChildShutdown::new(GRACES);
     let start = Instant::now();
     course.leader_exited();
     let step = course.step(start, &mut tree);
-    assert_eq!(step.ended, Some((EXIT, Ending::Exited)));
+    assert_eq!(step.ended, Some((EXIT, ExitMethod::Exited)));
     assert!(!step.gone);
-    assert_eq!(step.wake_at, Some(start + Course::FIRST_PROBE));
+    assert_eq!(step.wake_at, Some(start + ChildShutdown::FIRST_PROBE));
     assert_eq!(tree.done, ["terminate", "catch up", "reap"]);
 
     let step = course.step(start + after(3), &mut tree);
@@ -121,43 +121,43 @@ fn leftovers_are_signalled_before_the_leader_is_reaped_and_killed_in_the_end() {
 #[test]
 fn leftovers_that_cannot_be_killed_are_given_up() {
     let mut tree = Fake { has_leftovers: true, ..Fake::default() };
-    let mut course = Course::new(GRACES);
+    let mut course = ChildShutdown::new(GRACES);
     let start = Instant::now();
     course.leader_exited();
     course.step(start, &mut tree);
     course.step(start + after(3), &mut tree);
-    assert!(course.step(start + after(3) + Course::KILL_WAIT, &mut tree).finished);
+    assert!(course.step(start + after(3) + ChildShutdown::KILL_WAIT, &mut tree).finished);
 }
 
 #[test]
 fn the_report_waits_for_the_last_words_but_not_for_long() {
     let mut tree = Fake { is_behind: true, ..Fake::default() };
-    let mut course = Course::new(GRACES);
+    let mut course = ChildShutdown::new(GRACES);
     let start = Instant::now();
     course.leader_exited();
-    let limit = start + Course::CATCH_UP_WAIT;
-    let waiting = Step { wake_at: Some(limit), ..Step::default() };
+    let limit = start + ChildShutdown::CATCH_UP_WAIT;
+    let waiting = ShutdownStep { wake_at: Some(limit), ..ShutdownStep::default() };
     assert_eq!(course.step(start, &mut tree), waiting);
     let step = course.step(limit, &mut tree);
-    assert_eq!(step.ended, Some((EXIT, Ending::Exited)));
+    assert_eq!(step.ended, Some((EXIT, ExitMethod::Exited)));
     assert!(step.finished);
 }
 
 #[test]
 fn a_child_that_survives_sigkill_is_reported_and_still_reaped_later() {
-    let (mut course, mut tree) = (Course::new(GRACES), Fake::default());
+    let (mut course, mut tree) = (ChildShutdown::new(GRACES), Fake::default());
     let start = Instant::now();
     course.ask();
     let mut step = course.step(start, &mut tree);
     while let Some(at) = step.wake_at {
         step = course.step(at, &mut tree);
     }
-    assert_eq!(step.ended.map(|(_, how)| how), Some(Ending::Stuck));
+    assert_eq!(step.ended.map(|(_, how)| how), Some(ExitMethod::Stuck));
     assert!(step.gone && !step.finished);
 
     course.leader_exited();
     let step = course.step(start + after(60), &mut tree);
-    assert_eq!(step.ended, Some((EXIT, Ending::Killed)));
+    assert_eq!(step.ended, Some((EXIT, ExitMethod::Killed)));
     assert!(step.finished);
     assert!(tree.done.ends_with(&["reap"]));
 }
@@ -165,7 +165,7 @@ fn a_child_that_survives_sigkill_is_reported_and_still_reaped_later() {
 #[test]
 fn a_grace_without_end_is_no_deadline() {
     let graces = Graces { close: Duration::MAX, ..GRACES };
-    let (mut course, mut tree) = (Course::new(graces), Fake::default());
+    let (mut course, mut tree) = (ChildShutdown::new(graces), Fake::default());
     course.ask();
     assert_eq!(course.step(Instant::now(), &mut tree).wake_at, None);
 }

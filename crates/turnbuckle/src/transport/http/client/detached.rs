@@ -9,11 +9,14 @@ use tokio::sync::mpsc;
 use turnbuckle_types::RequestId;
 
 use super::timing::WAITING_EVENTS;
-use crate::{error::Error, rpc::Event, rpc::Exchange, rpc::exchange::Drive};
+use crate::{
+    error::Error,
+    rpc::{Exchange, ExchangeEvent, exchange::Drive},
+};
 
 pub(super) enum Detached {
     New(Option<Exchange>),
-    Running(mpsc::Receiver<Event>),
+    Running(mpsc::Receiver<ExchangeEvent>),
 }
 
 impl Detached {
@@ -23,7 +26,7 @@ impl Detached {
 }
 
 impl Drive for Detached {
-    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
+    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         if let Detached::New(post) = &mut *self {
             let Some(post) = post.take() else { return Poll::Pending };
             let (events, receiver) = mpsc::channel(WAITING_EVENTS);
@@ -32,7 +35,7 @@ impl Drive for Detached {
         }
         let Detached::Running(events) = &mut *self else { return Poll::Pending };
         Poll::Ready(ready!(events.poll_recv(context)).unwrap_or_else(|| {
-            Event::Done(Err(Error::refused("the runtime ended before the call did")))
+            ExchangeEvent::Done(Err(Error::refused("the runtime ended before the call did")))
         }))
     }
 
@@ -44,10 +47,10 @@ impl Drive for Detached {
 }
 
 /// Reads the POST to its end, whether or not anyone still listens.
-async fn hold(mut post: Exchange, events: mpsc::Sender<Event>) {
+async fn hold(mut post: Exchange, events: mpsc::Sender<ExchangeEvent>) {
     loop {
         let event = post.next().await;
-        let is_end = matches!(event, Event::Done(_));
+        let is_end = matches!(event, ExchangeEvent::Done(_));
         let _ = events.send(event).await;
         if is_end {
             return;

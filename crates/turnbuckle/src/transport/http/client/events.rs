@@ -13,11 +13,12 @@ use turnbuckle_types::{
 };
 
 use super::{
-    Wire, request,
-    stack::{Body, BoxError, Failure},
+    HttpClientShared, request,
+    stack::{Body, BoxError, SendFailure},
 };
 use crate::{
-    error::Error, error::ErrorKind, error::Executed, rpc::Event, rpc::Note, rpc::outcome_to_result,
+    error::{Error, ErrorKind, Executed},
+    rpc::{ExchangeEvent, Note, outcome_to_result},
     transport::http::sse,
 };
 
@@ -25,7 +26,7 @@ use crate::{
 pub(crate) struct EventBody {
     /// `None` once it has ended.
     body: Option<Body>,
-    reader: sse::Reader,
+    reader: sse::SseReader,
     longest: usize,
     /// How many bytes may still come.
     left: Option<usize>,
@@ -33,7 +34,7 @@ pub(crate) struct EventBody {
 
 /// The next part of an event stream.
 pub(crate) enum NextEvent {
-    Event(sse::Event),
+    Event(sse::SseEvent),
     /// An event that is longer than allowed; reading can go on.
     TooLong,
     /// The stream brought more bytes than allowed in all.
@@ -51,7 +52,7 @@ pub(crate) enum Ending {
 impl EventBody {
     /// Without a body it has ended. `longest` bounds one event, `most` all of them.
     pub(crate) fn new(body: Option<Body>, longest: usize, most: Option<usize>) -> EventBody {
-        EventBody { body, reader: sse::Reader::new(longest), longest, left: most }
+        EventBody { body, reader: sse::SseReader::new(longest), longest, left: most }
     }
 
     /// Goes on with the body of another connection.
@@ -59,7 +60,7 @@ impl EventBody {
         *self = EventBody::new(Some(body), self.longest, self.left);
     }
 
-    pub(crate) fn reader(&self) -> &sse::Reader {
+    pub(crate) fn reader(&self) -> &sse::SseReader {
         &self.reader
     }
 
@@ -67,7 +68,7 @@ impl EventBody {
         loop {
             match self.reader.next() {
                 Some(Ok(event)) => return Poll::Ready(NextEvent::Event(event)),
-                Some(Err(sse::TooLong)) => return Poll::Ready(NextEvent::TooLong),
+                Some(Err(sse::EventTooLong)) => return Poll::Ready(NextEvent::TooLong),
                 None => {}
             }
             let Some(body) = &mut self.body else {
@@ -107,10 +108,10 @@ impl EventBody {
     }
 
     /// Returns the error for a stream that ended before it answered.
-    pub(crate) fn lost(&self, wire: &Wire, ending: Ending) -> Error {
+    pub(crate) fn lost(&self, wire: &HttpClientShared, ending: Ending) -> Error {
         let place = wire.place();
         let message = match ending {
-            Ending::Broken(error) => return Failure::in_body(error).into_error(&place),
+            Ending::Broken(error) => return SendFailure::in_body(error).into_error(&place),
             Ending::Clean if self.reader.is_mid_event() => {
                 format!("the stream of {place} ended in the middle of an event, before its answer")
             }
@@ -121,17 +122,17 @@ impl EventBody {
 }
 
 /// Returns the message of an event. Events of other kinds, and empty ones, are none.
-pub(crate) fn message_of(event: sse::Event) -> Option<Bytes> {
+pub(crate) fn message_of(event: sse::SseEvent) -> Option<Bytes> {
     (event.kind.is_none() && !event.data.is_empty()).then_some(event.data)
 }
 
-pub(crate) fn too_long(wire: &Wire) -> Error {
+pub(crate) fn too_long(wire: &HttpClientShared) -> Error {
     let (place, limit) = (wire.place(), wire.limits.line_bytes);
     let message = format!("an event of {place} is longer than {limit} bytes (line_bytes)");
     Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
 }
 
-pub(crate) fn too_much(wire: &Wire) -> Error {
+pub(crate) fn too_much(wire: &HttpClientShared) -> Error {
     let (place, limit) = (wire.place(), wire.limits.stream_bytes);
     let message = format!("the stream of {place} brought more than {limit} bytes (stream_bytes)");
     Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
@@ -140,16 +141,16 @@ pub(crate) fn too_much(wire: &Wire) -> Error {
 /// Reads the stream of a modern request up to its next notification or its answer.
 pub(super) fn poll(
     events: &mut EventBody,
-    wire: &Wire,
+    wire: &HttpClientShared,
     id: Option<&RequestId>,
     context: &mut Context<'_>,
-) -> Poll<Event> {
+) -> Poll<ExchangeEvent> {
     loop {
         let error = match ready!(events.poll_next(context)) {
             NextEvent::Event(event) => {
                 match message_of(event).and_then(|data| read(wire, id, data)) {
                     Some(event) => {
-                        if matches!(event, Event::Done(_)) {
+                        if matches!(event, ExchangeEvent::Done(_)) {
                             events.finish(context);
                         }
                         return Poll::Ready(event);
@@ -161,12 +162,12 @@ pub(super) fn poll(
             NextEvent::TooMuch => too_much(wire),
             NextEvent::Ended(ending) => events.lost(wire, ending),
         };
-        return Poll::Ready(Event::Done(Err(error)));
+        return Poll::Ready(ExchangeEvent::Done(Err(error)));
     }
 }
 
 /// Returns what a message means to the request `id`, if anything.
-fn read(wire: &Wire, id: Option<&RequestId>, data: Bytes) -> Option<Event> {
+fn read(wire: &HttpClientShared, id: Option<&RequestId>, data: Bytes) -> Option<ExchangeEvent> {
     let ours = |answered: &RequestId| id.is_some_and(|id| id.key() == answered.key());
     match jsonrpc::parse(data, wire.limits.json_depth) {
         Ok(Message::Single(Frame::Notification(Notification { method, params }))) => {
@@ -175,11 +176,11 @@ fn read(wire: &Wire, id: Option<&RequestId>, data: Bytes) -> Option<Event> {
                 Some(id) => wire.serve.note_within(note.clone(), id),
                 None => wire.serve.note(note.clone()),
             }
-            Some(Event::Note(note))
+            Some(ExchangeEvent::Note(note))
         }
         Ok(Message::Single(Frame::Response(Response { id: Some(answered), outcome }))) => {
             if ours(&answered) {
-                return Some(Event::Done(outcome_to_result(outcome)));
+                return Some(ExchangeEvent::Done(outcome_to_result(outcome)));
             }
             wire.counts.late_answers.fetch_add(1, Relaxed);
             None
@@ -198,7 +199,7 @@ fn read(wire: &Wire, id: Option<&RequestId>, data: Bytes) -> Option<Event> {
         }
         Err(Fault { id: Some(answered), role: Role::Response, error }) if ours(&answered) => {
             let message = format!("the server's answer can't be read: {error}");
-            Some(Event::Done(Err(Error::protocol(message))))
+            Some(ExchangeEvent::Done(Err(Error::protocol(message))))
         }
         Ok(Message::Batch(_)) | Err(_) => {
             tracing::debug!("an event that is no message is skipped");

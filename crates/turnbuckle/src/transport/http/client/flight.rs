@@ -7,15 +7,16 @@ use std::{
 
 use turnbuckle_types::RequestId;
 
-use super::Wire;
+use super::HttpClientShared;
 use crate::{
-    error::Closed, error::Error, error::Executed, error::Result, rpc::pending::Serial,
+    error::{Closed, Error, Executed, Result},
+    rpc::pending::Serial,
     transport::http::session::client::CallState,
 };
 
 /// A request's entry in the table, from before it is sent until this is dropped.
 pub(crate) struct InFlight {
-    wire: Arc<Wire>,
+    wire: Arc<HttpClientShared>,
     pub(crate) stop: Arc<StopHandle>,
     serial: Serial,
 }
@@ -24,7 +25,7 @@ impl InFlight {
     /// Enters the table under the chosen id, or under a minted one. `call` is set for a request
     /// of the legacy era.
     pub(crate) fn enter(
-        wire: &Arc<Wire>,
+        wire: &Arc<HttpClientShared>,
         chosen: Option<RequestId>,
         call: Option<&Arc<CallState>>,
     ) -> Result<InFlight> {

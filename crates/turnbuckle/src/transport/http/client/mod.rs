@@ -27,13 +27,16 @@ use turnbuckle_types::{HttpCancel, Method, Revision, RpcError, jsonrpc};
 
 #[cfg(feature = "auth")]
 pub(crate) use crate::transport::http::connect::NotAllowed;
+pub(crate) use crate::transport::http::connect::{Dialing, Tls, Via};
 use crate::{
-    error::Closed, error::Result, limits::Limits, protocol::headers, rpc::Abandon, rpc::BoxFuture,
-    rpc::Counters, rpc::Exchange, rpc::Mirror, rpc::Note, rpc::Outgoing, rpc::Serve,
-    rpc::Transport, rpc::pending::Table, transport::http::session::client as legacy,
-};
-pub(crate) use crate::{
-    transport::http::connect::Dialing, transport::http::connect::Tls, transport::http::connect::Via,
+    error::{Closed, Result},
+    limits::Limits,
+    protocol::headers,
+    rpc::{
+        Abandon, BoxFuture, Counters, Exchange, Mirror, Note, Outgoing, Serve, Transport,
+        pending::PendingTable,
+    },
+    transport::http::session::client as legacy,
 };
 use flight::{StopHandle, StopReason};
 use legacy::LegacyClient;
@@ -43,11 +46,11 @@ pub(crate) use redirect::{origin, place};
 use request::HttpRequest;
 pub use stack::PostBody;
 #[cfg(feature = "auth")]
-pub(crate) use stack::{Body, BoxError, Failure};
-pub(crate) use stack::{Own, OwnService, Stack};
+pub(crate) use stack::{Body, BoxError, SendFailure};
+pub(crate) use stack::{HttpSender, OwnService, UserService};
 
 /// A server at an address.
-pub(crate) struct Http(Arc<Wire>);
+pub(crate) struct Http(Arc<HttpClientShared>);
 
 /// What is done about what a server, or the way to it, does.
 #[derive(Clone, Copy, Debug)]
@@ -57,15 +60,15 @@ pub(crate) struct Manners {
 }
 
 /// What all requests to one server share.
-pub(crate) struct Wire {
-    pub(super) stack: Stack,
+pub(crate) struct HttpClientShared {
+    pub(super) stack: HttpSender,
     pub(super) address: Uri,
     /// Headers that the user added to every request.
     own: HeaderMap,
     pub(super) redirects: Redirects,
     pub(super) serve: Arc<dyn Serve>,
     pub(super) limits: Limits,
-    table: Mutex<Table<Arc<StopHandle>, ()>>,
+    table: Mutex<PendingTable<Arc<StopHandle>, ()>>,
     /// The version of the last request that was sent, for messages that carry none.
     version: Mutex<Option<Revision>>,
     pub(super) closed: OnceLock<Closed>,
@@ -86,7 +89,7 @@ pub(super) struct HttpCounts {
 impl Http {
     /// `version` is what is spoken, where that is settled before the first request.
     pub(crate) fn new(
-        stack: Stack,
+        stack: HttpSender,
         address: Uri,
         own: HeaderMap,
         manners: Manners,
@@ -94,7 +97,7 @@ impl Http {
         limits: Limits,
         version: Option<Revision>,
     ) -> Http {
-        Http(Arc::new(Wire {
+        Http(Arc::new(HttpClientShared {
             stack,
             address,
             own,
@@ -110,8 +113,8 @@ impl Http {
     }
 }
 
-impl Wire {
-    pub(super) fn table(&self) -> MutexGuard<'_, Table<Arc<StopHandle>, ()>> {
+impl HttpClientShared {
+    pub(super) fn table(&self) -> MutexGuard<'_, PendingTable<Arc<StopHandle>, ()>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -201,9 +204,9 @@ impl Wire {
     /// reaches the wire; only before a modern version is known could it be meant for the peer.
     /// One that names a call of the legacy era ends it too, and then it is posted by whoever
     /// sees to calls that were given up.
-    fn cancels(&self, note: &Note) -> Cancels {
+    fn cancels(&self, note: &Note) -> CancelMethod {
         if Method::from_name(&note.method) != Some(Method::Cancelled) {
-            return Cancels::Other;
+            return CancelMethod::Other;
         }
         let named = note.subject().and_then(|id| self.table().sent(&id).cloned());
         // Here ids are matched as they are spelt: `"1"` does not close 1.
@@ -215,11 +218,13 @@ impl Wire {
                 call.says(note.params.text());
             }
             stop.stop(StopReason::Cancelled);
-            return Cancels::Done;
+            return CancelMethod::Done;
         }
         match *self.version() {
-            Some(revision) if revision.http_cancel() == HttpCancel::CloseResponse => Cancels::Done,
-            _ => Cancels::Other,
+            Some(revision) if revision.http_cancel() == HttpCancel::CloseResponse => {
+                CancelMethod::Done
+            }
+            _ => CancelMethod::Other,
         }
     }
 
@@ -255,7 +260,7 @@ fn name<'a>(facts: &'a Mirror, params: &str, member: &str) -> Option<Cow<'a, str
     serde_json::from_str::<String>(members.get(member)?.get()).ok().map(Cow::Owned)
 }
 
-enum Cancels {
+enum CancelMethod {
     Done,
     Other,
 }
@@ -269,20 +274,20 @@ impl Transport for Http {
         let exchange = if legacy::is_legacy(&request) {
             Exchange::new(legacy::SessionCall::new(self.0.clone(), request))
         } else {
-            Exchange::new(post::Post::new(self.0.clone(), request))
+            Exchange::new(post::PostExchange::new(self.0.clone(), request))
         };
         if keep_running { Exchange::new(detached::Detached::new(exchange)) } else { exchange }
     }
 
     fn notify(&self, note: Note) -> BoxFuture<'_, ()> {
-        if let Cancels::Done = self.0.cancels(&note) {
+        if let CancelMethod::Done = self.0.cancels(&note) {
             return Box::pin(async {});
         }
         Box::pin(async move {
             if self.0.closed.get().is_some() {
                 return tracing::debug!(method = %note.method, "a notification after the close is dropped");
             }
-            if Wire::is_modern(*self.0.version()) {
+            if HttpClientShared::is_modern(*self.0.version()) {
                 return self.0.post(note).await;
             }
             legacy::notify(&self.0, note).await;

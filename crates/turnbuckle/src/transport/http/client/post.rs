@@ -11,21 +11,22 @@ use bytes::Bytes;
 use turnbuckle_types::{Method, RequestId};
 
 use super::{
-    Wire,
+    HttpClientShared,
     events::{self, EventBody},
     flight::InFlight,
     place,
     request::HttpRequest,
-    stack::{Body, Sending},
-    whole::{Kind, Whole},
+    stack::{Body, PendingResponse},
+    whole::{CollectedBody, Kind},
 };
 use crate::{
-    error::Error, error::Executed, error::Result, rpc::Event, rpc::Outgoing, rpc::exchange::Drive,
+    error::{Error, Executed, Result},
+    rpc::{ExchangeEvent, Outgoing, exchange::Drive},
 };
 
 /// One exchange.
-pub(super) struct Post {
-    wire: Arc<Wire>,
+pub(super) struct PostExchange {
+    wire: Arc<HttpClientShared>,
     stage: PostStage,
     /// Its place in the table, from before it is sent until it ends.
     flight: Option<InFlight>,
@@ -34,9 +35,9 @@ pub(super) struct Post {
 enum PostStage {
     New(Box<Outgoing>),
     /// Being sent, or waiting for the head of the answer.
-    Sending(Sending, Box<SentPost>),
+    Sending(PendingResponse, Box<SentPost>),
     /// Reading a body that is one message, or none.
-    Whole(Box<Whole>),
+    Whole(Box<CollectedBody>),
     /// Reading a stream.
     Events(Box<EventBody>),
     Done,
@@ -48,17 +49,17 @@ struct SentPost {
     most: Option<usize>,
 }
 
-impl Post {
-    pub(super) fn new(wire: Arc<Wire>, request: Outgoing) -> Post {
-        Post { wire, stage: PostStage::New(Box::new(request)), flight: None }
+impl PostExchange {
+    pub(super) fn new(wire: Arc<HttpClientShared>, request: Outgoing) -> PostExchange {
+        PostExchange { wire, stage: PostStage::New(Box::new(request)), flight: None }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Event> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         loop {
             if let Some(flight) = &self.flight
                 && let Some(stopped) = flight.stop.poll(context)
             {
-                return Poll::Ready(Event::Done(Err(flight.stopped(stopped))));
+                return Poll::Ready(ExchangeEvent::Done(Err(flight.stopped(stopped))));
             }
             let step = match &mut self.stage {
                 PostStage::New(_) => self.start(),
@@ -76,7 +77,7 @@ impl Post {
                 }
                 PostStage::Whole(whole) => {
                     let id = self.flight.as_ref().map(InFlight::id);
-                    return whole.poll(&self.wire, id, context).map(Event::Done);
+                    return whole.poll(&self.wire, id, context).map(ExchangeEvent::Done);
                 }
                 PostStage::Events(events) => {
                     let id = self.flight.as_ref().map(InFlight::id);
@@ -85,7 +86,7 @@ impl Post {
                 PostStage::Done => Err(Error::refused("this call has already ended")),
             };
             if let Err(error) = step {
-                return Poll::Ready(Event::Done(Err(error)));
+                return Poll::Ready(ExchangeEvent::Done(Err(error)));
             }
         }
     }
@@ -139,7 +140,12 @@ impl Post {
             }
             _ => {
                 let limit = self.wire.limits.line_bytes;
-                PostStage::Whole(Box::new(Whole::new(body, head.status, &head.headers, limit)))
+                PostStage::Whole(Box::new(CollectedBody::new(
+                    body,
+                    head.status,
+                    &head.headers,
+                    limit,
+                )))
             }
         };
         Ok(())
@@ -152,10 +158,10 @@ fn message(id: &RequestId, request: &Outgoing) -> Bytes {
     message.into()
 }
 
-impl Drive for Post {
-    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
+impl Drive for PostExchange {
+    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         let event = ready!(self.poll(context));
-        if matches!(event, Event::Done(_)) {
+        if matches!(event, ExchangeEvent::Done(_)) {
             self.stage = PostStage::Done;
             self.flight = None;
         }

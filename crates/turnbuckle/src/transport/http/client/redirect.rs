@@ -5,10 +5,7 @@ use std::net::IpAddr;
 use http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 
 use super::timing::REDIRECTS;
-use crate::{
-    transport::http::session::client::send::LAST_EVENT_ID,
-    transport::http::session::client::send::SESSION,
-};
+use crate::transport::http::session::client::send::{LAST_EVENT_ID, SESSION};
 
 /// Which redirects a client follows.
 ///

@@ -7,14 +7,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri
 use tokio::time::timeout;
 
 use super::{
-    Wire, place,
+    HttpClientShared, place,
     progress::SendProgress,
     redirect::{self, OwnHeaders},
-    stack::{Body, PostBody, Sending, Stack},
+    stack::{Body, HttpSender, PendingResponse, PostBody},
     timing::END_OF_BODY,
 };
 use crate::{
-    error::Closed, error::Error, error::Executed, error::Result,
+    error::{Closed, Error, Executed, Result},
     transport::http::session::client::CallState,
 };
 
@@ -30,7 +30,7 @@ pub(crate) struct HttpRequest {
 
 impl HttpRequest {
     pub(crate) fn new(
-        wire: &Wire,
+        wire: &HttpClientShared,
         method: Method,
         headers: HeaderMap,
         message: Option<Bytes>,
@@ -50,10 +50,10 @@ impl HttpRequest {
     /// Starts to send it when the result is polled. `progress` follows the body.
     pub(crate) fn send(
         &self,
-        wire: &Wire,
-        stack: &Stack,
+        wire: &HttpClientShared,
+        stack: &HttpSender,
         progress: Option<Arc<SendProgress>>,
-    ) -> Sending {
+    ) -> PendingResponse {
         let body = self.message.clone().map_or_else(PostBody::empty, PostBody::new);
         let mut request = http::Request::new(body.telling(progress));
         *request.method_mut() = self.method.clone();
@@ -67,7 +67,11 @@ impl HttpRequest {
 
     /// Changes to the address that the response redirects to. Returns `false` if the response is
     /// no redirect; the error says why it is not followed.
-    pub(crate) fn follow<B>(&mut self, wire: &Wire, response: &Response<B>) -> Result<bool> {
+    pub(crate) fn follow<B>(
+        &mut self,
+        wire: &HttpClientShared,
+        response: &Response<B>,
+    ) -> Result<bool> {
         let status = response.status();
         if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
             return Ok(false);
@@ -92,8 +96,8 @@ impl HttpRequest {
 /// Sends a request and follows redirects, up to the head of the response. `call` is told how far
 /// the request is.
 pub(crate) async fn send(
-    wire: &Wire,
-    stack: &Stack,
+    wire: &HttpClientShared,
+    stack: &HttpSender,
     mut request: HttpRequest,
     call: Option<&CallState>,
 ) -> Result<Response<Body>> {
@@ -111,8 +115,8 @@ pub(crate) async fn send(
 
 /// Sends a message that has no answer; the server has to accept it in time. A failure is logged.
 pub(crate) async fn say(
-    wire: &Wire,
-    stack: &Stack,
+    wire: &HttpClientShared,
+    stack: &HttpSender,
     request: HttpRequest,
     within: Duration,
     what: &str,

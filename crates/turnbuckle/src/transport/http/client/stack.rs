@@ -17,92 +17,102 @@ use hyper_util::{
 };
 use tower_service::Service;
 
-use super::{progress::SendProgress, timing::PIECE, timing::POOL_IDLE};
-use crate::{error::Error, error::ErrorKind, error::Executed, rpc::BoxFuture};
+use super::{
+    progress::SendProgress,
+    timing::{PIECE, POOL_IDLE},
+};
+use crate::{
+    error::{Error, ErrorKind, Executed},
+    rpc::BoxFuture,
+    transport::http::connect::{Connector, Dialing},
+};
 #[cfg(feature = "auth")]
 use crate::{transport::http::connect::Allows, transport::http::connect::Via};
-use crate::{transport::http::connect::Connector, transport::http::connect::Dialing};
 
 pub(crate) use crate::transport::http::connect::BoxError;
 
 /// What sends requests.
-pub(crate) enum Stack {
-    Pooled(Box<Pool>),
+pub(crate) enum HttpSender {
+    Pooled(Box<ConnectionPool>),
     /// A service of the user's.
-    Own(Arc<dyn Own>),
+    Own(Arc<dyn UserService>),
 }
 
 /// Connections of our own, and what makes more of them.
 #[derive(Clone)]
-pub(crate) struct Pool {
+pub(crate) struct ConnectionPool {
     client: legacy::Client<Connector, PostBody>,
     connector: Connector,
 }
 
-impl Pool {
-    fn new(connector: Connector) -> Box<Pool> {
+impl ConnectionPool {
+    fn new(connector: Connector) -> Box<ConnectionPool> {
         let client = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE)
             .build(connector.clone());
-        Box::new(Pool { client, connector })
+        Box::new(ConnectionPool { client, connector })
     }
 }
 
-impl Stack {
+impl HttpSender {
     /// A pool of connections of our own. HTTP/2 where the server offers it.
-    pub(crate) fn pooled(dialing: Dialing) -> crate::error::Result<Stack> {
-        Ok(Stack::Pooled(Pool::new(Connector::new(dialing)?)))
+    pub(crate) fn pooled(dialing: Dialing) -> crate::error::Result<HttpSender> {
+        Ok(HttpSender::Pooled(ConnectionPool::new(Connector::new(dialing)?)))
     }
 
     /// The same way with connections of its own, so that nothing on the one waits for the
     /// other. A service of the user's is shared: its connections are its business.
-    pub(crate) fn apart(&self) -> Stack {
+    pub(crate) fn apart(&self) -> HttpSender {
         match self {
-            Stack::Pooled(pool) => Stack::Pooled(Pool::new(pool.connector.clone())),
-            Stack::Own(service) => Stack::Own(service.apart().unwrap_or_else(|| service.clone())),
+            HttpSender::Pooled(pool) => {
+                HttpSender::Pooled(ConnectionPool::new(pool.connector.clone()))
+            }
+            HttpSender::Own(service) => {
+                HttpSender::Own(service.apart().unwrap_or_else(|| service.clone()))
+            }
         }
     }
 
     /// Connections of its own by another way, with the same TLS and only to addresses that
     /// `allows` allows. None if connections are a service's business.
     #[cfg(feature = "auth")]
-    pub(crate) fn guarded(&self, via: Via, allows: Allows) -> Option<Stack> {
+    pub(crate) fn guarded(&self, via: Via, allows: Allows) -> Option<HttpSender> {
         match self {
-            Stack::Pooled(pool) => {
-                Some(Stack::Pooled(Pool::new(pool.connector.guarded(via, allows))))
+            HttpSender::Pooled(pool) => {
+                Some(HttpSender::Pooled(ConnectionPool::new(pool.connector.guarded(via, allows))))
             }
-            Stack::Own(_) => None,
+            HttpSender::Own(_) => None,
         }
     }
 
     /// The same way over the same connections.
-    pub(crate) fn shared(&self) -> Stack {
+    pub(crate) fn shared(&self) -> HttpSender {
         match self {
-            Stack::Pooled(pool) => Stack::Pooled(pool.clone()),
-            Stack::Own(service) => Stack::Own(service.clone()),
+            HttpSender::Pooled(pool) => HttpSender::Pooled(pool.clone()),
+            HttpSender::Own(service) => HttpSender::Own(service.clone()),
         }
     }
 
     /// Nothing is sent before the first poll of what this returns; dropping that closes it.
-    pub(crate) fn send(&self, request: http::Request<PostBody>) -> Sending {
+    pub(crate) fn send(&self, request: http::Request<PostBody>) -> PendingResponse {
         match self {
-            Stack::Pooled(pool) => Sending::Pooled(pool.client.request(request)),
-            Stack::Own(service) => Sending::Own(service.send(request)),
+            HttpSender::Pooled(pool) => PendingResponse::Pooled(pool.client.request(request)),
+            HttpSender::Own(service) => PendingResponse::Own(service.send(request)),
         }
     }
 }
 
 /// A user's service with its types forgotten.
-pub(crate) trait Own: Send + Sync {
+pub(crate) trait UserService: Send + Sync {
     fn send(
         &self,
         request: http::Request<PostBody>,
     ) -> BoxFuture<'static, Result<http::Response<Body>, BoxError>>;
 
     /// The same with connections of its own, if it has any.
-    fn apart(&self) -> Option<Arc<dyn Own>> {
+    fn apart(&self) -> Option<Arc<dyn UserService>> {
         None
     }
 }
@@ -110,7 +120,7 @@ pub(crate) trait Own: Send + Sync {
 /// Any service that takes our requests.
 pub(crate) struct OwnService<S>(pub(crate) S);
 
-impl<S, B> Own for OwnService<S>
+impl<S, B> UserService for OwnService<S>
 where
     S: Service<http::Request<PostBody>, Response = http::Response<B>>,
     S: Clone + Send + Sync + 'static,
@@ -135,60 +145,62 @@ where
 }
 
 /// A request on its way, until the head of its response has come.
-pub(crate) enum Sending {
+pub(crate) enum PendingResponse {
     Pooled(legacy::ResponseFuture),
     Own(BoxFuture<'static, Result<http::Response<Body>, BoxError>>),
 }
 
-impl Future for Sending {
-    type Output = Result<http::Response<Body>, Failure>;
+impl Future for PendingResponse {
+    type Output = Result<http::Response<Body>, SendFailure>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
-            Sending::Pooled(sending) => Pin::new(sending)
+            PendingResponse::Pooled(sending) => Pin::new(sending)
                 .poll(context)
                 .map_ok(|response| response.map(Body::Pooled))
-                .map_err(Failure::from_pool),
-            Sending::Own(sending) => sending.as_mut().poll(context).map_err(Failure::from_own),
+                .map_err(SendFailure::from_pool),
+            PendingResponse::Own(sending) => {
+                sending.as_mut().poll(context).map_err(SendFailure::from_own)
+            }
         }
     }
 }
 
 /// Why there is no response.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct SendFailure {
     executed: Executed,
     source: BoxError,
 }
 
-impl Failure {
-    fn from_pool(error: legacy::Error) -> Failure {
+impl SendFailure {
+    fn from_pool(error: legacy::Error) -> SendFailure {
         let never_sent = error.is_connect()
             || error
                 .source()
                 .and_then(|source| source.downcast_ref::<hyper::Error>())
                 .is_some_and(hyper::Error::is_canceled);
         let executed = if never_sent { Executed::No } else { Executed::Maybe };
-        Failure { executed, source: error.into() }
+        SendFailure { executed, source: error.into() }
     }
 
     /// Known to whoever is around the connections.
     #[cfg(feature = "auth")]
-    pub(crate) fn of(error: Error) -> Failure {
-        Failure { executed: Executed::No, source: error.into() }
+    pub(crate) fn of(error: Error) -> SendFailure {
+        SendFailure { executed: Executed::No, source: error.into() }
     }
 
     /// What is around our own connections passes on what they failed with.
-    fn from_own(source: BoxError) -> Failure {
+    fn from_own(source: BoxError) -> SendFailure {
         match source.downcast() {
             Ok(failure) => *failure,
-            Err(source) => Failure { executed: Executed::Maybe, source },
+            Err(source) => SendFailure { executed: Executed::Maybe, source },
         }
     }
 
     /// The connection broke while the answer was being read.
-    pub(crate) fn in_body(source: BoxError) -> Failure {
-        Failure { executed: Executed::Maybe, source }
+    pub(crate) fn in_body(source: BoxError) -> SendFailure {
+        SendFailure { executed: Executed::Maybe, source }
     }
 
     /// As a caller is told, with where it was going.
@@ -207,13 +219,13 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for SendFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&root(&*self.source))
     }
 }
 
-impl StdError for Failure {
+impl StdError for SendFailure {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         Some(&*self.source)
     }

@@ -14,12 +14,12 @@ use turnbuckle_types::{
 };
 
 use super::{
-    Wire,
-    stack::{Body, BoxError, Failure},
+    HttpClientShared,
+    stack::{Body, BoxError, SendFailure},
     timing::{QUOTED_CHARS, REFUSAL_BYTES},
 };
 use crate::{
-    error::Error, error::ErrorKind, error::Executed, error::Result, error::Wanted,
+    error::{AuthorizationRequired, Error, ErrorKind, Executed, Result},
     transport::http::media_type,
 };
 
@@ -46,7 +46,7 @@ impl Kind {
 }
 
 /// A body on its way.
-pub(crate) struct Whole {
+pub(crate) struct CollectedBody {
     body: Body,
     status: StatusCode,
     kind: Kind,
@@ -56,20 +56,34 @@ pub(crate) struct Whole {
     /// How long the server wants to be left alone.
     retry_after: Option<Duration>,
     /// What the server asks for instead of answering.
-    wanted: Option<Wanted>,
+    wanted: Option<AuthorizationRequired>,
 }
 
-impl Whole {
-    pub(crate) fn new(body: Body, status: StatusCode, headers: &HeaderMap, limit: usize) -> Whole {
+impl CollectedBody {
+    pub(crate) fn new(
+        body: Body,
+        status: StatusCode,
+        headers: &HeaderMap,
+        limit: usize,
+    ) -> CollectedBody {
         let (kind, retry_after) = (Kind::of(headers), retry_after(headers));
         let limit = if status.is_success() { limit } else { limit.min(REFUSAL_BYTES) };
-        let wanted = Wanted::read(status, headers);
-        Whole { body, status, kind, first: None, rest: BytesMut::new(), limit, retry_after, wanted }
+        let wanted = AuthorizationRequired::read(status, headers);
+        CollectedBody {
+            body,
+            status,
+            kind,
+            first: None,
+            rest: BytesMut::new(),
+            limit,
+            retry_after,
+            wanted,
+        }
     }
 
     pub(super) fn poll(
         &mut self,
-        wire: &Wire,
+        wire: &HttpClientShared,
         id: Option<&RequestId>,
         context: &mut Context<'_>,
     ) -> Poll<Result<Raw>> {
@@ -80,7 +94,7 @@ impl Whole {
     /// Reads the body to its end.
     pub(crate) fn poll_text(
         &mut self,
-        wire: &Wire,
+        wire: &HttpClientShared,
         context: &mut Context<'_>,
     ) -> Poll<Result<Bytes>> {
         loop {
@@ -117,7 +131,7 @@ impl Whole {
         self.first.take().unwrap_or_else(|| std::mem::take(&mut self.rest).freeze())
     }
 
-    fn too_long(&mut self, wire: &Wire) -> Error {
+    fn too_long(&mut self, wire: &HttpClientShared) -> Error {
         if !self.status.is_success() {
             let text = self.take();
             return self.refused(wire, &text);
@@ -130,16 +144,21 @@ impl Whole {
         Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
     }
 
-    fn lost(&mut self, wire: &Wire, error: BoxError) -> Error {
+    fn lost(&mut self, wire: &HttpClientShared, error: BoxError) -> Error {
         if !self.status.is_success() {
             let text = self.take();
             return self.refused(wire, &text);
         }
-        Failure::in_body(error).into_error(&wire.place())
+        SendFailure::in_body(error).into_error(&wire.place())
     }
 
     /// What the whole text says to the request `id`.
-    pub(crate) fn judge(&self, wire: &Wire, id: Option<&RequestId>, text: Bytes) -> Result<Raw> {
+    pub(crate) fn judge(
+        &self,
+        wire: &HttpClientShared,
+        id: Option<&RequestId>,
+        text: Bytes,
+    ) -> Result<Raw> {
         let depth = wire.limits.json_depth;
         let response = match self.kind {
             Kind::Json => match jsonrpc::parse(text.clone(), depth) {
@@ -177,7 +196,7 @@ impl Whole {
         error.wanting(self.wanted.clone())
     }
 
-    fn no_message(&self, wire: &Wire, text: &[u8]) -> Error {
+    fn no_message(&self, wire: &HttpClientShared, text: &[u8]) -> Error {
         if !self.status.is_success() {
             return self.refused(wire, text);
         }
@@ -200,7 +219,7 @@ impl Whole {
         .with_status(self.status.as_u16())
     }
 
-    fn refused(&self, wire: &Wire, text: &[u8]) -> Error {
+    fn refused(&self, wire: &HttpClientShared, text: &[u8]) -> Error {
         let quote = quote(text);
         // Whoever reads this has a client that can't: one that can would have tried.
         let hint = match self.wanted {

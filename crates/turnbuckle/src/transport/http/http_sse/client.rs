@@ -7,18 +7,29 @@ use std::{
 };
 
 use crate::{
-    error::Closed, error::Error, error::ErrorKind, error::Executed, error::Result, error::Wanted,
-    limits::Limits, protocol::params::decode, rpc::Line, rpc::Lines, rpc::Transport,
-    rpc::connection::Duplex, rpc::connection::id_of, transport::framing::LineReader,
-    transport::http::client::Wire, transport::http::client::events::EventBody,
-    transport::http::client::events::NextEvent, transport::http::client::events::message_of,
-    transport::http::client::origin, transport::http::client::place,
-    transport::http::client::redirect::resolve, transport::http::client::request,
-    transport::http::client::timing::ACCEPT, transport::http::client::timing::CLOSE,
-    transport::http::client::timing::ENDPOINT, transport::http::client::timing::PIPE,
-    transport::http::client::timing::POSTS_AT_ONCE, transport::http::client::timing::SKEW,
-    transport::http::client::whole::Kind, transport::http::session::client::ClientSession,
-    transport::http::session::client::send, transport::stream,
+    error::{AuthorizationRequired, Closed, Error, ErrorKind, Executed, Result},
+    limits::Limits,
+    protocol::params::decode,
+    rpc::{
+        Line, Lines, Transport,
+        connection::{Duplex, id_of},
+    },
+    transport::{
+        framing::LineReader,
+        http::{
+            client::{
+                HttpClientShared,
+                events::{EventBody, NextEvent, message_of},
+                origin, place,
+                redirect::resolve,
+                request,
+                timing::{ACCEPT, CLOSE, ENDPOINT, PIPE, POSTS_AT_ONCE, SKEW},
+                whole::Kind,
+            },
+            session::client::{ClientSession, send},
+        },
+        stream,
+    },
 };
 use bytes::Bytes;
 use http::Uri;
@@ -33,7 +44,7 @@ use turnbuckle_types::{
 };
 
 /// Connects to a server whose stream is at the wire's address. Dropping the future gives it up.
-pub(crate) async fn connect(wire: &Arc<Wire>) -> Result<Arc<dyn Transport>> {
+pub(crate) async fn connect(wire: &Arc<HttpClientShared>) -> Result<Arc<dyn Transport>> {
     let opening = tokio::time::timeout(ENDPOINT, open(wire)).await;
     let (events, to) = opening.unwrap_or_else(|_| {
         Err(failed(format!("{} did not say where to post to within {ENDPOINT:?}", wire.place())))
@@ -71,14 +82,14 @@ pub(crate) async fn connect(wire: &Arc<Wire>) -> Result<Arc<dyn Transport>> {
 }
 
 /// Opens the stream and reads where to post to.
-async fn open(wire: &Wire) -> Result<(EventBody, Uri)> {
+async fn open(wire: &HttpClientShared) -> Result<(EventBody, Uri)> {
     let place = wire.place();
     let get = send::get(wire, &ClientSession::default(), None);
     let response = request::send(wire, &wire.stack, get, None).await?;
     let status = response.status();
     if !status.is_success() || Kind::of(response.headers()) != Kind::Events {
         let message = format!("GET {place} opened no event stream (HTTP {status})");
-        let wanted = Wanted::read(status, response.headers());
+        let wanted = AuthorizationRequired::read(status, response.headers());
         return Err(failed(message).with_status(status.as_u16()).wanting(wanted));
     }
     let mut events = EventBody::new(Some(response.into_body()), wire.limits.line_bytes, None);
@@ -160,7 +171,7 @@ fn line(message: &[u8]) -> Vec<u8> {
 }
 
 /// Moves lines out as POSTs, until this side closes.
-async fn up(wire: Arc<Wire>, to: Uri, mut lines: impl Lines, peer: &Weak<Duplex>) {
+async fn up(wire: Arc<HttpClientShared>, to: Uri, mut lines: impl Lines, peer: &Weak<Duplex>) {
     let mut posts = JoinSet::new();
     let mut unaccepted = Unaccepted::default();
     while let Ok(Some(line)) = std::future::poll_fn(|context| lines.poll_next(context)).await {
@@ -269,7 +280,7 @@ impl MessageInfo {
 
 /// Posts one message. The call of a request that does not arrive is told why.
 async fn post(
-    wire: Arc<Wire>,
+    wire: Arc<HttpClientShared>,
     to: Uri,
     message: Bytes,
     request: Option<RequestId>,
@@ -282,7 +293,7 @@ async fn post(
     let error = match tokio::time::timeout(ACCEPT, sending).await {
         Ok(Ok(response)) => {
             let status = response.status();
-            let wanted = Wanted::read(status, response.headers());
+            let wanted = AuthorizationRequired::read(status, response.headers());
             request::finish(response.into_body()).await;
             if status.is_success() {
                 return;

@@ -1,9 +1,14 @@
 //! Creates HTTP responses: status, headers, and a body of JSON or events.
 
-use super::{super::sse, body::HttpBody, body::Pieces, running::Done, running::Running};
-use crate::{protocol::status, rpc::Outcome};
+use super::{
+    super::sse,
+    body::{HttpBody, Pieces},
+    running::{Done, Running},
+};
 use crate::{
-    transport::http::server::security::guard::Refusal, transport::http::server::shutdown::Ended,
+    protocol::status,
+    rpc::Outcome,
+    transport::http::server::{security::guard::Refusal, shutdown::Ended},
 };
 use bytes::Bytes;
 use http::{

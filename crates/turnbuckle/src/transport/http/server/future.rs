@@ -11,14 +11,19 @@ use std::{
 };
 
 use super::{
-    Endpoint, HttpService, answer, body::HttpBody, receive::Discarding, receive::Receiving,
-    response_stream::Format, response_stream::ResponseStream, running::Polled, running::Running,
+    Endpoint, HttpService, answer,
+    body::HttpBody,
+    receive::{Discarding, Receiving},
+    response_stream::{Format, ResponseStream},
+    running::{Polled, Running},
 };
-use crate::transport::http::session::server as legacy;
 use crate::{
-    protocol::http_checks::is_legacy_message, rpc::BoxFuture, rpc::Came, rpc::Head, rpc::Incoming,
-    rpc::Note, rpc::Outcome, rpc::Reply, rpc::Serve, rpc::connection::Permit,
-    rpc::connection::Replies, rpc::connection::panicked,
+    protocol::http_checks::is_legacy_message,
+    rpc::{
+        BoxFuture, HttpHead, Incoming, Note, Outcome, Reply, RequestOrigin, Serve,
+        connection::{Permit, Replies, panicked},
+    },
+    transport::http::session::server as legacy,
 };
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, request};
@@ -71,7 +76,7 @@ pub(super) type Check = BoxFuture<'static, Result<request::Parts, Response<HttpB
 #[derive(Clone)]
 pub(crate) struct Asked {
     pub(crate) endpoint: Arc<Endpoint>,
-    pub(crate) head: Arc<Head>,
+    pub(crate) head: Arc<HttpHead>,
 }
 
 /// The first step of a response.
@@ -284,7 +289,7 @@ fn start(asked: Asked, request: Request) -> Begun {
     let limit = endpoint.limits.queued_notifications;
     let stream = Arc::new(ResponseStream::new(Format::Events, limit, NO_REQUESTS));
     let replies = Replies::http(stream.clone(), None);
-    let incoming = incoming(request, permit, Came::ByPost(head.clone()));
+    let incoming = incoming(request, permit, RequestOrigin::ByPost(head.clone()));
     let handler = match call(&*endpoint.serve, &id, incoming, replies) {
         Ok(handler) => handler,
         Err(outcome) => return Begun::Answered(answer::outcome(&id, outcome)),
@@ -298,7 +303,7 @@ fn start(asked: Asked, request: Request) -> Begun {
 
 const NO_REQUESTS: &str = "over HTTP a server of this revision sends no requests";
 
-pub(crate) fn incoming(request: Request, permit: Permit, came: Came) -> Incoming {
+pub(crate) fn incoming(request: Request, permit: Permit, came: RequestOrigin) -> Incoming {
     let Request { id, method, params } = request;
     let mut incoming = Incoming::new(id, method, params, permit);
     incoming.came = came;

@@ -4,13 +4,10 @@
 //! own: what the requests mean, nor any connection that it did not accept itself.
 
 pub(super) mod answer;
+pub(crate) mod auth;
 mod body;
 pub(super) mod future;
-#[cfg(feature = "auth")]
-pub(crate) mod issuers;
 pub(crate) mod listen;
-#[cfg_attr(not(feature = "auth"), path = "unprotected.rs")]
-pub(crate) mod protect;
 pub(crate) mod receive;
 pub(super) mod response_stream;
 pub(super) mod running;
@@ -34,36 +31,43 @@ use turnbuckle_types::{
 };
 
 use super::timing::KEEP_ALIVE;
-pub use crate::transport::http::server::listen::address::HttpAddress;
+#[cfg(feature = "auth")]
+pub use crate::transport::http::server::auth::protect::MetadataService;
 #[cfg(feature = "sse-2024")]
 pub(crate) use crate::transport::http::server::listen::serve::SideEndpoint;
-use crate::transport::http::server::security::gate::Gate;
-pub use crate::transport::http::server::shutdown::HttpReport;
-use crate::{
-    error::Error, error::Result, limits::Limits, rpc::Head, rpc::Incoming, rpc::Note, rpc::Reply,
-    rpc::Serve, rpc::connection::Permit, rpc::connection::Replies,
+pub use crate::transport::http::server::{
+    listen::{
+        address::HttpAddress,
+        serve::{BoundHttp, ServingHttp},
+    },
+    shutdown::HttpReport,
 };
-pub use crate::{
-    transport::http::server::listen::serve::BoundHttp,
-    transport::http::server::listen::serve::ServingHttp,
-};
-use crate::{transport::http::server::shutdown::Drain, transport::http::server::shutdown::Phase};
 use crate::{
-    transport::http::session::Host,
-    transport::http::session::Session,
-    transport::http::session::id::Handshake,
-    transport::http::session::server::Legacy,
-    transport::http::session::server::Settings,
-    transport::http::session::server::{self as legacy},
-    transport::http::session::store::SessionId,
-    transport::http::session::store::SessionRecord,
+    error::{Error, Result},
+    limits::Limits,
+    rpc::{
+        HttpHead, Incoming, Note, Reply, Serve,
+        connection::{Permit, Replies},
+    },
+    transport::http::{
+        server::{
+            auth::protect::Protection,
+            security::gate::Gate,
+            shutdown::{Drain, Phase},
+        },
+        session::{
+            Host, Session,
+            id::Handshake,
+            server::{
+                Legacy, Settings, {self as legacy},
+            },
+            store::{SessionId, SessionRecord},
+        },
+    },
 };
 pub use body::HttpBody;
 use future::Asked;
 pub use future::HttpFuture;
-#[cfg(feature = "auth")]
-pub use protect::MetadataService;
-use protect::Protection;
 use receive::Discarding;
 
 /// A server as a service for HTTP requests, to be mounted in axum, hyper or anything that
@@ -237,7 +241,7 @@ impl HttpService {
     }
 
     fn asked(&self, head: request::Parts) -> Asked {
-        let head = Arc::new(Head { headers: head.headers, extensions: head.extensions });
+        let head = Arc::new(HttpHead { headers: head.headers, extensions: head.extensions });
         Asked { endpoint: self.0.clone(), head }
     }
 }
@@ -280,7 +284,7 @@ impl Host for Nothing {
     }
 
     #[cfg(feature = "sse-2024")]
-    fn connection(&self, _: Head) -> Arc<dyn Serve> {
+    fn connection(&self, _: HttpHead) -> Arc<dyn Serve> {
         Arc::new(Nothing)
     }
 

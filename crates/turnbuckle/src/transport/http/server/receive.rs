@@ -9,13 +9,10 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{
-    super::timing::BODY_BYTES_IN_ALL, super::timing::BODY_PAUSE, super::timing::BODY_WHOLE,
-    super::timing::REFUSED_BODY_BYTES, super::timing::REFUSED_BODY_PAUSE,
+use super::super::timing::{
+    BODY_BYTES_IN_ALL, BODY_PAUSE, BODY_WHOLE, REFUSED_BODY_BYTES, REFUSED_BODY_PAUSE,
 };
-use crate::{
-    transport::http::server::listen::idle::Idle, transport::http::server::security::guard::Refusal,
-};
+use crate::transport::http::server::{listen::idle::Idle, security::guard::Refusal};
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, StatusCode, header::EXPECT};
 use http_body::Body;

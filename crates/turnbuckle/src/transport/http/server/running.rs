@@ -8,13 +8,16 @@ use std::{
 };
 
 use super::{
-    Endpoint, answer::Statuses, response_stream::Format, response_stream::Parked,
-    response_stream::ResponseStream,
+    Endpoint,
+    answer::Statuses,
+    response_stream::{Format, Parked, ResponseStream},
 };
-use crate::{rpc::BoxFuture, rpc::Outcome, rpc::connection::panicked};
 use crate::{
-    transport::http::server::listen::idle::Idle, transport::http::server::shutdown::Ended,
-    transport::http::server::shutdown::Phase,
+    rpc::{BoxFuture, Outcome, connection::panicked},
+    transport::http::server::{
+        listen::idle::Idle,
+        shutdown::{Ended, Phase},
+    },
 };
 use turnbuckle_types::{RequestId, RpcError};
 

@@ -7,8 +7,7 @@ use std::{
 };
 
 use super::super::timing::OPEN_SESSION_IDS;
-use crate::protocol::sealed::KeyRing;
-use crate::transport::http::session::store::SessionId;
+use crate::{protocol::sealed::KeyRing, transport::http::session::store::SessionId};
 use lru::LruCache;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};

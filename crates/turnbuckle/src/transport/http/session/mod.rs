@@ -28,7 +28,7 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// What serves every request that declares its own revision, each for itself.
     fn stateless(&self) -> Arc<dyn Serve>;
     /// Whom it lets in, if not everyone.
-    fn protection(&self) -> Option<super::server::protect::Protection> {
+    fn protection(&self) -> Option<crate::transport::http::server::auth::protect::Protection> {
         None
     }
     /// Answers `initialize`, and says what its session is.
@@ -38,7 +38,7 @@ pub(crate) trait Host: Send + Sync + 'static {
     fn has_handshake(&self) -> bool;
     /// Returns the service of one connection that begins with a handshake.
     #[cfg(feature = "sse-2024")]
-    fn connection(&self, head: crate::rpc::Head) -> Arc<dyn Serve>;
+    fn connection(&self, head: crate::rpc::HttpHead) -> Arc<dyn Serve>;
     /// What serves a session that was opened like this. It is made anew whenever nothing of the
     /// session is in use, so that it has to be cheap. Without an id it is for one request.
     fn session(

@@ -24,7 +24,7 @@ pub(crate) const END: &[u8] = b"\n\n";
 /// One event.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Event {
+pub(crate) struct SseEvent {
     /// `None` is the kind that needs no name, `message`.
     pub(crate) kind: Option<Bytes>,
     /// The last `id` since the event before, even if it came in a block without data.
@@ -38,7 +38,7 @@ pub(crate) struct Event {
 /// An event was longer than the limit, and was skipped.
 #[cfg(feature = "client")]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct TooLong;
+pub(crate) struct EventTooLong;
 
 /// Splits a byte stream into events.
 ///
@@ -47,18 +47,18 @@ pub(crate) struct TooLong;
 /// `max_event` bytes of text.
 #[cfg(feature = "client")]
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct SseReader {
     max_event: usize,
     /// What was pushed and not yet looked at. Invariant: no chunk is empty.
     chunks: VecDeque<Bytes>,
-    place: Place,
+    place: LinePosition,
     /// The last line ended with a carriage return: a line feed right after it belongs to it.
     after_return: bool,
     /// The beginning of a line that an earlier chunk began. Invariant: it has no line break, and
     /// with the lines of `block` it is no longer than `max_event`.
     line: Vec<u8>,
     block: Block,
-    marks: Marks,
+    marks: ResumePoint,
     /// The block at hand is too long: its rest is thrown away.
     skipping: bool,
     /// How the data of the last block that was too long began.
@@ -71,7 +71,7 @@ pub(crate) struct Reader {
 /// `retry` said. A block that breaks off says nothing, because its event was not delivered.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Marks {
+pub(crate) struct ResumePoint {
     pub(crate) id: Option<Bytes>,
     pub(crate) retry: Option<Duration>,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Marks {
 /// Where in the stream the reader stands.
 #[cfg(feature = "client")]
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum LinePosition {
     /// At its very start, so many bytes into what may be a byte-order mark.
     Mark(usize),
     LineStart,
@@ -97,12 +97,12 @@ struct Block {
     kind: Option<Bytes>,
     id: Option<Bytes>,
     retry: Option<Duration>,
-    data: Data,
+    data: EventData,
 }
 
 #[cfg(feature = "client")]
 #[derive(Debug, Default)]
-enum Data {
+enum EventData {
     #[default]
     None,
     /// One line, a slice of a chunk, which it keeps alive.
@@ -120,16 +120,16 @@ const BEGINNING: usize = 1024;
 const MARK: [u8; 3] = *b"\xef\xbb\xbf";
 
 #[cfg(feature = "client")]
-impl Reader {
-    pub(crate) fn new(max_event: usize) -> Reader {
-        Reader {
+impl SseReader {
+    pub(crate) fn new(max_event: usize) -> SseReader {
+        SseReader {
             max_event,
             chunks: VecDeque::new(),
-            place: Place::Mark(0),
+            place: LinePosition::Mark(0),
             after_return: false,
             line: Vec::new(),
             block: Block::default(),
-            marks: Marks::default(),
+            marks: ResumePoint::default(),
             skipping: false,
             began: Vec::new(),
             #[cfg(test)]
@@ -137,7 +137,7 @@ impl Reader {
         }
     }
 
-    /// Adds bytes of the stream. Take the events out with [`next`](Reader::next) before pushing
+    /// Adds bytes of the stream. Take the events out with [`next`](SseReader::next) before pushing
     /// more: nothing else bounds what is pushed.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         if !chunk.is_empty() {
@@ -149,7 +149,7 @@ impl Reader {
     ///
     /// An event that is too long is reported once, as soon as that is known, and its rest is
     /// skipped.
-    pub(crate) fn next(&mut self) -> Option<Result<Event, TooLong>> {
+    pub(crate) fn next(&mut self) -> Option<Result<SseEvent, EventTooLong>> {
         while let Some(chunk) = self.chunks.front() {
             let first = chunk[0];
             if let Some(found) = self.step(first) {
@@ -161,7 +161,7 @@ impl Reader {
     }
 
     /// The marks up to the last event that was taken out, or to the last whole block.
-    pub(crate) fn marks(&self) -> &Marks {
+    pub(crate) fn marks(&self) -> &ResumePoint {
         &self.marks
     }
 
@@ -172,54 +172,55 @@ impl Reader {
 
     /// Whether part of an event waits for its end: a stream that ends now was cut off.
     pub(crate) fn is_mid_event(&self) -> bool {
-        self.skipping || self.place == Place::Line || self.block.size > 0
+        self.skipping || self.place == LinePosition::Line || self.block.size > 0
     }
 
     /// Goes on by at least one byte or one place.
-    fn step(&mut self, first: u8) -> Option<Result<Event, TooLong>> {
+    fn step(&mut self, first: u8) -> Option<Result<SseEvent, EventTooLong>> {
         if std::mem::take(&mut self.after_return) && first == b'\n' {
             self.take(1);
             return None;
         }
         match self.place {
-            Place::Mark(matched) => self.mark(matched, first).map(Err),
-            Place::LineStart if first == b'\n' || first == b'\r' => {
+            LinePosition::Mark(matched) => self.mark(matched, first).map(Err),
+            LinePosition::LineStart if first == b'\n' || first == b'\r' => {
                 self.end_line(0);
                 self.end_block().map(Ok)
             }
-            Place::LineStart => {
-                self.place = if first == b':' { Place::Comment } else { Place::Line };
+            LinePosition::LineStart => {
+                self.place = if first == b':' { LinePosition::Comment } else { LinePosition::Line };
                 None
             }
-            Place::Comment => {
+            LinePosition::Comment => {
                 match self.find_break() {
                     Some(at) => drop(self.end_line(at)),
                     None => drop(self.chunks.pop_front()),
                 }
                 None
             }
-            Place::Line => self.line().map(Err),
+            LinePosition::Line => self.line().map(Err),
         }
     }
 
-    fn mark(&mut self, matched: usize, first: u8) -> Option<TooLong> {
+    fn mark(&mut self, matched: usize, first: u8) -> Option<EventTooLong> {
         if first == MARK[matched] {
             self.take(1);
             let whole = matched + 1 == MARK.len();
-            self.place = if whole { Place::LineStart } else { Place::Mark(matched + 1) };
+            self.place =
+                if whole { LinePosition::LineStart } else { LinePosition::Mark(matched + 1) };
             return None;
         }
         if matched == 0 {
-            self.place = Place::LineStart;
+            self.place = LinePosition::LineStart;
             return None;
         }
         // It was none: its bytes belong to the first line.
-        self.place = Place::Line;
+        self.place = LinePosition::Line;
         self.keep(&MARK[..matched])
     }
 
     /// Reads on in a line: to its end, or to that of the chunk.
-    fn line(&mut self) -> Option<TooLong> {
+    fn line(&mut self) -> Option<EventTooLong> {
         let Some(at) = self.find_break() else {
             let piece = self.chunks.pop_front()?;
             return self.keep(&piece);
@@ -231,18 +232,18 @@ impl Reader {
         if !self.fits(piece.len()) {
             return Some(self.skip(&piece));
         }
-        let (line, origin): (_, fn(Bytes) -> Data) = if self.line.is_empty() {
-            (piece, Data::Shared)
+        let (line, origin): (_, fn(Bytes) -> EventData) = if self.line.is_empty() {
+            (piece, EventData::Shared)
         } else {
             self.append(&piece);
-            (Bytes::from(std::mem::take(&mut self.line)), Data::Own)
+            (Bytes::from(std::mem::take(&mut self.line)), EventData::Own)
         };
         self.block.field(line, origin);
         None
     }
 
     /// Keeps part of a line until the rest of it comes.
-    fn keep(&mut self, piece: &[u8]) -> Option<TooLong> {
+    fn keep(&mut self, piece: &[u8]) -> Option<EventTooLong> {
         if self.skipping {
             return None;
         }
@@ -257,7 +258,7 @@ impl Reader {
         self.block.size + self.line.len() + more <= self.max_event
     }
 
-    fn skip(&mut self, piece: &[u8]) -> TooLong {
+    fn skip(&mut self, piece: &[u8]) -> EventTooLong {
         let block = std::mem::take(&mut self.block);
         let line = std::mem::take(&mut self.line);
         self.began = match block.data.whole() {
@@ -269,7 +270,7 @@ impl Reader {
             }
         };
         self.skipping = true;
-        TooLong
+        EventTooLong
     }
 
     /// Doubles the room when it has to, but never beyond the limit.
@@ -282,7 +283,7 @@ impl Reader {
         self.line.extend_from_slice(piece);
     }
 
-    fn end_block(&mut self) -> Option<Event> {
+    fn end_block(&mut self) -> Option<SseEvent> {
         if std::mem::take(&mut self.skipping) {
             return None;
         }
@@ -309,7 +310,7 @@ impl Reader {
         let piece = self.take(at);
         let line_break = self.take(1);
         self.after_return = *line_break == *b"\r";
-        self.place = Place::LineStart;
+        self.place = LinePosition::LineStart;
         piece
     }
 
@@ -329,7 +330,7 @@ impl Reader {
 #[cfg(feature = "client")]
 impl Block {
     /// Takes note of one line that is neither empty nor a comment.
-    fn field(&mut self, line: Bytes, origin: fn(Bytes) -> Data) {
+    fn field(&mut self, line: Bytes, origin: fn(Bytes) -> EventData) {
         self.size += line.len();
         let (name, value) = match memchr::memchr(b':', &line) {
             Some(colon) => {
@@ -351,42 +352,42 @@ impl Block {
     }
 
     /// At an empty line.
-    fn end(&mut self) -> Option<Event> {
+    fn end(&mut self) -> Option<SseEvent> {
         self.size = 0;
         let kind = self.kind.take();
         let data = std::mem::take(&mut self.data).whole()?;
-        Some(Event { kind, id: self.id.take(), retry: self.retry.take(), data })
+        Some(SseEvent { kind, id: self.id.take(), retry: self.retry.take(), data })
     }
 }
 
 #[cfg(feature = "client")]
-impl Data {
-    fn add(&mut self, value: Bytes, origin: fn(Bytes) -> Data) {
+impl EventData {
+    fn add(&mut self, value: Bytes, origin: fn(Bytes) -> EventData) {
         let mut joined = match std::mem::take(self) {
-            Data::None => {
+            EventData::None => {
                 *self = origin(value);
                 return;
             }
-            Data::Shared(first) | Data::Own(first) => first.to_vec(),
-            Data::Joined(joined) => joined,
+            EventData::Shared(first) | EventData::Own(first) => first.to_vec(),
+            EventData::Joined(joined) => joined,
         };
         joined.push(b'\n');
         joined.extend_from_slice(&value);
-        *self = Data::Joined(joined);
+        *self = EventData::Joined(joined);
     }
 
     /// Lets go of the chunk, which may be much larger.
     fn unshare(&mut self) {
-        if let Data::Shared(value) = self {
-            *self = Data::Own(Bytes::copy_from_slice(value));
+        if let EventData::Shared(value) = self {
+            *self = EventData::Own(Bytes::copy_from_slice(value));
         }
     }
 
     fn whole(self) -> Option<Bytes> {
         match self {
-            Data::None => None,
-            Data::Shared(value) | Data::Own(value) => Some(value),
-            Data::Joined(joined) => Some(joined.into()),
+            EventData::None => None,
+            EventData::Shared(value) | EventData::Own(value) => Some(value),
+            EventData::Joined(joined) => Some(joined.into()),
         }
     }
 }

@@ -2,11 +2,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-type Found = Vec<Result<Event, TooLong>>;
+type Found = Vec<Result<SseEvent, EventTooLong>>;
 
 /// Everything in a stream that comes in these chunks, and whether it ends in the middle.
 fn read(chunks: &[&[u8]], max_event: usize) -> (Found, bool) {
-    let mut reader = Reader::new(max_event);
+    let mut reader = SseReader::new(max_event);
     let mut found = Vec::new();
     for chunk in chunks {
         reader.push(Bytes::copy_from_slice(chunk));
@@ -15,7 +15,7 @@ fn read(chunks: &[&[u8]], max_event: usize) -> (Found, bool) {
     (found, reader.is_mid_event())
 }
 
-fn events(stream: &str) -> Vec<Event> {
+fn events(stream: &str) -> Vec<SseEvent> {
     read(&[stream.as_bytes()], 1000).0.into_iter().map(Result::unwrap).collect()
 }
 
@@ -23,8 +23,8 @@ fn data(stream: &str) -> Vec<String> {
     events(stream).iter().map(|event| String::from_utf8_lossy(&event.data).into_owned()).collect()
 }
 
-fn event(data: &'static str) -> Event {
-    Event { kind: None, id: None, retry: None, data: Bytes::from_static(data.as_bytes()) }
+fn event(data: &'static str) -> SseEvent {
+    SseEvent { kind: None, id: None, retry: None, data: Bytes::from_static(data.as_bytes()) }
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn the_examples_of_the_standard_are_read_as_it_says() {
     assert_eq!(
         events("event: add\ndata: 73857293\n\nevent: remove\ndata: 2153\n\n"),
         [
-            Event { kind: Some("add".into()), ..event("73857293") },
-            Event { kind: Some("remove".into()), ..event("2153") },
+            SseEvent { kind: Some("add".into()), ..event("73857293") },
+            SseEvent { kind: Some("remove".into()), ..event("2153") },
         ]
     );
     assert_eq!(data("data: YHOO\ndata: +2\ndata: 10\n\n"), ["YHOO\n+2\n10"]);
@@ -55,8 +55,8 @@ fn the_examples_of_the_standard_are_read_as_it_says() {
                 data:  third event\n"
         ),
         [
-            Event { id: Some("1".into()), ..event("first event") },
-            Event { id: Some("".into()), ..event("second event") },
+            SseEvent { id: Some("1".into()), ..event("first event") },
+            SseEvent { id: Some("".into()), ..event("second event") },
         ]
     );
     // One empty, one that is a line feed, and one that the end of the stream cuts off.
@@ -99,7 +99,11 @@ fn fields_that_say_nothing_are_ignored() {
     assert_eq!(
         events("retry: 2500\nretry: x\nid: 7\nid: 8\nevent: one\nevent:\ndata: a\n\ndata: b\n\n"),
         [
-            Event { id: Some("8".into()), retry: Some(Duration::from_millis(2500)), ..event("a") },
+            SseEvent {
+                id: Some("8".into()),
+                retry: Some(Duration::from_millis(2500)),
+                ..event("a")
+            },
             event("b")
         ]
     );
@@ -112,7 +116,7 @@ fn a_block_without_data_is_no_event_but_its_id_and_retry_stay() {
     assert_eq!(
         events("id: 1\nevent: y\nretry: 5\n\ndata: a\n\ndata: b\n\n"),
         [
-            Event { id: Some("1".into()), retry: Some(Duration::from_millis(5)), ..event("a") },
+            SseEvent { id: Some("1".into()), retry: Some(Duration::from_millis(5)), ..event("a") },
             event("b")
         ]
     );
@@ -141,36 +145,40 @@ fn only_an_unfinished_event_is_cut_off() {
 fn an_event_over_the_limit_costs_that_event() {
     // The limit counts the bytes of its lines.
     assert_eq!(read(&[b"data: 6789\n\n"], 10).0, [Ok(event("6789"))]);
-    assert_eq!(read(&[b"data: 67890\n\n"], 10).0, [Err(TooLong)]);
+    assert_eq!(read(&[b"data: 67890\n\n"], 10).0, [Err(EventTooLong)]);
     let stream =
         b"data: a\n\ndata: 67\ndata: 67\n: comment\ndata: 67\n\ndata: b\n\nid: 4567890\n\n\
                    data: c\n\n";
-    let expected = [Ok(event("a")), Err(TooLong), Ok(event("b")), Err(TooLong), Ok(event("c"))];
+    let expected =
+        [Ok(event("a")), Err(EventTooLong), Ok(event("b")), Err(EventTooLong), Ok(event("c"))];
     assert_eq!(read(&[stream], 10).0, expected);
     let bytes: Vec<&[u8]> = stream.chunks(1).collect();
     assert_eq!(read(&bytes, 10).0, expected);
     // Comments do not count, however long.
     let comments = [b": x\n".repeat(100), b":".repeat(100), b"\ndata: 6789\n\n".to_vec()].concat();
     assert_eq!(read(&[&comments], 10).0, [Ok(event("6789"))]);
-    assert_eq!(read(&[b"data: 67890"], 10), (vec![Err(TooLong)], true));
+    assert_eq!(read(&[b"data: 67890"], 10), (vec![Err(EventTooLong)], true));
     for chunks in
         [&[&b"id: 1\ndata: {\"a\":1}"[..]][..], &[b"da", b"ta:{\"a", b"\":1}\n", b"data: b"]]
     {
-        let mut reader = Reader::new(12);
+        let mut reader = SseReader::new(12);
         chunks.iter().for_each(|chunk| reader.push(Bytes::copy_from_slice(chunk)));
-        assert_eq!(reader.next(), Some(Err(TooLong)));
+        assert_eq!(reader.next(), Some(Err(EventTooLong)));
         assert_eq!(reader.began(), b"{\"a\":1}");
     }
-    assert_eq!(read(&[b"data: 67890\n:\n"], 10), (vec![Err(TooLong)], true));
-    assert_eq!(read(&[b"data: 67890\n\r"], 10), (vec![Err(TooLong)], false));
+    assert_eq!(read(&[b"data: 67890\n:\n"], 10), (vec![Err(EventTooLong)], true));
+    assert_eq!(read(&[b"data: 67890\n\r"], 10), (vec![Err(EventTooLong)], false));
     // A skipped event takes its id along.
-    assert_eq!(read(&[b"id: 1\ndata: 67890\n\ndata: a\n\n"], 10).0, [Err(TooLong), Ok(event("a"))]);
+    assert_eq!(
+        read(&[b"id: 1\ndata: 67890\n\ndata: a\n\n"], 10).0,
+        [Err(EventTooLong), Ok(event("a"))]
+    );
 }
 
 #[test]
 fn a_line_within_one_chunk_is_not_copied() {
     let chunk = Bytes::from_static(b"event: message\ndata: {\"a\":1}\n\ndata: {}\n\n");
-    let mut reader = Reader::new(1000);
+    let mut reader = SseReader::new(1000);
     reader.push(chunk.clone());
     let first = reader.next().unwrap().unwrap();
     let second = reader.next().unwrap().unwrap();
@@ -181,7 +189,7 @@ fn a_line_within_one_chunk_is_not_copied() {
 
 #[test]
 fn what_waits_for_more_does_not_keep_its_chunk_alive() {
-    let mut reader = Reader::new(1000);
+    let mut reader = SseReader::new(1000);
     let chunk = Bytes::from(b"data: a\n\n".repeat(1000));
     let watch = chunk.clone();
     reader.push(chunk);
@@ -198,7 +206,7 @@ fn what_waits_for_more_does_not_keep_its_chunk_alive() {
     assert_eq!(reader.next(), None);
     assert!(watch.is_unique());
     reader.push(Bytes::from_static(b"\n"));
-    let last = Event { kind: Some("x".into()), id: Some("y".into()), ..event("b") };
+    let last = SseEvent { kind: Some("x".into()), id: Some("y".into()), ..event("b") };
     assert_eq!(reader.next(), Some(Ok(last)));
 }
 
@@ -209,7 +217,7 @@ fn no_byte_is_searched_twice() {
     stream.resize(SIZE, b'x');
     stream.extend_from_slice(b"\n\n");
     for step in [1, 7, 4096, stream.len()] {
-        let mut reader = Reader::new(SIZE);
+        let mut reader = SseReader::new(SIZE);
         let mut lengths = Vec::new();
         for chunk in stream.chunks(step) {
             reader.push(Bytes::copy_from_slice(chunk));
@@ -264,7 +272,7 @@ fn split<'s>(stream: &'s [u8], cuts: &[prop::sample::Index]) -> Vec<&'s [u8]> {
 }
 
 /// The same by the letter of the standard, for text that came at once and is not too long.
-fn by_the_letter(stream: &[u8]) -> Vec<Event> {
+fn by_the_letter(stream: &[u8]) -> Vec<SseEvent> {
     let stream = stream.strip_prefix(&MARK).unwrap_or(stream);
     let mut lines = vec![Vec::new()];
     let mut bytes = stream.iter().copied().peekable();
@@ -288,7 +296,7 @@ fn by_the_letter(stream: &[u8]) -> Vec<Event> {
             if let Some(b'\n') = data.pop() {
                 let kind = (!kind.is_empty() && kind != b"message").then(|| kind.into());
                 let data = Bytes::from(std::mem::take(&mut data));
-                events.push(Event { kind, id: id.take(), retry: retry.take(), data });
+                events.push(SseEvent { kind, id: id.take(), retry: retry.take(), data });
             }
             continue;
         }
@@ -326,7 +334,7 @@ proptest! {
 
     #[test]
     fn events_are_what_the_standard_says(stream in streams()) {
-        let found: Vec<Event> =
+        let found: Vec<SseEvent> =
             read(&[&stream], 1_000_000).0.into_iter().map(Result::unwrap).collect();
         prop_assert_eq!(found, by_the_letter(&stream));
     }
@@ -336,7 +344,7 @@ proptest! {
         chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..20),
         max_event in 0usize..100,
     ) {
-        let mut reader = Reader::new(max_event);
+        let mut reader = SseReader::new(max_event);
         for chunk in chunks {
             reader.push(chunk.into());
             while let Some(found) = reader.next() {
@@ -344,10 +352,10 @@ proptest! {
             }
             let block = &reader.block;
             let data = match &block.data {
-                Data::None => 0,
-                Data::Shared(_) => return Err(TestCaseError::fail("a chunk is kept alive")),
-                Data::Own(data) => data.len(),
-                Data::Joined(joined) => joined.len(),
+                EventData::None => 0,
+                EventData::Shared(_) => return Err(TestCaseError::fail("a chunk is kept alive")),
+                EventData::Own(data) => data.len(),
+                EventData::Joined(joined) => joined.len(),
             };
             let kept = data + reader.line.len();
             prop_assert!(kept <= max_event && block.size <= max_event);

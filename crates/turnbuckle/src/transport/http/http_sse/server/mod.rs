@@ -14,10 +14,12 @@ use std::{
 };
 
 use crate::{
-    error::Error, error::Result, principal::Principal, rpc::BoxFuture, rpc::Head,
-    transport::http::server::HttpBody, transport::http::server::HttpService,
-    transport::http::server::ServingHttp, transport::http::server::SideEndpoint,
-    transport::http::server::receive::Discarding, transport::http::server::security::front,
+    error::{Error, Result},
+    principal::Principal,
+    rpc::{BoxFuture, HttpHead},
+    transport::http::server::{
+        HttpBody, HttpService, ServingHttp, SideEndpoint, receive::Discarding, security::front,
+    },
 };
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request, uri::PathAndQuery};
@@ -278,7 +280,7 @@ const GONE: &str = "there is no such session: it ends with its stream";
 async fn post<B: Body>(
     route: Arc<SseRoute>,
     session: Arc<SseSession>,
-    head: Arc<Head>,
+    head: Arc<HttpHead>,
     body: B,
 ) -> Response<HttpBody> {
     let text = match route.service.receive(body).await {
@@ -317,8 +319,8 @@ fn without_line_breaks(text: Bytes) -> Bytes {
     text.iter().copied().map(space).collect()
 }
 
-fn as_head(parts: &request::Parts) -> Head {
-    Head { headers: parts.headers.clone(), extensions: parts.extensions.clone() }
+fn as_head(parts: &request::Parts) -> HttpHead {
+    HttpHead { headers: parts.headers.clone(), extensions: parts.extensions.clone() }
 }
 
 fn owner(head: &request::Parts) -> Option<Principal> {

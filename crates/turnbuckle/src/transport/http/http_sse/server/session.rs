@@ -12,9 +12,13 @@ use std::{
 };
 
 use crate::{
-    principal::Principal, protocol::sealed::random, rpc::BoxFuture, rpc::Came, rpc::Head,
-    rpc::Incoming, rpc::Line, rpc::Lines, rpc::Note, rpc::Outcome, rpc::Peer, rpc::Reply,
-    rpc::Serve, rpc::connection::Permit, rpc::connection::Replies,
+    principal::Principal,
+    protocol::sealed::random,
+    rpc::{
+        BoxFuture, HttpHead, Incoming, Line, Lines, Note, Outcome, Peer, Reply, RequestOrigin,
+        Serve,
+        connection::{Permit, Replies},
+    },
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -157,13 +161,13 @@ pub(super) struct SseSession {
 /// A message, and the request that carried it: who sent it, and what came with it.
 pub(super) struct Posted {
     pub(super) message: Bytes,
-    pub(super) head: Arc<Head>,
+    pub(super) head: Arc<HttpHead>,
 }
 
 #[derive(Default)]
 struct State {
     /// What carried the message that was read last. It is applied before the next one is read.
-    carrier: Option<Arc<Head>>,
+    carrier: Option<Arc<HttpHead>>,
     /// Handlers that have not ended.
     running: u64,
     phase: Phase,
@@ -268,7 +272,7 @@ impl Serve for Attended {
     fn serve(&self, mut request: Incoming, replies: Replies) -> Reply {
         // Whoever opened the stream may have another token by now.
         if let Some(head) = &self.session.lock().carrier {
-            request.came = Came::InSession(head.clone());
+            request.came = RequestOrigin::InSession(head.clone());
         }
         match self.serve.serve(request, replies) {
             Reply::Later(handler) => self.begin(handler),

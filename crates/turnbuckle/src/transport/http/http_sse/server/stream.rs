@@ -16,11 +16,13 @@ use tokio::io::{AsyncRead as _, DuplexStream, ReadBuf};
 use super::session::{InTable, Inbox};
 use crate::{
     limits::Limits,
-    rpc::Serve,
-    rpc::connection::io::Wire,
-    rpc::connection::io::{self},
-    transport::http::server::listen::idle::Idle,
-    transport::http::sse,
+    rpc::{
+        Serve,
+        connection::io::{
+            ConnectionTasks, {self},
+        },
+    },
+    transport::http::{server::listen::idle::Idle, sse},
 };
 
 /// How much waits for a client that does not read before the connection itself holds it.
@@ -69,7 +71,7 @@ enum Place {
 
 /// Ends the session when it is dropped.
 struct Connection {
-    wire: Wire,
+    wire: ConnectionTasks,
     _place: InTable,
 }
 

@@ -9,16 +9,18 @@ use std::{
     time::Duration,
 };
 
-use super::{address::Accepted, address::Listener};
-use crate::rpc::BoxFuture;
+use super::address::{Accepted, Listener};
 use crate::{
-    transport::http::server::HttpBody, transport::http::server::HttpFuture,
-    transport::http::server::HttpReport, transport::http::server::HttpService,
-    transport::http::server::answer, transport::http::server::listen::detect::Peek,
-    transport::http::server::listen::detect::Protocol,
-    transport::http::server::listen::detect::sniff,
-    transport::http::server::listen::serve::SideEndpoint,
-    transport::http::server::protect::Protection, transport::http::server::shutdown::Phase,
+    rpc::BoxFuture,
+    transport::http::server::{
+        HttpBody, HttpFuture, HttpReport, HttpService, answer,
+        auth::protect::Protection,
+        listen::{
+            detect::{Peek, Protocol, sniff},
+            serve::SideEndpoint,
+        },
+        shutdown::Phase,
+    },
 };
 use http::{Request, Response, StatusCode};
 use hyper::{

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{transport::http::timing::LONGEST_WINDOW, transport::http::timing::SHORTEST_WINDOW};
+use crate::transport::http::timing::{LONGEST_WINDOW, SHORTEST_WINDOW};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A window of silence. The timer is created with the first wait, and moved only when it has run

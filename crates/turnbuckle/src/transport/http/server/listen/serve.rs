@@ -9,11 +9,14 @@ use std::{
     time::Duration,
 };
 
-use super::{accept::Accepting, address::AllowedReach, address::Listener, address::Reach};
-use crate::{error::Error, error::Result, rpc::BoxFuture};
+use super::{
+    accept::Accepting,
+    address::{AllowedReach, Listener, Reach},
+};
 use crate::{
-    transport::http::server::HttpAddress, transport::http::server::HttpBody,
-    transport::http::server::HttpReport, transport::http::server::HttpService,
+    error::{Error, Result},
+    rpc::BoxFuture,
+    transport::http::server::{HttpAddress, HttpBody, HttpReport, HttpService},
 };
 use http::{Request, Response};
 use hyper::body::Incoming;

@@ -11,12 +11,13 @@ use std::{
     time::Duration,
 };
 
-use super::{super::sse, super::timing::QUEUED_BYTES};
-use crate::{error::Error, rpc::Exchange, rpc::Outgoing, rpc::Replying, rpc::pending::Serial};
+use super::super::{sse, timing::QUEUED_BYTES};
 use crate::{
-    transport::http::session::server::event::StreamNumber,
-    transport::http::session::server::in_flight::InFlight,
-    transport::http::session::server::question::Question,
+    error::Error,
+    rpc::{Exchange, Outgoing, Replying, pending::Serial},
+    transport::http::session::server::{
+        event::StreamNumber, in_flight::InFlight, question::Question,
+    },
 };
 use session::SessionState;
 pub(crate) use session::{Ended, Unstored};

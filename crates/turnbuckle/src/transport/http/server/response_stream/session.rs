@@ -8,12 +8,14 @@ use std::{
 };
 
 use super::{Format, Priming, QUEUED_BYTES, Questions, ResponseStream, State, Wakers};
-use crate::rpc::pending::Serial;
 use crate::{
-    transport::http::session::server::event::Cursor,
-    transport::http::session::server::event::StreamNumber,
-    transport::http::session::server::event::{self},
-    transport::http::session::server::in_flight::InFlight,
+    rpc::pending::Serial,
+    transport::http::session::server::{
+        event::{
+            Cursor, StreamNumber, {self},
+        },
+        in_flight::InFlight,
+    },
 };
 use bytes::Bytes;
 use turnbuckle_types::RequestId;

@@ -3,11 +3,15 @@
 
 use std::{convert::Infallible, future::poll_fn, pin::pin, time::Duration};
 
-use crate::{limits::Limits, transport::http::session::Host};
 use crate::{
-    transport::http::server::HttpBody, transport::http::server::HttpService,
-    transport::http::server::answer, transport::http::server::protect::Protection,
-    transport::http::server::receive::Receiving, transport::http::server::security::guard::Refusal,
+    limits::Limits,
+    transport::http::{
+        server::{
+            HttpBody, HttpService, answer, auth::protect::Protection, receive::Receiving,
+            security::guard::Refusal,
+        },
+        session::Host,
+    },
 };
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, request};

@@ -1,9 +1,10 @@
 //! Owns what a program has said about who may speak to its endpoint, and the answer to each
 //! request before its body. Does not own the rules: the guard does.
 
-use crate::{
-    transport::http::server::answer, transport::http::server::body::HttpBody,
-    transport::http::server::security::cors::Cors, transport::http::server::security::guard::Guard,
+use crate::transport::http::server::{
+    answer,
+    body::HttpBody,
+    security::{cors::Cors, guard::Guard},
 };
 use http::{HeaderMap, Response, StatusCode, Uri, request};
 

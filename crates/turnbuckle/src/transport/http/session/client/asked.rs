@@ -14,12 +14,17 @@ use bytes::Bytes;
 use tokio::{sync::oneshot, task::AbortHandle};
 use turnbuckle_types::{RequestId, RpcError, jsonrpc};
 
-use super::{ClientSession, Wire, lock, receive::StreamOrigin, send};
+use super::{ClientSession, HttpClientShared, lock, receive::StreamOrigin, send};
 use crate::{
-    rpc::BoxFuture, rpc::Came, rpc::Incoming, rpc::Outcome, rpc::Reply, rpc::connection::Permit,
-    rpc::connection::Replies, rpc::connection::panicked, rpc::pending::Serial, rpc::pending::Table,
-    transport::http::client::request, transport::http::client::timing::ACCEPT,
-    transport::http::client::timing::REFUSALS_AT_ONCE,
+    rpc::{
+        BoxFuture, Incoming, Outcome, Reply, RequestOrigin,
+        connection::{Permit, Replies, panicked},
+        pending::{PendingTable, Serial},
+    },
+    transport::http::client::{
+        request,
+        timing::{ACCEPT, REFUSALS_AT_ONCE},
+    },
 };
 
 /// What the server asks, on whichever stream.
@@ -35,7 +40,7 @@ pub(super) struct ServerRequests {
 #[derive(Default)]
 struct OpenRequests {
     /// Of those that run; `None` until there is a task.
-    table: Table<(), Option<AbortHandle>>,
+    table: PendingTable<(), Option<AbortHandle>>,
     /// What a session before this one asks, its server has forgotten.
     since: u64,
 }
@@ -62,7 +67,11 @@ fn abort(running: Vec<(Serial, Option<AbortHandle>)>) {
 }
 
 /// Answers a request that came in this session, in a task of its own if that takes time.
-pub(super) fn request(wire: &Arc<Wire>, from: StreamOrigin<'_>, asked: jsonrpc::Request) {
+pub(super) fn request(
+    wire: &Arc<HttpClientShared>,
+    from: StreamOrigin<'_>,
+    asked: jsonrpc::Request,
+) {
     let jsonrpc::Request { id, method, params } = asked;
     let session = from.session;
     let (asked, limit) = (&wire.legacy.asked, wire.limits.in_flight);
@@ -100,7 +109,7 @@ pub(super) fn request(wire: &Arc<Wire>, from: StreamOrigin<'_>, asked: jsonrpc::
     }
     let mut incoming = Incoming::new(id.clone(), method, params, permit);
     if let Some(own) = from.own {
-        incoming.came = Came::Within(own.id.clone(), own.call.mark.clone());
+        incoming.came = RequestOrigin::Within(own.id.clone(), own.call.mark.clone());
     }
     let reply = catch_unwind(AssertUnwindSafe(|| wire.serve.serve(incoming, Replies::nowhere())))
         .unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref()))));
@@ -143,7 +152,7 @@ pub(super) fn request(wire: &Arc<Wire>, from: StreamOrigin<'_>, asked: jsonrpc::
 }
 
 /// The server gave a question up: nothing is posted for it. A session that is gone has none.
-pub(super) fn cancelled(wire: &Wire, session: &ClientSession, id: &RequestId) {
+pub(super) fn cancelled(wire: &HttpClientShared, session: &ClientSession, id: &RequestId) {
     let stopped = {
         let mut open = lock(&wire.legacy.asked.open);
         if session.generation < open.since { None } else { open.table.cancel(id) }
@@ -157,7 +166,12 @@ pub(super) fn cancelled(wire: &Wire, session: &ClientSession, id: &RequestId) {
 }
 
 /// Posts an error, unless too many are on their way.
-pub(super) fn refuse(wire: &Arc<Wire>, session: &ClientSession, id: &RequestId, error: &RpcError) {
+pub(super) fn refuse(
+    wire: &Arc<HttpClientShared>,
+    session: &ClientSession,
+    id: &RequestId,
+    error: &RpcError,
+) {
     let Ok(permit) = Permit::take(&wire.legacy.asked.refusing, REFUSALS_AT_ONCE) else {
         wire.counts.dropped_requests.fetch_add(1, Relaxed);
         return;
@@ -179,7 +193,11 @@ struct RunningRequest {
     posting: Permit,
 }
 
-async fn run(wire: Arc<Wire>, question: RunningRequest, mut handler: BoxFuture<'static, Outcome>) {
+async fn run(
+    wire: Arc<HttpClientShared>,
+    question: RunningRequest,
+    mut handler: BoxFuture<'static, Outcome>,
+) {
     let RunningRequest { session, id, serial, posting } = question;
     let outcome = std::future::poll_fn(|context| {
         match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
@@ -196,7 +214,7 @@ async fn run(wire: Arc<Wire>, question: RunningRequest, mut handler: BoxFuture<'
     drop(posting);
 }
 
-async fn post(wire: &Wire, session: &ClientSession, message: Bytes) {
+async fn post(wire: &HttpClientShared, session: &ClientSession, message: Bytes) {
     let post = send::post(wire, session, message);
     request::say(wire, &wire.stack, post, ACCEPT, "an answer to the server").await;
 }

@@ -12,21 +12,21 @@ use tokio::sync::{OwnedSemaphorePermit, TryAcquireError, watch};
 use turnbuckle_types::{Raw, RequestId};
 
 use super::{
-    CallState, Wire,
+    CallState, HttpClientShared,
     call::ServerSaw,
     control::{Abandoned, Rest},
     is_opening, lock,
     run::{self, RequestKind},
 };
 use crate::{
-    error::Error, error::Executed, error::Result, rpc::Abandon, rpc::BoxFuture, rpc::Event,
-    rpc::Outgoing, rpc::exchange::Drive, transport::http::client::flight::InFlight,
-    transport::http::client::flight::StopReason,
+    error::{Error, Executed, Result},
+    rpc::{Abandon, BoxFuture, ExchangeEvent, Outgoing, exchange::Drive},
+    transport::http::client::flight::{InFlight, StopReason},
 };
 
 /// One exchange.
 pub(crate) struct SessionCall {
-    wire: Arc<Wire>,
+    wire: Arc<HttpClientShared>,
     stage: CallStage,
     abandon: Abandon,
     reason: Option<String>,
@@ -54,12 +54,12 @@ struct RunningCall {
 }
 
 impl SessionCall {
-    pub(crate) fn new(wire: Arc<Wire>, request: Outgoing) -> SessionCall {
+    pub(crate) fn new(wire: Arc<HttpClientShared>, request: Outgoing) -> SessionCall {
         let abandon = request.abandon;
         SessionCall { wire, stage: CallStage::New(Box::new(request)), abandon, reason: None }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Event> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         loop {
             let step = match &mut self.stage {
                 CallStage::New(_) => self.reserve(),
@@ -76,14 +76,14 @@ impl SessionCall {
                         if stopped == StopReason::Cancelled {
                             self.leave();
                         }
-                        return Poll::Ready(Event::Done(Err(error)));
+                        return Poll::Ready(ExchangeEvent::Done(Err(error)));
                     }
                     return running.poll(context);
                 }
                 CallStage::Done => Err(Error::refused("this call has already ended")),
             };
             if let Err(error) = step {
-                return Poll::Ready(Event::Done(Err(error)));
+                return Poll::Ready(ExchangeEvent::Done(Err(error)));
             }
         }
     }
@@ -163,13 +163,13 @@ impl SessionCall {
 }
 
 impl RunningCall {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Event> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         loop {
             if let Some(event) = self.call.take(context) {
                 return Poll::Ready(event);
             }
             if let Some(ended) = self.ended.take() {
-                return Poll::Ready(Event::Done(ended));
+                return Poll::Ready(ExchangeEvent::Done(ended));
             }
             match self.post.as_mut().poll(context) {
                 Poll::Ready(ended) => self.ended = Some(ended),
@@ -190,13 +190,13 @@ pub(super) fn cancel(id: &RequestId, reason: &str) -> String {
 
 /// Keeps an id from being seen by the server again before the cancel of its last use.
 pub(super) struct LeavingId {
-    wire: Arc<Wire>,
+    wire: Arc<HttpClientShared>,
     id: RequestId,
     _gate: watch::Sender<()>,
 }
 
 impl LeavingId {
-    fn new(wire: &Arc<Wire>, id: RequestId) -> LeavingId {
+    fn new(wire: &Arc<HttpClientShared>, id: RequestId) -> LeavingId {
         let (gate, waits) = watch::channel(());
         lock(&wire.legacy.leaving).insert(id.key(), waits);
         LeavingId { wire: wire.clone(), id, _gate: gate }
@@ -210,9 +210,9 @@ impl Drop for LeavingId {
 }
 
 impl Drive for SessionCall {
-    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
+    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         let event = ready!(self.poll(context));
-        if matches!(event, Event::Done(_)) {
+        if matches!(event, ExchangeEvent::Done(_)) {
             self.stage = CallStage::Done;
         }
         Poll::Ready(event)

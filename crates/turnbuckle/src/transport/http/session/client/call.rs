@@ -14,7 +14,8 @@ use turnbuckle_types::Raw;
 
 use super::{ClientSession, lock};
 use crate::{
-    error::Result, rpc::Abandon, rpc::Event, rpc::Mark, rpc::Note,
+    error::Result,
+    rpc::{Abandon, ExchangeEvent, Mark, Note},
     transport::http::client::progress::SendProgress,
 };
 
@@ -101,13 +102,13 @@ impl CallState {
 
     /// What came next, notifications first. Whoever asks is woken by what comes later from
     /// elsewhere.
-    pub(super) fn take(&self, context: &mut Context<'_>) -> Option<Event> {
+    pub(super) fn take(&self, context: &mut Context<'_>) -> Option<ExchangeEvent> {
         let mut state = self.lock();
         if let Some(note) = state.notes.pop_front() {
-            return Some(Event::Note(note));
+            return Some(ExchangeEvent::Note(note));
         }
         if let Some(end) = state.end.take() {
-            return Some(Event::Done(end));
+            return Some(ExchangeEvent::Done(end));
         }
         match &mut state.waker {
             Some(waker) => waker.clone_from(context.waker()),
@@ -237,7 +238,7 @@ mod tests {
         CallState::new(Vec::new(), Abandon::Signal, None)
     }
 
-    fn taken(call: &CallState) -> Option<Event> {
+    fn taken(call: &CallState) -> Option<ExchangeEvent> {
         call.take(&mut Context::from_waker(Waker::noop()))
     }
 
@@ -249,9 +250,11 @@ mod tests {
         }
         call.end(Ok(Raw::null()));
         for name in ["b", "c"] {
-            assert!(matches!(taken(&call), Some(Event::Note(note)) if &*note.method == name));
+            assert!(
+                matches!(taken(&call), Some(ExchangeEvent::Note(note)) if &*note.method == name)
+            );
         }
-        assert!(matches!(taken(&call), Some(Event::Done(Ok(_)))));
+        assert!(matches!(taken(&call), Some(ExchangeEvent::Done(Ok(_)))));
         assert!(taken(&call).is_none());
     }
 

@@ -15,16 +15,18 @@ use tokio::{
 use turnbuckle_types::{Method, Raw, jsonrpc};
 
 use super::{
-    CallState, ClientSession, ClosePhase, Wire,
+    CallState, ClientSession, ClosePhase, HttpClientShared,
     asking::{self, LeavingId},
     lock, send,
 };
 use crate::{
-    error::Result, rpc::BoxFuture, transport::http::client::request,
-    transport::http::client::stack::Stack, transport::http::client::timing::ACCEPT,
-    transport::http::client::timing::CALLS, transport::http::client::timing::CANCEL,
-    transport::http::client::timing::CANCELS_AT_ONCE, transport::http::client::timing::CLOSE,
-    transport::http::client::timing::END_OF_BODY, transport::http::client::timing::SKEW,
+    error::Result,
+    rpc::BoxFuture,
+    transport::http::client::{
+        request,
+        stack::HttpSender,
+        timing::{ACCEPT, CALLS, CANCEL, CANCELS_AT_ONCE, CLOSE, END_OF_BODY, SKEW},
+    },
 };
 
 /// The handle of the control task.
@@ -35,7 +37,7 @@ pub(super) struct Control {
     /// How many cancels may be posted at once.
     turns: Semaphore,
     /// Never the calls' connections: those may all be busy.
-    stack: Stack,
+    stack: HttpSender,
 }
 
 /// A call that was dropped and that the server may have received.
@@ -57,7 +59,7 @@ pub(super) struct Rest {
 }
 
 /// Starts the task. It ends when the connection is closed.
-pub(super) fn start(wire: &Arc<Wire>) -> Control {
+pub(super) fn start(wire: &Arc<HttpClientShared>) -> Control {
     let (jobs, abandoned) = mpsc::channel(CALLS);
     let places = Arc::new(Semaphore::new(CALLS));
     tokio::spawn(control(Over(wire.clone()), abandoned, places.clone()));
@@ -93,7 +95,7 @@ async fn control(over: Over, mut abandoned: mpsc::Receiver<Abandoned>, places: A
 }
 
 /// Tells that the control task has ended, even if it never ran.
-struct Over(Arc<Wire>);
+struct Over(Arc<HttpClientShared>);
 
 impl Drop for Over {
     fn drop(&mut self) {
@@ -103,7 +105,7 @@ impl Drop for Over {
 
 /// Cancels one call: its request is sent to its end, its cancel is posted, and only then is its
 /// POST closed. Messages that arrive on it are still acted on.
-async fn cancel(wire: Arc<Wire>, job: Abandoned) {
+async fn cancel(wire: Arc<HttpClientShared>, job: Abandoned) {
     let Some(control) = wire.legacy.control.get() else { return };
     let Abandoned { call, params, mut rest } = job;
     let deadline = Instant::now() + CANCEL;
@@ -141,7 +143,7 @@ async fn cancel(wire: Arc<Wire>, job: Abandoned) {
 
 /// Waits until the request was sent and its response has begun, or so long after it that the
 /// cancel does not overtake it.
-async fn sent(wire: &Wire, call: &CallState) {
+async fn sent(wire: &HttpClientShared, call: &CallState) {
     let begins_early = wire.legacy.begins_early.load(Relaxed);
     // A server that begins every response at once does not know the request before.
     let lead = if begins_early { CANCEL } else { SKEW };
@@ -185,7 +187,7 @@ impl Rest {
 }
 
 /// 2025-11-25 transports §Session Management: SHOULD end a session that is no longer needed.
-async fn goodbye(wire: &Wire) {
+async fn goodbye(wire: &HttpClientShared) {
     // In this order: opening a session again moves it from the one place to the other.
     let offered = lock(&wire.legacy.offered).take();
     let session = wire.legacy.session();
@@ -194,7 +196,7 @@ async fn goodbye(wire: &Wire) {
 }
 
 /// Ends a session.
-pub(super) async fn delete(wire: &Wire, session: &ClientSession) {
+pub(super) async fn delete(wire: &HttpClientShared, session: &ClientSession) {
     let Some(control) = wire.legacy.control.get() else { return };
     if session.id.is_some() {
         let delete = send::delete(wire, session);

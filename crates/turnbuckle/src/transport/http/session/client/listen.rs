@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{
-    ClientSession, Wire, lock,
+    ClientSession, HttpClientShared, lock,
     receive::{self, StreamOrigin},
     reconnect::{self, StreamOwner, StreamReply},
     restart,
@@ -13,13 +13,13 @@ use super::{
     source::{ResumableStream, StreamItem},
 };
 use crate::{
-    rpc::BoxFuture, transport::http::client::events::too_long,
-    transport::http::client::timing::OPEN_STREAM,
+    rpc::BoxFuture,
+    transport::http::client::{events::too_long, timing::OPEN_STREAM},
 };
 
 /// Opens the stream in place of any earlier one. The future resolves when it is open, or known
 /// not to be there, or takes too long; dropping it does not close the stream.
-pub(super) fn open(wire: &Arc<Wire>) -> BoxFuture<'static, ()> {
+pub(super) fn open(wire: &Arc<HttpClientShared>) -> BoxFuture<'static, ()> {
     let (opened, head) = oneshot::channel();
     let session = wire.legacy.session();
     let task = tokio::spawn(listen(wire.clone(), session, opened)).abort_handle();
@@ -36,7 +36,7 @@ pub(super) fn open(wire: &Arc<Wire>) -> BoxFuture<'static, ()> {
     })
 }
 
-async fn listen(wire: Arc<Wire>, session: ClientSession, opened: oneshot::Sender<()>) {
+async fn listen(wire: Arc<HttpClientShared>, session: ClientSession, opened: oneshot::Sender<()>) {
     let longest = wire.limits.line_bytes;
     let (mut source, mut was_open) =
         match reconnect::ask(&wire, &session, None, StreamOwner::Server).await {
@@ -81,7 +81,7 @@ async fn listen(wire: Arc<Wire>, session: ClientSession, opened: oneshot::Sender
 
 /// Asks for another session in place of this one. Success ends this task, as the stream of the
 /// new session takes its place.
-async fn open_anew(wire: &Arc<Wire>, session: &ClientSession) {
+async fn open_anew(wire: &Arc<HttpClientShared>, session: &ClientSession) {
     let policy = &wire.legacy.resuming;
     if policy.attempts == 0 {
         return;

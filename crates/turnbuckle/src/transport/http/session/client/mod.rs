@@ -26,8 +26,8 @@ use turnbuckle_types::{Key, Method, RequestId, Revision, jsonrpc};
 pub(crate) use asking::SessionCall;
 pub(crate) use call::CallState;
 
-use super::super::client::{Wire, flight::StopHandle, request, timing::ACCEPT};
-use crate::{rpc::Note, rpc::Outgoing};
+use super::super::client::{HttpClientShared, flight::StopHandle, request, timing::ACCEPT};
+use crate::rpc::{Note, Outgoing};
 use asked::ServerRequests;
 use control::Control;
 use restart::Restarting;
@@ -95,7 +95,7 @@ fn is_opening(request: &Outgoing) -> bool {
 }
 
 /// The handshake has agreed on a revision: from now on everything is sent under it.
-pub(crate) fn agreed(wire: &Arc<Wire>, revision: Revision) {
+pub(crate) fn agreed(wire: &Arc<HttpClientShared>, revision: Revision) {
     let legacy = &wire.legacy;
     let id = lock(&legacy.offered).take();
     let generation = legacy.session().generation + 1;
@@ -104,7 +104,7 @@ pub(crate) fn agreed(wire: &Arc<Wire>, revision: Revision) {
 }
 
 /// Posts a notification. A failure is logged.
-pub(crate) async fn notify(wire: &Wire, note: Note) {
+pub(crate) async fn notify(wire: &HttpClientShared, note: Note) {
     let params = note.params.raw.as_ref().map_or("", |raw| raw.as_str());
     let mut message = Vec::with_capacity(params.len() + note.method.len() + 48);
     jsonrpc::write_notification(&mut message, &note.method, params);
@@ -114,7 +114,7 @@ pub(crate) async fn notify(wire: &Wire, note: Note) {
 
 /// Opens the stream on which the server speaks unasked; returns when that is open, or known
 /// not to be there, or takes too long to wait for.
-pub(crate) async fn listen(wire: &Arc<Wire>) {
+pub(crate) async fn listen(wire: &Arc<HttpClientShared>) {
     listen::open(wire).await;
 }
 
@@ -141,7 +141,7 @@ impl LegacyClient {
         lock(&self.session).clone()
     }
 
-    fn begin(&self, wire: &Wire, session: ClientSession) {
+    fn begin(&self, wire: &HttpClientShared, session: ClientSession) {
         *wire.version() = session.revision;
         *lock(&self.session) = session;
     }

@@ -9,8 +9,11 @@ use turnbuckle_types::{
     jsonrpc::{self, Fault, Frame, Message, Notification, Response, Role},
 };
 
-use super::{CallState, ClientSession, Wire, asked};
-use crate::{error::Error, error::Result, rpc::Note, rpc::outcome_to_result};
+use super::{CallState, ClientSession, HttpClientShared, asked};
+use crate::{
+    error::{Error, Result},
+    rpc::{Note, outcome_to_result},
+};
 
 /// The call whose stream it is.
 #[derive(Clone, Copy)]
@@ -36,7 +39,7 @@ pub(super) struct StreamOrigin<'a> {
 
 /// Applies a message; returns the end of the call whose stream it is, if this is it.
 pub(super) fn receive(
-    wire: &Arc<Wire>,
+    wire: &Arc<HttpClientShared>,
     from: StreamOrigin<'_>,
     data: Bytes,
 ) -> Option<Result<Raw>> {
@@ -62,7 +65,11 @@ pub(super) fn receive(
     }
 }
 
-fn frame(wire: &Arc<Wire>, from: StreamOrigin<'_>, frame: Frame) -> Option<Result<Raw>> {
+fn frame(
+    wire: &Arc<HttpClientShared>,
+    from: StreamOrigin<'_>,
+    frame: Frame,
+) -> Option<Result<Raw>> {
     match frame {
         Frame::Request(request) => asked::request(wire, from, request),
         Frame::Notification(Notification { method, params }) => {
@@ -80,7 +87,7 @@ fn frame(wire: &Arc<Wire>, from: StreamOrigin<'_>, frame: Frame) -> Option<Resul
     None
 }
 
-fn notification(wire: &Arc<Wire>, from: StreamOrigin<'_>, note: Note) {
+fn notification(wire: &Arc<HttpClientShared>, from: StreamOrigin<'_>, note: Note) {
     let own = from.own;
     let subject = note.subject();
     match &*note.method {
@@ -110,7 +117,7 @@ fn notification(wire: &Arc<Wire>, from: StreamOrigin<'_>, note: Note) {
 }
 
 /// Hands a notification to the call that it belongs to, though it came on another's stream.
-fn route(wire: &Wire, id: &RequestId, note: &Note) {
+fn route(wire: &HttpClientShared, id: &RequestId, note: &Note) {
     if let Some(call) = in_flight(wire, id)
         && call.note(note.clone(), wire.limits.queued_notifications)
     {
@@ -119,7 +126,7 @@ fn route(wire: &Wire, id: &RequestId, note: &Note) {
 }
 
 fn answer(
-    wire: &Wire,
+    wire: &HttpClientShared,
     own: Option<OwnCall<'_>>,
     id: &RequestId,
     result: Result<Raw>,
@@ -137,11 +144,15 @@ fn answer(
     None
 }
 
-fn in_flight(wire: &Wire, id: &RequestId) -> Option<Arc<CallState>> {
+fn in_flight(wire: &HttpClientShared, id: &RequestId) -> Option<Arc<CallState>> {
     wire.table().sent(id).and_then(|stop| stop.call.clone())
 }
 
-fn fault(wire: &Arc<Wire>, from: StreamOrigin<'_>, fault: Fault) -> Option<Result<Raw>> {
+fn fault(
+    wire: &Arc<HttpClientShared>,
+    from: StreamOrigin<'_>,
+    fault: Fault,
+) -> Option<Result<Raw>> {
     tracing::debug!(error = %fault.error, "an event that is no message");
     wire.counts.unreadable.fetch_add(1, Relaxed);
     match (fault.role, &fault.id) {

@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use tokio::time::Instant;
 
 use super::{
-    ClientSession, Wire, lock,
+    ClientSession, HttpClientShared, lock,
     resume::{Cost, Ended, RetryDelay, chance, plan},
     send,
     source::ResumableStream,
@@ -56,7 +56,7 @@ impl StreamReply {
 
 /// Asks for a stream, from after this event on.
 pub(super) async fn ask(
-    wire: &Wire,
+    wire: &HttpClientShared,
     session: &ClientSession,
     after: Option<&HeaderValue>,
     whose: StreamOwner<'_>,
@@ -75,7 +75,7 @@ pub(super) async fn ask(
 }
 
 /// Waits until one may be spent, and spends it.
-pub(super) async fn token(wire: &Wire) {
+pub(super) async fn token(wire: &HttpClientShared) {
     loop {
         let wait = {
             let (mut budget, now) = (lock(&wire.legacy.budget), Instant::now());
@@ -91,7 +91,7 @@ pub(super) async fn token(wire: &Wire) {
 /// Waits as long as it takes, then goes on with the stream on another connection. The error says
 /// why it can't be. Dropping the future leaves the stream where it was.
 pub(super) async fn reconnect(
-    wire: &Arc<Wire>,
+    wire: &Arc<HttpClientShared>,
     session: &ClientSession,
     source: &mut ResumableStream,
     ending: Ending,

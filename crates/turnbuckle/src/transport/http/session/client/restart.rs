@@ -8,11 +8,14 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 use turnbuckle_types::{Method, Raw, Revision, jsonrpc};
 
-use super::{ClientSession, SessionCall, Wire, control, listen, lock, send};
+use super::{ClientSession, HttpClientShared, SessionCall, control, listen, lock, send};
 use crate::{
-    error::Closed, error::Error, error::ErrorKind, error::Executed, error::Result,
-    error::timed_out, rpc::Abandon, rpc::Exchange, rpc::Outgoing, transport::http::client::request,
-    transport::http::client::timing::ACCEPT, transport::http::client::timing::OPEN_SESSION,
+    error::{Closed, Error, ErrorKind, Executed, Result, timed_out},
+    rpc::{Abandon, Exchange, Outgoing},
+    transport::http::client::{
+        request,
+        timing::{ACCEPT, OPEN_SESSION},
+    },
 };
 
 /// An attempt that is under way.
@@ -27,7 +30,7 @@ type RestartOutcome = Result<(), Arc<Error>>;
 
 /// Opens a session in place of the one with this number, unless someone else already has.
 /// Dropping the future leaves the attempt to whoever comes next.
-pub(super) async fn restart(wire: &Arc<Wire>, generation: u64) -> RestartOutcome {
+pub(super) async fn restart(wire: &Arc<HttpClientShared>, generation: u64) -> RestartOutcome {
     let Some(mut outcome) = join(wire, generation) else { return Ok(()) };
     let ended = match outcome.wait_for(Option::is_some).await {
         Ok(ended) => ended.clone(),
@@ -40,7 +43,10 @@ pub(super) async fn restart(wire: &Arc<Wire>, generation: u64) -> RestartOutcome
 }
 
 /// The attempt that is under way, or a new one; `None` if there is such a session already.
-fn join(wire: &Arc<Wire>, generation: u64) -> Option<watch::Receiver<Option<RestartOutcome>>> {
+fn join(
+    wire: &Arc<HttpClientShared>,
+    generation: u64,
+) -> Option<watch::Receiver<Option<RestartOutcome>>> {
     let mut restarting = lock(&wire.legacy.restarting);
     if wire.legacy.session().generation != generation {
         return None;
@@ -62,7 +68,7 @@ fn join(wire: &Arc<Wire>, generation: u64) -> Option<watch::Receiver<Option<Rest
 }
 
 /// Opens the session. One that the server opened and that is not taken is given back.
-async fn anew(wire: &Arc<Wire>, generation: u64) -> Result<()> {
+async fn anew(wire: &Arc<HttpClientShared>, generation: u64) -> Result<()> {
     tracing::debug!("the session is gone, another one is opened");
     let legacy = &wire.legacy;
     legacy.asked.gone(generation);
@@ -86,7 +92,7 @@ async fn anew(wire: &Arc<Wire>, generation: u64) -> Result<()> {
     Ok(())
 }
 
-async fn open(wire: &Arc<Wire>) -> Result<()> {
+async fn open(wire: &Arc<HttpClientShared>) -> Result<()> {
     let legacy = &wire.legacy;
     let before = legacy.session();
     let params = lock(&legacy.opening).clone().unwrap_or_default();
@@ -142,7 +148,7 @@ fn is_as_before(opened: &Raw, revision: Option<Revision>) -> Result<()> {
     Err(Error::new(ErrorKind::Connect, message))
 }
 
-fn closed(wire: &Wire) -> Error {
+fn closed(wire: &HttpClientShared) -> Error {
     let closed = wire.closed.get().cloned();
     closed.unwrap_or_else(|| Closed::new("the connection was closed")).error(Executed::No)
 }

@@ -9,7 +9,7 @@ use http::{HeaderMap, StatusCode};
 use turnbuckle_types::{Raw, RequestId};
 
 use super::{
-    CallState, ClientSession, Wire, lock,
+    CallState, ClientSession, HttpClientShared, lock,
     receive::{self, OwnCall, StreamOrigin},
     reconnect::{self, StreamOwner},
     restart,
@@ -17,16 +17,16 @@ use super::{
     source::{ResumableStream, StreamItem},
 };
 use crate::{
-    error::Error,
-    error::Executed,
-    error::Result,
+    error::{Error, Executed, Result},
     rpc::Outgoing,
-    transport::http::client::events::too_long,
-    transport::http::client::events::too_much,
-    transport::http::client::request,
-    transport::http::client::stack::Body,
-    transport::http::client::whole::Whole,
-    transport::http::client::whole::{self},
+    transport::http::client::{
+        events::{too_long, too_much},
+        request,
+        stack::Body,
+        whole::{
+            CollectedBody, {self},
+        },
+    },
 };
 
 /// What a request is for.
@@ -46,7 +46,7 @@ enum PostEnd {
 
 /// Runs one request to its end. Dropping the future closes what is open.
 pub(super) async fn run(
-    wire: Arc<Wire>,
+    wire: Arc<HttpClientShared>,
     call: Arc<CallState>,
     id: RequestId,
     request: Outgoing,
@@ -80,7 +80,7 @@ pub(super) async fn run(
 }
 
 struct SessionPost<'a> {
-    wire: &'a Arc<Wire>,
+    wire: &'a Arc<HttpClientShared>,
     call: &'a CallState,
     id: &'a RequestId,
     kind: RequestKind,
@@ -136,7 +136,7 @@ impl SessionPost<'_> {
         let wire = self.wire;
         let kind = whole::Kind::of(headers);
         let batches = kind == whole::Kind::Json && status.is_success() && wire.serve.batches();
-        let mut whole = Whole::new(body, status, headers, wire.limits.line_bytes);
+        let mut whole = CollectedBody::new(body, status, headers, wire.limits.line_bytes);
         let text = std::future::poll_fn(|context| whole.poll_text(wire, context)).await?;
         if batches && text.trim_ascii_start().starts_with(b"[") {
             return receive::receive(wire, self.from(session), text).unwrap_or_else(|| {

@@ -3,9 +3,11 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
-use super::{ClientSession, Wire};
+use super::{ClientSession, HttpClientShared};
 use crate::{
-    error::Error, error::Result, protocol::headers, transport::http::client::request::HttpRequest,
+    error::{Error, Result},
+    protocol::headers,
+    transport::http::client::request::HttpRequest,
 };
 
 /// The session, in requests and in the answer to `initialize`.
@@ -16,7 +18,11 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Creates the POST of a message.
-pub(crate) fn post(wire: &Wire, session: &ClientSession, message: Bytes) -> HttpRequest {
+pub(crate) fn post(
+    wire: &HttpClientShared,
+    session: &ClientSession,
+    message: Bytes,
+) -> HttpRequest {
     let mut headers = under(session);
     headers.insert(header::CONTENT_TYPE, JSON);
     headers.insert(header::ACCEPT, BOTH);
@@ -25,7 +31,7 @@ pub(crate) fn post(wire: &Wire, session: &ClientSession, message: Bytes) -> Http
 
 /// Creates the GET of a stream, from after this event on.
 pub(crate) fn get(
-    wire: &Wire,
+    wire: &HttpClientShared,
     session: &ClientSession,
     after: Option<&HeaderValue>,
 ) -> HttpRequest {
@@ -38,7 +44,7 @@ pub(crate) fn get(
 }
 
 /// Creates the DELETE of a session.
-pub(super) fn delete(wire: &Wire, session: &ClientSession) -> HttpRequest {
+pub(super) fn delete(wire: &HttpClientShared, session: &ClientSession) -> HttpRequest {
     HttpRequest::new(wire, Method::DELETE, under(session), None)
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use tokio::time::Instant;
 
-use super::{Wire, resume::RetryDelay};
+use super::{HttpClientShared, resume::RetryDelay};
 use crate::{
     error::Error,
     transport::http::{
@@ -91,7 +91,7 @@ impl ResumableStream {
 
     /// Takes note of how far it was read.
     fn mark(&mut self) {
-        let sse::Marks { id, retry } = self.events.reader().marks();
+        let sse::ResumePoint { id, retry } = self.events.reader().marks();
         if let Some(id) = id {
             // An empty id takes the mark back; one that fits no header can't be asked for.
             self.marks.last = Some(id)
@@ -141,7 +141,7 @@ impl ResumableStream {
     }
 
     /// Returns the error for a stream that ended before it answered.
-    pub(super) fn lost(&self, wire: &Wire, ending: Ending) -> Error {
+    pub(super) fn lost(&self, wire: &HttpClientShared, ending: Ending) -> Error {
         self.events.lost(wire, ending)
     }
 }

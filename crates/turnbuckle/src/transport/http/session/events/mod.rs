@@ -5,9 +5,7 @@ mod memory;
 
 use bytes::Bytes;
 
-use crate::{
-    transport::http::session::store::SessionId, transport::http::session::store::StoreFuture,
-};
+use crate::transport::http::session::store::{SessionId, StoreFuture};
 pub use memory::MemoryEvents;
 
 /// Which stream of which session. A session belongs to one caller, so that a stream does too.

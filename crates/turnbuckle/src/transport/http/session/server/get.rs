@@ -3,22 +3,25 @@
 use std::sync::Arc;
 
 use super::{
-    super::super::server::HttpBody,
-    super::super::server::answer,
-    super::super::server::future::Asked,
-    super::super::server::response_stream::ResponseStream,
-    super::super::server::running::Running,
-    super::events::StreamKey,
+    super::{
+        super::server::{
+            HttpBody, answer, future::Asked, response_stream::ResponseStream, running::Running,
+        },
+        events::StreamKey,
+    },
     LAST_EVENT, Refused, Visit,
-    event::Cursor,
-    event::StreamNumber,
-    event::{self},
+    event::{
+        Cursor, StreamNumber, {self},
+    },
     pump,
     reader::StreamReader,
     request, unknown_session, visit,
 };
-use crate::transport::http::media_type;
-use crate::{protocol::headers::Found, protocol::headers::Headers as _, rpc::Replying as _};
+use crate::{
+    protocol::headers::{HeaderLookup, RequestHeaders as _},
+    rpc::Replying as _,
+    transport::http::media_type,
+};
 use http::{Response, StatusCode, header};
 use turnbuckle_types::{Raw, RequestId, RpcError};
 
@@ -27,9 +30,9 @@ pub(super) async fn serve(asked: &Asked) -> Result<Response<HttpBody>, Refused> 
     accepts_events(asked)?;
     let visit = visit(asked).await?;
     let cursor = match asked.head.headers.find(LAST_EVENT.as_str()) {
-        Found::Absent => None,
-        Found::Once(text) => Some(Cursor::read(text).ok_or_else(not_ours)?),
-        Found::Several => {
+        HeaderLookup::Absent => None,
+        HeaderLookup::Once(text) => Some(Cursor::read(text).ok_or_else(not_ours)?),
+        HeaderLookup::Several => {
             return Err(Refused::bad("the Last-Event-ID header came more than once"));
         }
     };

@@ -7,8 +7,8 @@ use std::{
 
 use super::in_flight::InFlight;
 use crate::{
-    error::Error, rpc::BoxFuture, rpc::Counters, rpc::Exchange, rpc::Note, rpc::Outgoing,
-    rpc::Peer, rpc::Replying as _, rpc::Transport,
+    error::Error,
+    rpc::{BoxFuture, Counters, Exchange, Note, Outgoing, Peer, Replying as _, Transport},
 };
 
 impl InFlight {

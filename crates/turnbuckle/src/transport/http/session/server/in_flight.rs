@@ -18,9 +18,14 @@ use super::{
     request::Batched,
 };
 use crate::{
-    SessionId, error::Error, error::ErrorKind, error::Executed, rpc::Note, rpc::Outgoing,
-    rpc::connection::write_cancel, rpc::outcome_to_result, rpc::pending::Serial,
-    rpc::pending::Table,
+    SessionId,
+    error::{Error, ErrorKind, Executed},
+    rpc::{
+        Note, Outgoing,
+        connection::write_cancel,
+        outcome_to_result,
+        pending::{PendingTable, Serial},
+    },
 };
 
 /// Why questions are cancelled together with their request.
@@ -36,7 +41,7 @@ pub(crate) struct InFlight {
 }
 
 struct State {
-    table: Table<Waiting, Flight>,
+    table: PendingTable<Waiting, Flight>,
     /// The session has ended.
     closed: bool,
     /// The stream for messages that belong to no request, which a GET opened.
@@ -80,7 +85,7 @@ pub(super) enum NotStarted {
 
 impl InFlight {
     pub(super) fn new(limit: usize, session: SessionId, early: Arc<EarlyCancels>) -> InFlight {
-        let state = State { table: Table::default(), closed: false, get_stream: None };
+        let state = State { table: PendingTable::default(), closed: false, get_stream: None };
         InFlight { state: Mutex::new(state), limit, session, early }
     }
 

@@ -8,13 +8,15 @@ use std::{
 };
 
 use super::{
-    super::super::server::response_stream::ResponseStream, super::Host, super::Session, Refused,
-    early::EarlyCancels, event::StreamNumber, in_flight::InFlight,
+    super::{super::server::response_stream::ResponseStream, Host, Session},
+    Refused,
+    early::EarlyCancels,
+    event::StreamNumber,
+    in_flight::InFlight,
 };
-use crate::{
-    transport::http::session::id::Ticket, transport::http::session::store::SessionId,
-    transport::http::session::store::SessionRecord, transport::http::session::store::SessionStore,
-    transport::http::session::store::StoreError,
+use crate::transport::http::session::{
+    id::Ticket,
+    store::{SessionId, SessionRecord, SessionStore, StoreError},
 };
 use tokio::{
     sync::{OnceCell, watch},

@@ -25,20 +25,23 @@ use turnbuckle_types::{
     jsonrpc::{Fault, Frame, Message, Notification, Request, Role},
 };
 
-use super::{
-    super::server::HttpBody, super::server::answer, super::server::future::Asked,
-    super::server::future::Begun, super::timing::STOPPING,
+use super::super::{
+    server::{
+        HttpBody, answer,
+        future::{Asked, Begun},
+    },
+    timing::STOPPING,
 };
 use crate::{
     principal::Principal,
-    protocol::headers::Found,
-    protocol::headers::Headers as _,
-    protocol::headers::{self},
-    protocol::http_checks::is_modern_visit,
+    protocol::{
+        headers::{
+            HeaderLookup, RequestHeaders as _, {self},
+        },
+        http_checks::is_modern_visit,
+    },
     rpc::Note,
-};
-use crate::{
-    transport::http::server::security::guard::Refusal, transport::http::session::id::Owner,
+    transport::http::{server::security::guard::Refusal, session::id::Owner},
 };
 use live::{ActiveSession, Live, Opened};
 use request::Batched;
@@ -214,14 +217,14 @@ async fn visit(asked: &Asked) -> Result<Visit, Refused> {
     let settings = &endpoint.legacy.settings;
     let served = endpoint.host.served();
     let id = match asked.head.headers.find(SESSION.as_str()) {
-        Found::Once(id) => id,
-        Found::Absent => {
+        HeaderLookup::Once(id) => id,
+        HeaderLookup::Absent => {
             return Err(Refused::bad(
                 "the Mcp-Session-Id header is missing; `initialize` gives one, which every later \
                  request has to carry",
             ));
         }
-        Found::Several => {
+        HeaderLookup::Several => {
             return Err(Refused::bad("the Mcp-Session-Id header came more than once"));
         }
     };
@@ -245,9 +248,9 @@ async fn visit(asked: &Asked) -> Result<Visit, Refused> {
 // 2025-11-25 basic/transports §Protocol Version Header: an unsupported one MUST be 400.
 fn version(headers: &HeaderMap, served: &[Revision]) -> Result<Option<Revision>, Refused> {
     let value = match headers.find(headers::VERSION) {
-        Found::Absent => return Ok(None),
-        Found::Once(value) => headers::plain(value).unwrap_or_default(),
-        Found::Several => {
+        HeaderLookup::Absent => return Ok(None),
+        HeaderLookup::Once(value) => headers::plain(value).unwrap_or_default(),
+        HeaderLookup::Several => {
             return Err(Refused::bad("the MCP-Protocol-Version header came more than once"));
         }
     };

@@ -10,16 +10,23 @@ use std::{
 };
 
 use super::{
-    super::super::server::response_stream::Format,
-    super::super::server::response_stream::ResponseStream,
-    super::super::server::response_stream::Unstored, super::super::server::running::Done,
-    super::super::server::running::Polled, super::super::server::running::Running,
-    super::super::timing::GET_STREAM_GRACE, super::super::timing::UNREAD_QUESTION,
-    super::events::EventStore, super::events::StoredEvent, super::events::StreamKey,
-    in_flight::InFlight, live::ActiveSession, live::PumpPermit,
+    super::{
+        super::{
+            server::{
+                response_stream::{Format, ResponseStream, Unstored},
+                running::{Done, Polled, Running},
+            },
+            timing::{GET_STREAM_GRACE, UNREAD_QUESTION},
+        },
+        events::{EventStore, StoredEvent, StreamKey},
+    },
+    in_flight::InFlight,
+    live::{ActiveSession, PumpPermit},
 };
-use crate::{rpc::BoxFuture, rpc::Outcome, rpc::pending::Serial};
-use crate::{transport::http::server::shutdown::Drain, transport::http::server::shutdown::Ended};
+use crate::{
+    rpc::{BoxFuture, Outcome, pending::Serial},
+    transport::http::server::shutdown::{Drain, Ended},
+};
 use tokio::{
     task::{JoinSet, coop::consume_budget},
     time::{Sleep, sleep},

@@ -14,8 +14,8 @@ use super::{
     in_flight::{Asker, InFlight},
 };
 use crate::{
-    error::Closed, error::Error, error::Executed, rpc::Abandon, rpc::Event, rpc::Note,
-    rpc::Outgoing, rpc::exchange::Drive, rpc::pending::Serial,
+    error::{Closed, Error, Executed},
+    rpc::{Abandon, ExchangeEvent, Note, Outgoing, exchange::Drive, pending::Serial},
 };
 
 /// Creates the error of a question whose stream has ended.
@@ -70,14 +70,14 @@ impl Question {
         Poll::Ready(Ok(()))
     }
 
-    fn done(&mut self, end: Result<Raw, Error>) -> Poll<Event> {
+    fn done(&mut self, end: Result<Raw, Error>) -> Poll<ExchangeEvent> {
         self.stage = Stage::Done;
-        Poll::Ready(Event::Done(end))
+        Poll::Ready(ExchangeEvent::Done(end))
     }
 }
 
 impl Drive for Question {
-    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Event> {
+    fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         if let Err(error) = ready!(self.poll_send(context)) {
             return self.done(Err(error));
         }
@@ -87,7 +87,7 @@ impl Drive for Question {
         if let Some(progress) = progress
             && let Poll::Ready(Some(note)) = progress.poll_recv(context)
         {
-            return Poll::Ready(Event::Note(note));
+            return Poll::Ready(ExchangeEvent::Note(note));
         }
         let end =
             ready!(Pin::new(answer).poll(context)).unwrap_or_else(|_| Err(closed(Executed::Maybe)));

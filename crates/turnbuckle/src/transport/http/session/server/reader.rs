@@ -10,9 +10,11 @@ use std::{
 };
 
 use super::{
-    super::super::server::HttpBody, super::super::server::answer,
-    super::super::server::response_stream::Ended,
-    super::super::server::response_stream::ResponseStream, event,
+    super::super::server::{
+        HttpBody, answer,
+        response_stream::{Ended, ResponseStream},
+    },
+    event,
 };
 use crate::transport::http::server::listen::idle::Idle;
 use bytes::Bytes;

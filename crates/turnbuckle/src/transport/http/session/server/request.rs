@@ -4,17 +4,22 @@
 use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use super::{
-    super::super::server::Endpoint, super::super::server::HttpBody, super::super::server::answer,
-    super::super::server::answer::Statuses, super::super::server::future::Asked,
-    super::super::server::future::call, super::super::server::future::incoming,
-    super::super::server::response_stream::Format, super::super::server::response_stream::Priming,
-    super::super::server::response_stream::ResponseStream, super::super::server::running::Done,
-    super::super::server::running::Polled, super::super::server::running::Running, Refused, Visit,
-    in_flight::NotStarted, pump::Pump, pump::frame, reader::StreamReader, unknown_session,
+    super::super::server::{
+        Endpoint, HttpBody, answer,
+        answer::Statuses,
+        future::{Asked, call, incoming},
+        response_stream::{Format, Priming, ResponseStream},
+        running::{Done, Polled, Running},
+    },
+    Refused, Visit,
+    in_flight::NotStarted,
+    pump::{Pump, frame},
+    reader::StreamReader,
+    unknown_session,
 };
-use crate::transport::http::server::shutdown::Phase;
 use crate::{
-    rpc::BoxFuture, rpc::Came, rpc::Outcome, rpc::connection::Replies, rpc::pending::Serial,
+    rpc::{BoxFuture, Outcome, RequestOrigin, connection::Replies, pending::Serial},
+    transport::http::server::shutdown::Phase,
 };
 use http::{Response, StatusCode};
 use turnbuckle_types::{Method, code, jsonrpc::Request};
@@ -132,7 +137,7 @@ pub(super) async fn start(
         Err(NotStarted::Cancelled) => return Ok(Started::Cancelled),
         accepted => accepted.map_err(refused)?,
     };
-    let incoming = incoming(request, permit, Came::InSession(asked.head.clone()));
+    let incoming = incoming(request, permit, RequestOrigin::InSession(asked.head.clone()));
     let replies = Replies::http(stream.clone(), Some(serial));
     let done = match call(&*visit.opened.service, &id, incoming, replies) {
         Err(outcome) => Done::finished(outcome),

@@ -1,13 +1,18 @@
 //! The settings of an HTTP service for sessions.
 
-use super::{
-    super::super::server::HttpService, super::super::timing::RETRY,
-    super::super::timing::SESSION_LIFETIME, super::events::EventStore, super::events::MemoryEvents,
+use super::super::{
+    super::{
+        server::HttpService,
+        timing::{RETRY, SESSION_LIFETIME},
+    },
+    events::{EventStore, MemoryEvents},
 };
-use crate::protocol::sealed::KeyRing;
 use crate::{
-    transport::http::session::id::SessionIds, transport::http::session::store::MemorySessions,
-    transport::http::session::store::SessionStore,
+    protocol::sealed::KeyRing,
+    transport::http::session::{
+        id::SessionIds,
+        store::{MemorySessions, SessionStore},
+    },
 };
 use std::{sync::Arc, time::Duration};
 

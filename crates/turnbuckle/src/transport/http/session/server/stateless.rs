@@ -3,17 +3,22 @@
 use std::{future::poll_fn, sync::Arc};
 
 use super::{
-    super::super::server::HttpBody, super::super::server::answer,
-    super::super::server::future::Asked, super::super::server::future::Begun,
-    super::super::server::future::call, super::super::server::future::incoming,
-    super::super::server::response_stream::Format,
-    super::super::server::response_stream::ResponseStream, super::super::server::running::Polled,
-    super::super::server::running::Running, super::Session, Refused, batch, is_initialize,
-    pump::frame, version,
+    super::{
+        super::server::{
+            HttpBody, answer,
+            future::{Asked, Begun, call, incoming},
+            response_stream::{Format, ResponseStream},
+            running::{Polled, Running},
+        },
+        Session,
+    },
+    Refused, batch, is_initialize,
+    pump::frame,
+    version,
 };
-use crate::{rpc::Came, rpc::Outcome, rpc::connection::Replies};
 use crate::{
-    transport::http::session::id::Handshake, transport::http::session::store::SessionRecord,
+    rpc::{Outcome, RequestOrigin, connection::Replies},
+    transport::http::session::{id::Handshake, store::SessionRecord},
 };
 use http::{Response, StatusCode};
 use tokio::task::coop::consume_budget;
@@ -100,7 +105,7 @@ fn start(
     let endpoint = &asked.endpoint;
     let id = request.id.clone();
     let permit = endpoint.permit().map_err(Refused::unavailable)?;
-    let incoming = incoming(request, permit, Came::InSession(asked.head.clone()));
+    let incoming = incoming(request, permit, RequestOrigin::InSession(asked.head.clone()));
     let limit = endpoint.limits.queued_notifications;
     let stream = Arc::new(ResponseStream::new(format, limit, NO_SESSIONS));
     let replies = Replies::http(stream.clone(), None);

@@ -4,9 +4,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::{guard::only, guard::read_origin};
-use crate::protocol::headers;
-use crate::transport::http::authority::Origin;
+use super::guard::{only, read_origin};
+use crate::{protocol::headers, transport::http::authority::Origin};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 /// The headers of a request that pages may set; those of arguments come on top.

@@ -7,9 +7,9 @@ mod tests;
 use std::borrow::Cow;
 
 use super::cors::Cors;
-use crate::{
-    transport::http::authority::Authority, transport::http::authority::Fault,
-    transport::http::authority::Origin, transport::http::media_type,
+use crate::transport::http::{
+    authority::{Authority, AuthorityError, Origin},
+    media_type,
 };
 use http::{HeaderMap, Method, StatusCode, Uri, header};
 
@@ -62,7 +62,7 @@ impl Guard {
 
     /// Serves a host too: `example.com`, on any port, or `example.com:8443`.
     pub(crate) fn allow_host(&mut self, host: &str) -> Result<(), String> {
-        let say = |fault: Fault| {
+        let say = |fault: AuthorityError| {
             format!("`{host}` is not a host: {fault}; write `example.com` or `example.com:8443`")
         };
         if host.contains("://") {

@@ -11,10 +11,9 @@ use lru::LruCache;
 use tokio::time::Instant;
 
 use super::{EventStore, StoredEvent, StreamKey};
-use crate::{
-    transport::http::session::store::SessionId, transport::http::session::store::StoreFuture,
-    transport::http::timing::EVENT_BYTES, transport::http::timing::EVENT_BYTES_OF_STREAM,
-    transport::http::timing::EVENT_RETENTION, transport::http::timing::EVENT_STREAMS,
+use crate::transport::http::{
+    session::store::{SessionId, StoreFuture},
+    timing::{EVENT_BYTES, EVENT_BYTES_OF_STREAM, EVENT_RETENTION, EVENT_STREAMS},
 };
 
 /// What an event costs besides its message.

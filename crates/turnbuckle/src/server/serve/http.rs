@@ -1,22 +1,31 @@
 //! The methods of [`Server`] that serve it over HTTP.
 
+use crate::{
+    error::Result,
+    protocol::params::decode,
+    rpc::Serve,
+    server::{
+        Server,
+        connection::{
+            dispatch::Kernel,
+            handshake::{
+                ClientHello, {self},
+            },
+        },
+        handler::context::ConnectionContext,
+        seam::{ClientScope, SessionMemory},
+        shared::App,
+    },
+    transport::http::{
+        server::{HttpAddress, HttpService, ServingHttp, auth::protect::Protection},
+        session::{
+            Host, Session,
+            id::Handshake,
+            store::{SessionId, SessionRecord},
+        },
+    },
+};
 use std::sync::Arc;
-
-use super::{Server, seam::ClientScope, seam::SessionMemory};
-use crate::{
-    error::Result, protocol::params::decode, rpc::Serve, transport::http::server::HttpAddress,
-    transport::http::server::HttpService, transport::http::server::ServingHttp,
-    transport::http::server::protect::Protection, transport::http::session::Host,
-    transport::http::session::Session, transport::http::session::id::Handshake,
-    transport::http::session::store::SessionId, transport::http::session::store::SessionRecord,
-};
-use crate::{
-    server::connection::dispatch::Kernel,
-    server::connection::handshake::Opened,
-    server::connection::handshake::{self},
-    server::handler::context::Connection,
-    server::shared::App,
-};
 use turnbuckle_types::{Initialize, Raw, Revision, RpcError, jsonrpc::Params};
 
 impl Server {
@@ -111,13 +120,13 @@ impl Host for Hosted {
 
     #[cfg(feature = "sse-2024")]
     fn has_handshake(&self) -> bool {
-        !super::revisions::legacy(&self.served).is_empty()
+        !crate::server::revisions::legacy(&self.served).is_empty()
     }
 
     #[cfg(feature = "sse-2024")]
-    fn connection(&self, head: crate::rpc::Head) -> Arc<dyn Serve> {
-        let connection = Connection { head: Some(head), ..Connection::default() };
-        let served = super::revisions::legacy(&self.served);
+    fn connection(&self, head: crate::rpc::HttpHead) -> Arc<dyn Serve> {
+        let connection = ConnectionContext { head: Some(head), ..ConnectionContext::default() };
+        let served = crate::server::revisions::legacy(&self.served);
         Kernel::new(self.app.clone(), served).with(connection).shared()
     }
 
@@ -137,10 +146,10 @@ impl Host for Hosted {
             }
             None => ClientScope::Stateless,
         };
-        let opened = Opened { revision, client };
-        let handshake = handshake::Handshake::restored(opened, record.log_level);
+        let opened = ClientHello { revision, client };
+        let handshake = handshake::HandshakeState::restored(opened, record.log_level);
         // What declares a revision of its own is no part of a session.
-        let (app, served) = (self.app.clone(), super::revisions::legacy(&self.served));
+        let (app, served) = (self.app.clone(), crate::server::revisions::legacy(&self.served));
         Kernel::restored(app, served, (handshake, scope), record.subscriptions).shared()
     }
 }

@@ -1,6 +1,11 @@
 //! Owns what a question is: a request to the client, and what counts as its answer.
 //! Does not own how it reaches the client.
 
+pub(crate) mod fields;
+pub(crate) mod form;
+pub(crate) mod roots;
+pub(crate) mod sampling;
+
 use turnbuckle_types::{Method, Raw, Revision};
 
 /// Something that a handler can ask the client with [`Ctx::ask`](crate::Ctx::ask).
@@ -19,19 +24,19 @@ use turnbuckle_types::{Method, Raw, Revision};
 /// assert!(answers(sample("Capital of France?")).ends_with("CreateMessageResult"));
 /// assert!(answers(roots()).starts_with("alloc::vec::Vec"));
 /// ```
-pub trait Question: sealed::Ask {
+pub trait Question: sealed::QuestionParts {
     /// What comes back.
     type Answer: Send;
 
     /// What an answer that arrived comes to.
     #[doc(hidden)]
-    fn check(&self, answer: &Raw) -> Result<Self::Answer, Unanswered>;
+    fn check(&self, answer: &Raw) -> Result<Self::Answer, AnswerMismatch>;
 }
 
 /// Why what arrived is no answer.
 #[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unanswered {
+pub enum AnswerMismatch {
     /// The user said no.
     Declined,
     /// The user said nothing.
@@ -44,7 +49,7 @@ pub(super) mod sealed {
     use super::{Method, Raw, Revision};
 
     /// The part of a question that does not depend on the type of its answer.
-    pub trait Ask: Send + Sync + 'static {
+    pub trait QuestionParts: Send + Sync + 'static {
         /// What the client is asked.
         fn method(&self) -> Method;
         /// The params as the revision has them, or why this can't be asked at all.
@@ -64,6 +69,6 @@ pub(super) mod sealed {
 }
 
 /// Decodes an answer of the protocol's own shape.
-pub(super) fn decoded<T: serde::de::DeserializeOwned>(answer: &Raw) -> Result<T, Unanswered> {
-    answer.decode().map_err(|error| Unanswered::Unfit(error.to_string()))
+pub(super) fn decoded<T: serde::de::DeserializeOwned>(answer: &Raw) -> Result<T, AnswerMismatch> {
+    answer.decode().map_err(|error| AnswerMismatch::Unfit(error.to_string()))
 }

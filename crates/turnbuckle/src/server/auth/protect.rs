@@ -1,24 +1,33 @@
 //! Owns whom a server lets in over HTTP, and what each of its offers demands of a token. Does not own
 //! how tokens are checked, nor how a request is turned away.
 
+use crate::{
+    error::{Error, ErrorKind, Result},
+    protocol::{
+        classify::{Envelope, RequestRoute, classify},
+        params::decode,
+    },
+    rpc::{HttpHead, RequestOrigin},
+    server::{
+        Server,
+        handler::context::Ctx,
+        items::{PromptDef, ResourceDef, TemplateDef, ToolDef},
+        methods,
+        registry::{Definition, Entry, FoundResource, RegistrySnapshot},
+        shared::App,
+    },
+    transport::http::{
+        server::auth::{
+            issuers::Issuers,
+            protect::{Granted, MetadataService, Needs, Protection, Sender},
+        },
+        tls,
+    },
+};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
-
-use super::{
-    Server, items::PromptDef, items::ResourceDef, items::TemplateDef, items::ToolDef,
-    registry::Definition, registry::Entry, registry::FoundResource, registry::RegistrySnapshot,
-};
-use crate::{
-    error::Error, error::ErrorKind, error::Result, protocol::classify::Envelope,
-    protocol::classify::Route, protocol::classify::classify, protocol::params::decode, rpc::Came,
-    rpc::Head, transport::http::server::issuers::Issuers,
-    transport::http::server::protect::Granted, transport::http::server::protect::MetadataService,
-    transport::http::server::protect::Needs, transport::http::server::protect::Protection,
-    transport::http::server::protect::Sender, transport::http::tls,
-};
-use crate::{server::handler::context::Ctx, server::methods, server::shared::App};
 use turnbuckle_auth::{
     Scopes,
     resource_server::{ExchangedToken, ResourceServer, TokenExchange},
@@ -29,7 +38,7 @@ use turnbuckle_types::{
 
 /// Whom a server lets in.
 #[derive(Clone, Default)]
-pub(super) struct Doorkeeper {
+pub(crate) struct Doorkeeper {
     server: Option<ResourceServer>,
     /// What is wrong with it that shows before it is served.
     problem: Option<String>,
@@ -37,7 +46,7 @@ pub(super) struct Doorkeeper {
 }
 
 impl Doorkeeper {
-    pub(super) fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         self.server.is_some()
     }
 }
@@ -112,7 +121,7 @@ impl Server {
     }
 
     /// What stands before it on HTTP.
-    pub(super) fn protection(&self, app: &Arc<App>) -> Result<Option<Protection>> {
+    pub(crate) fn protection(&self, app: &Arc<App>) -> Result<Option<Protection>> {
         let Doorkeeper { server, problem, required } = &self.doorkeeper;
         let Some(server) = server else {
             return match unguarded(&app.snapshot(), required) {
@@ -151,7 +160,7 @@ fn unguarded(snapshot: &RegistrySnapshot, required: &[String]) -> Option<String>
 }
 
 /// Each of them has to be one: what is left out would demand nothing.
-pub(super) fn read_scopes(scopes: impl Iterator<Item = String>) -> Result<Scopes, String> {
+pub(crate) fn read_scopes(scopes: impl Iterator<Item = String>) -> Result<Scopes, String> {
     let mut all = Scopes::none();
     for scope in scopes {
         let one = Scopes::from_iter([scope.as_str()]);
@@ -166,7 +175,7 @@ pub(super) fn read_scopes(scopes: impl Iterator<Item = String>) -> Result<Scopes
 impl Ctx {
     /// Whether its sender's token is good for all of these; on a wire that is one client's own there
     /// is no token.
-    pub(super) fn is_granted(&self, needed: &Scopes) -> bool {
+    pub(crate) fn is_granted(&self, needed: &Scopes) -> bool {
         if self.is_local() {
             return true;
         }
@@ -235,19 +244,19 @@ impl Ctx {
 
 impl Needs for App {
     fn needs(&self, method: &str, params: &Params) -> Scopes {
-        let target = Target::of(&self.snapshot(), method, params);
+        let target = ScopeTarget::of(&self.snapshot(), method, params);
         target.map(|target| target.demands().clone()).unwrap_or_default()
     }
 
-    fn hides(&self, method: &str, params: &Params, sender: &Arc<Head>) -> bool {
-        let Some(target) = Target::of(&self.snapshot(), method, params) else { return true };
+    fn hides(&self, method: &str, params: &Params, sender: &Arc<HttpHead>) -> bool {
+        let Some(target) = ScopeTarget::of(&self.snapshot(), method, params) else { return true };
         // What can't be read is told so further on, without a word of what it is about.
         let Some((revision, meta)) = declared(method, params) else { return true };
-        let mut head = Head::clone(sender);
+        let mut head = HttpHead::clone(sender);
         head.extensions.insert(Granted::Everything);
         // Rules see the request as it came. What a handshake said and what layers would add they
         // don't: who is hidden something for want of those is told no more than that it is unknown.
-        let ctx = Ctx::unheard_of(revision, meta, Came::InSession(Arc::new(head)));
+        let ctx = Ctx::unheard_of(revision, meta, RequestOrigin::InSession(Arc::new(head)));
         let shown = catch_unwind(AssertUnwindSafe(|| target.is_shown(self, &ctx)));
         !shown.unwrap_or(false)
     }
@@ -256,41 +265,41 @@ impl Needs for App {
 /// In which revision a request is, as far as it says so itself, and its `_meta`.
 fn declared(method: &str, params: &Params) -> Option<(Revision, Meta)> {
     match classify(method, params, &Revision::ALL) {
-        Ok(Route::Modern(Envelope { revision, meta })) => Some((revision, meta)),
-        Ok(Route::Legacy(meta)) => Some((Revision::LATEST_LEGACY, meta)),
+        Ok(RequestRoute::Modern(Envelope { revision, meta })) => Some((revision, meta)),
+        Ok(RequestRoute::Legacy(meta)) => Some((Revision::LATEST_LEGACY, meta)),
         Err(_) => None,
     }
 }
 
 /// What a request is about.
-enum Target {
+enum ScopeTarget {
     Tool(Arc<Entry<ToolDef>>),
     Prompt(Arc<Entry<PromptDef>>),
     Template(Arc<Entry<TemplateDef>>),
     At(FoundResource),
 }
 
-impl Target {
+impl ScopeTarget {
     /// Nothing if it can't be read, or leads nowhere.
-    fn of(snapshot: &RegistrySnapshot, method: &str, params: &Params) -> Option<Target> {
+    fn of(snapshot: &RegistrySnapshot, method: &str, params: &Params) -> Option<ScopeTarget> {
         match Method::from_name(method)? {
-            Method::CallTool => named::<ToolDef>(snapshot, params).map(Target::Tool),
-            Method::GetPrompt => named::<PromptDef>(snapshot, params).map(Target::Prompt),
+            Method::CallTool => named::<ToolDef>(snapshot, params).map(ScopeTarget::Tool),
+            Method::GetPrompt => named::<PromptDef>(snapshot, params).map(ScopeTarget::Prompt),
             Method::ReadResource => {
                 let ReadResource { uri, .. } = decode(params).ok()?;
-                snapshot.find(&uri).map(Target::At)
+                snapshot.find(&uri).map(ScopeTarget::At)
             }
             Method::Subscribe => {
                 let Subscribe { uri, .. } = decode(params).ok()?;
-                snapshot.find(&uri).map(Target::At)
+                snapshot.find(&uri).map(ScopeTarget::At)
             }
             // What demands something is completed by those who may have it.
             Method::Complete => match decode::<Complete>(params).ok()?.reference {
                 CompletionReference::Prompt(prompt) => {
-                    snapshot.prompt(&prompt.name).cloned().map(Target::Prompt)
+                    snapshot.prompt(&prompt.name).cloned().map(ScopeTarget::Prompt)
                 }
                 CompletionReference::Resource(template) => {
-                    snapshot.template(&template.uri).cloned().map(Target::Template)
+                    snapshot.template(&template.uri).cloned().map(ScopeTarget::Template)
                 }
                 _ => None,
             },
@@ -300,20 +309,20 @@ impl Target {
 
     fn demands(&self) -> &Scopes {
         match self {
-            Target::Tool(tool) => tool.demands(),
-            Target::Prompt(prompt) => prompt.demands(),
-            Target::Template(template) => template.demands(),
-            Target::At(FoundResource::Resource(resource)) => resource.demands(),
-            Target::At(FoundResource::Template(template, _)) => template.demands(),
+            ScopeTarget::Tool(tool) => tool.demands(),
+            ScopeTarget::Prompt(prompt) => prompt.demands(),
+            ScopeTarget::Template(template) => template.demands(),
+            ScopeTarget::At(FoundResource::Resource(resource)) => resource.demands(),
+            ScopeTarget::At(FoundResource::Template(template, _)) => template.demands(),
         }
     }
 
     fn is_shown(&self, app: &App, ctx: &Ctx) -> bool {
         match self {
-            Target::Tool(tool) => app.rules.show(&***tool, ctx),
-            Target::Prompt(prompt) => app.rules.show(&***prompt, ctx),
-            Target::Template(template) => app.rules.show(&***template, ctx),
-            Target::At(found) => app.shows(found, ctx),
+            ScopeTarget::Tool(tool) => app.rules.show(&***tool, ctx),
+            ScopeTarget::Prompt(prompt) => app.rules.show(&***prompt, ctx),
+            ScopeTarget::Template(template) => app.rules.show(&***template, ctx),
+            ScopeTarget::At(found) => app.shows(found, ctx),
         }
     }
 }

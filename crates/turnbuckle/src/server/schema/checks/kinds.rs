@@ -17,19 +17,19 @@ const KINDS: [(&str, &str); 7] = [
 
 /// A set of JSON types; the empty set stands for all of them.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Kinds(u8);
+pub(crate) struct Kinds(u8);
 
 impl Kinds {
-    pub(super) const STRING: Kinds = Kinds(1);
+    pub(crate) const STRING: Kinds = Kinds(1);
     const INTEGER: Kinds = Kinds(2);
-    pub(super) const NUMBER: Kinds = Kinds(4);
-    pub(super) const BOOLEAN: Kinds = Kinds(8);
-    pub(super) const ARRAY: Kinds = Kinds(16);
-    pub(super) const OBJECT: Kinds = Kinds(32);
-    pub(super) const NULL: Kinds = Kinds(64);
+    pub(crate) const NUMBER: Kinds = Kinds(4);
+    pub(crate) const BOOLEAN: Kinds = Kinds(8);
+    pub(crate) const ARRAY: Kinds = Kinds(16);
+    pub(crate) const OBJECT: Kinds = Kinds(32);
+    pub(crate) const NULL: Kinds = Kinds(64);
 
     /// Reads the value of `type`.
-    pub(super) fn of(types: Option<&Value>) -> Kinds {
+    pub(crate) fn of(types: Option<&Value>) -> Kinds {
         let names = match types {
             Some(Value::Array(names)) => names.as_slice(),
             Some(name) => std::slice::from_ref(name),
@@ -39,7 +39,7 @@ impl Kinds {
         Kinds(names.iter().filter_map(bit).fold(0, |set, bit| set | 1 << bit))
     }
 
-    pub(super) fn of_value(value: &Value) -> Kinds {
+    pub(crate) fn of_value(value: &Value) -> Kinds {
         match value {
             Value::Null => Kinds::NULL,
             Value::Bool(_) => Kinds::BOOLEAN,
@@ -50,32 +50,32 @@ impl Kinds {
         }
     }
 
-    pub(super) fn of_number(number: Number) -> Kinds {
+    pub(crate) fn of_number(number: Number) -> Kinds {
         if number.is_whole() { Kinds::INTEGER } else { Kinds::NUMBER }
     }
 
-    pub(super) fn or(self, other: Kinds) -> Kinds {
+    pub(crate) fn or(self, other: Kinds) -> Kinds {
         Kinds(self.0 | other.0)
     }
 
     /// Whether a value of this kind is in the set. A whole number is a number, too.
-    pub(super) fn take(self, kind: Kinds) -> bool {
+    pub(crate) fn take(self, kind: Kinds) -> bool {
         let kind = if kind == Kinds::INTEGER { kind.or(Kinds::NUMBER) } else { kind };
         self.0 == 0 || self.0 & kind.0 != 0
     }
 
     /// Whether the set has numbers. The set of all types does not count.
-    pub(super) fn has_numbers(self) -> bool {
+    pub(crate) fn has_numbers(self) -> bool {
         self.0 & (Kinds::INTEGER.0 | Kinds::NUMBER.0) != 0
     }
 
     /// Whether the set has this kind. The set of all types does not count.
-    pub(super) fn has(self, kind: Kinds) -> bool {
+    pub(crate) fn has(self, kind: Kinds) -> bool {
         self.0 & kind.0 != 0
     }
 
     /// `a string or an integer`.
-    pub(super) fn words(self) -> String {
+    pub(crate) fn words(self) -> String {
         let kinds = KINDS.iter().enumerate().filter(|(bit, _)| self.0 & 1 << bit != 0);
         kinds.map(|(_, (_, words))| *words).collect::<Vec<_>>().join(" or ")
     }

@@ -12,6 +12,11 @@ use std::{
     time::Duration,
 };
 
+use crate::{
+    principal::Principal,
+    rpc::{BoxFuture, HttpHead, Outcome},
+    transport::http::server::{HttpBody, answer, future::Check},
+};
 use bytes::Bytes;
 use http::{
     Extensions, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri,
@@ -31,9 +36,6 @@ use turnbuckle_types::{
     RpcError,
     jsonrpc::{self, Message, Params},
 };
-
-use super::{HttpBody, answer, future::Check};
-use crate::{principal::Principal, rpc::BoxFuture, rpc::Head, rpc::Outcome};
 
 /// The proof that a token's key is there: worth nothing to anyone else, and not theirs to see.
 const PROOF: HeaderName = HeaderName::from_static("dpop");
@@ -60,7 +62,7 @@ pub(crate) trait Needs: Send + Sync {
     fn needs(&self, method: &str, params: &Params) -> Scopes;
     /// Whether it is about something that this sender may not know of, whatever their token is good
     /// for. Must not wait.
-    fn hides(&self, method: &str, params: &Params, sender: &Arc<Head>) -> bool;
+    fn hides(&self, method: &str, params: &Params, sender: &Arc<HttpHead>) -> bool;
 }
 
 impl Protection {
@@ -89,7 +91,7 @@ impl Protection {
     /// from them for another reason is left to be answered as if it were not there.
     pub(crate) fn refuse(
         &self,
-        sender: &Arc<Head>,
+        sender: &Arc<HttpHead>,
         message: &Message,
     ) -> Option<Response<HttpBody>> {
         let granted = sender.extensions.get::<Granted>();
@@ -122,7 +124,7 @@ impl Protection {
     }
 
     /// Ends something that would go on for longer than its sender's token is good.
-    pub(super) fn until_expiry(
+    pub(crate) fn until_expiry(
         &self,
         sender: &Extensions,
         running: BoxFuture<'static, Outcome>,

@@ -1,19 +1,20 @@
-//! Runs the nodes of [`Checks`](super::Checks) over the text of a value, without building a tree.
+//! Runs the nodes of [`Checks`](crate::server::schema::Checks) over the text of a value, without building a tree.
 
-use std::borrow::Cow;
-use std::collections::HashSet;
-use std::fmt;
+use std::{borrow::Cow, collections::HashSet, fmt};
 
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
-use serde_json::value::RawValue;
-
-use super::checks::{Applies, ArrayRule, Need, Node, ObjectRule, Size};
-use super::kinds::Kinds;
-use super::number::Number;
-use super::problem::{Problem, count, must_be_one_of, push_index, push_key, shorten};
-use crate::protocol::place::without_position;
+use super::{kinds::Kinds, number::Number};
+use crate::{
+    protocol::place::without_position,
+    server::schema::{
+        checks::{Applies, ArrayRule, Need, Node, ObjectRule, Size},
+        problem::{Problem, count, must_be_one_of, push_index, push_key, shorten},
+    },
+};
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
 
 /// How many violations are reported; the rest would only repeat them.
 const MOST_PROBLEMS: usize = 8;
@@ -23,7 +24,7 @@ const NUMBER_TOKEN: &str = "$serde_json::private::Number";
 
 /// Which rules are looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(crate) enum Scope {
     /// Those that decoding does not enforce.
     Constraints,
     /// All of them, to explain why a text cannot be decoded.
@@ -31,7 +32,7 @@ pub(super) enum Scope {
 }
 
 /// Returns the violations in the text of one JSON value.
-pub(super) fn walk(nodes: &[Node], text: &str, scope: Scope) -> Vec<Problem> {
+pub(crate) fn walk(nodes: &[Node], text: &str, scope: Scope) -> Vec<Problem> {
     // Reading a part again, for each branch of a union, costs its length. Nested unions must not
     // multiply that without bound.
     let budget = 64 * 1024 + 16 * text.len();
@@ -48,10 +49,10 @@ pub(super) fn walk(nodes: &[Node], text: &str, scope: Scope) -> Vec<Problem> {
     run.problems
 }
 
-pub(super) struct Run<'c> {
-    pub(super) nodes: &'c [Node],
+pub(crate) struct Run<'c> {
+    pub(crate) nodes: &'c [Node],
     scope: Scope,
-    pub(super) problems: Vec<Problem>,
+    pub(crate) problems: Vec<Problem>,
     /// The path of the innermost value that could not be read.
     unreadable: Option<String>,
     /// How many bytes may be read again.
@@ -67,7 +68,7 @@ impl Run<'_> {
     }
 
     /// Returns the problems of a value under one node, and `None` when the budget is used up.
-    pub(super) fn attempt(
+    pub(crate) fn attempt(
         &mut self,
         node: usize,
         text: &str,
@@ -115,13 +116,13 @@ impl Run<'_> {
         self.scope == Scope::Everything || self.nodes[node].constrains
     }
 
-    pub(super) fn report(&mut self, place: &Place<'_>, message: String) {
+    pub(crate) fn report(&mut self, place: &Place<'_>, message: String) {
         let mut path = String::new();
         place.write(&mut path);
         self.push(Problem::new(path, message));
     }
 
-    pub(super) fn push(&mut self, problem: Problem) {
+    pub(crate) fn push(&mut self, problem: Problem) {
         if self.problems.len() < MOST_PROBLEMS && !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
@@ -225,7 +226,7 @@ impl Run<'_> {
 
 /// Where a value stands: the way back to the root, written down only for a violation.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'a> {
+pub(crate) enum Place<'a> {
     Root,
     Member(&'a Place<'a>, &'a str),
     Item(&'a Place<'a>, usize),

@@ -9,20 +9,19 @@ use std::{
     sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock},
 };
 
+use super::fields::form_of;
+use crate::{
+    protocol::{elicitation, sealed::random},
+    server::{
+        elicit::question::{AnswerMismatch, Question, sealed},
+        schema::{Checks, SchemaError, decode_arguments, input_schema_of},
+    },
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use turnbuckle_types::{
     ElicitAction, ElicitForm, ElicitSchema, ElicitUrl, FormMode, Method, Raw, Revision, write_at,
-};
-
-use super::{
-    fields::form_of,
-    question::{Question, Unanswered, sealed},
-};
-use crate::{
-    protocol::elicitation, protocol::sealed::random, server::schema::Checks,
-    server::schema::SchemaError, server::schema::decode_arguments, server::schema::input_schema_of,
 };
 
 /// Asks the user to fill in a form: the fields of a flat struct, as [`form_of`](crate::form_of) makes
@@ -80,7 +79,7 @@ impl<T> fmt::Debug for Elicitation<T> {
     }
 }
 
-impl<T: DeserializeOwned + JsonSchema + 'static> sealed::Ask for Elicitation<T> {
+impl<T: DeserializeOwned + JsonSchema + 'static> sealed::QuestionParts for Elicitation<T> {
     fn method(&self) -> Method {
         Method::Elicit
     }
@@ -102,12 +101,12 @@ impl<T: DeserializeOwned + JsonSchema + 'static> sealed::Ask for Elicitation<T> 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Question for Elicitation<T> {
     type Answer = T;
 
-    fn check(&self, answer: &Raw) -> Result<T, Unanswered> {
+    fn check(&self, answer: &Raw) -> Result<T, AnswerMismatch> {
         let form = Result::as_ref(&self.form);
-        let form = form.map_err(|error| Unanswered::Unfit(error.to_string()))?;
+        let form = form.map_err(|error| AnswerMismatch::Unfit(error.to_string()))?;
         let content = filled_in(&form.schema, answer)?;
         decode_arguments(content.as_str(), Some(&form.checks))
-            .map_err(|error| Unanswered::Unfit(error.to_string()))
+            .map_err(|error| AnswerMismatch::Unfit(error.to_string()))
     }
 }
 
@@ -146,7 +145,7 @@ impl ElicitFields {
     }
 }
 
-impl sealed::Ask for ElicitFields {
+impl sealed::QuestionParts for ElicitFields {
     fn method(&self) -> Method {
         Method::Elicit
     }
@@ -163,7 +162,7 @@ impl sealed::Ask for ElicitFields {
 impl Question for ElicitFields {
     type Answer = Raw;
 
-    fn check(&self, answer: &Raw) -> Result<Raw, Unanswered> {
+    fn check(&self, answer: &Raw) -> Result<Raw, AnswerMismatch> {
         filled_in(&self.form, answer)
     }
 }
@@ -219,7 +218,7 @@ impl ElicitPage {
     }
 }
 
-impl sealed::Ask for ElicitPage {
+impl sealed::QuestionParts for ElicitPage {
     fn method(&self) -> Method {
         Method::Elicit
     }
@@ -236,7 +235,7 @@ impl sealed::Ask for ElicitPage {
 impl Question for ElicitPage {
     type Answer = ();
 
-    fn check(&self, answer: &Raw) -> Result<(), Unanswered> {
+    fn check(&self, answer: &Raw) -> Result<(), AnswerMismatch> {
         accepted(answer).map(drop)
     }
 }
@@ -271,7 +270,7 @@ pub enum Elicited<T> {
 #[must_use = "a question is asked with `Ctx::ask`"]
 pub struct Action<Q>(Q);
 
-impl<Q: sealed::Ask> sealed::Ask for Action<Q> {
+impl<Q: sealed::QuestionParts> sealed::QuestionParts for Action<Q> {
     fn method(&self) -> Method {
         self.0.method()
     }
@@ -292,11 +291,11 @@ impl<Q: sealed::Ask> sealed::Ask for Action<Q> {
 impl<Q: Question> Question for Action<Q> {
     type Answer = Elicited<Q::Answer>;
 
-    fn check(&self, answer: &Raw) -> Result<Elicited<Q::Answer>, Unanswered> {
+    fn check(&self, answer: &Raw) -> Result<Elicited<Q::Answer>, AnswerMismatch> {
         match self.0.check(answer) {
             Ok(content) => Ok(Elicited::Accept(content)),
-            Err(Unanswered::Declined) => Ok(Elicited::Decline),
-            Err(Unanswered::Cancelled) => Ok(Elicited::Cancel),
+            Err(AnswerMismatch::Declined) => Ok(Elicited::Decline),
+            Err(AnswerMismatch::Cancelled) => Ok(Elicited::Cancel),
             Err(unfit) => Err(unfit),
         }
     }
@@ -360,30 +359,30 @@ fn form_params(message: &str, schema: &ElicitSchema, revision: Revision) -> Raw 
 }
 
 /// The values of a form that was filled in.
-fn filled_in(form: &ElicitSchema, answer: &Raw) -> Result<Raw, Unanswered> {
+fn filled_in(form: &ElicitSchema, answer: &Raw) -> Result<Raw, AnswerMismatch> {
     let content = accepted(answer)?.unwrap_or_else(Raw::empty_object);
-    elicitation::received(form, content).map_err(Unanswered::Unfit)
+    elicitation::received(form, content).map_err(AnswerMismatch::Unfit)
 }
 
 /// What came along with a yes.
-fn accepted(answer: &Raw) -> Result<Option<Raw>, Unanswered> {
+fn accepted(answer: &Raw) -> Result<Option<Raw>, AnswerMismatch> {
     /// The members of [`ElicitResult`](turnbuckle_types::ElicitResult) that matter here.
     #[derive(Deserialize)]
-    struct Members<'a> {
+    struct ElicitResultMembers<'a> {
         action: ElicitAction,
         #[serde(borrow)]
         content: Option<&'a RawValue>,
     }
     // Else a list of the members' values would do as well.
     if !answer.is_object() {
-        return Err(Unanswered::Unfit("it must be an object".to_owned()));
+        return Err(AnswerMismatch::Unfit("it must be an object".to_owned()));
     }
-    let members = answer.decode_borrowed::<Members<'_>>();
-    let members = members.map_err(|error| Unanswered::Unfit(error.to_string()))?;
+    let members = answer.decode_borrowed::<ElicitResultMembers<'_>>();
+    let members = members.map_err(|error| AnswerMismatch::Unfit(error.to_string()))?;
     match members.action {
         ElicitAction::Accept => Ok(members.content.map(|content| answer.part(content))),
-        ElicitAction::Decline => Err(Unanswered::Declined),
-        _ => Err(Unanswered::Cancelled),
+        ElicitAction::Decline => Err(AnswerMismatch::Declined),
+        _ => Err(AnswerMismatch::Cancelled),
     }
 }
 
@@ -391,7 +390,7 @@ fn accepted(answer: &Raw) -> Result<Option<Raw>, Unanswered> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{sealed::Ask, *};
+    use super::{sealed::QuestionParts, *};
 
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     struct Order {
@@ -403,7 +402,7 @@ mod tests {
         gift: bool,
     }
 
-    fn check<Q: Question>(question: &Q, answer: Value) -> Result<Q::Answer, Unanswered> {
+    fn check<Q: Question>(question: &Q, answer: Value) -> Result<Q::Answer, AnswerMismatch> {
         question.check(&answer.into())
     }
 
@@ -423,15 +422,17 @@ mod tests {
             (json!({"count": 2, "gift": "yes"}), "`gift`"),
             (json!([2]), "an object"),
         ] {
-            let Err(Unanswered::Unfit(why)) = accept(content.clone()) else { panic!("{content}") };
+            let Err(AnswerMismatch::Unfit(why)) = accept(content.clone()) else {
+                panic!("{content}")
+            };
             assert!(why.contains(part), "{content}: {why}");
         }
-        assert_eq!(check(&ask, json!({"action": "decline"})), Err(Unanswered::Declined));
+        assert_eq!(check(&ask, json!({"action": "decline"})), Err(AnswerMismatch::Declined));
         let cancel = json!({"action": "cancel", "content": {"count": 2}});
-        assert_eq!(check(&ask, cancel), Err(Unanswered::Cancelled));
+        assert_eq!(check(&ask, cancel), Err(AnswerMismatch::Cancelled));
         let list = json!(["accept", {"count": 2}]);
         for odd in [json!(12345), json!(null), json!({}), json!({"action": "perhaps"}), list] {
-            assert!(matches!(check(&ask, odd.clone()), Err(Unanswered::Unfit(_))), "{odd}");
+            assert!(matches!(check(&ask, odd.clone()), Err(AnswerMismatch::Unfit(_))), "{odd}");
         }
     }
 
@@ -441,7 +442,7 @@ mod tests {
         assert_eq!(check(&ask, json!({"action": "accept"})), Ok(Elicited::Accept(())));
         assert_eq!(check(&ask, json!({"action": "decline"})), Ok(Elicited::Decline));
         assert_eq!(check(&ask, json!({"action": "cancel"})), Ok(Elicited::Cancel));
-        assert!(matches!(check(&ask, json!({})), Err(Unanswered::Unfit(_))));
+        assert!(matches!(check(&ask, json!({})), Err(AnswerMismatch::Unfit(_))));
     }
 
     // req: elicitation:url:basic

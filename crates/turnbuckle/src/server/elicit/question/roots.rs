@@ -1,9 +1,8 @@
 //! Owns the question for the places that a client lets a server work in.
 //! Does not own what is done there.
 
+use crate::server::elicit::question::{AnswerMismatch, Question, decoded, sealed};
 use turnbuckle_types::{ListRoots, ListRootsResult, Method, Raw, Revision, Root};
-
-use super::question::{Question, Unanswered, decoded, sealed};
 
 /// Asks for the client's roots.
 ///
@@ -27,7 +26,7 @@ pub struct Roots {
     _private: (),
 }
 
-impl sealed::Ask for Roots {
+impl sealed::QuestionParts for Roots {
     fn method(&self) -> Method {
         Method::ListRoots
     }
@@ -40,11 +39,13 @@ impl sealed::Ask for Roots {
 impl Question for Roots {
     type Answer = Vec<Root>;
 
-    fn check(&self, answer: &Raw) -> Result<Vec<Root>, Unanswered> {
+    fn check(&self, answer: &Raw) -> Result<Vec<Root>, AnswerMismatch> {
         let roots = decoded::<ListRootsResult>(answer)?.roots;
         // 2026-07-28 client/roots §Root: this MUST be a `file://` URI.
         match roots.iter().find(|root| !is_file(&root.uri)) {
-            Some(root) => Err(Unanswered::Unfit(format!("`{}` is not a file:// URI", root.uri))),
+            Some(root) => {
+                Err(AnswerMismatch::Unfit(format!("`{}` is not a file:// URI", root.uri)))
+            }
             None => Ok(roots),
         }
     }
@@ -75,7 +76,7 @@ mod tests {
             json!({}),
             json!(5),
         ] {
-            assert!(matches!(count(bad.clone()), Err(Unanswered::Unfit(_))), "{bad}");
+            assert!(matches!(count(bad.clone()), Err(AnswerMismatch::Unfit(_))), "{bad}");
         }
     }
 }

@@ -1,11 +1,14 @@
 //! Says why a value fits no branch of a union.
 
+use super::{
+    kinds::Kinds,
+    walk::{Place, Run},
+};
+use crate::server::schema::{
+    checks::{Applies, Need, Node},
+    problem::{Problem, must_be_one_of, one_of, shorten},
+};
 use serde_json::Value;
-
-use super::checks::{Applies, Need, Node};
-use super::kinds::Kinds;
-use super::problem::{Problem, must_be_one_of, one_of, shorten};
-use super::walk::{Place, Run};
 
 /// What tells a branch from the others.
 enum Tag<'c> {
@@ -35,7 +38,7 @@ struct Branch<'c> {
 impl Run<'_> {
     /// Reports what is wrong with a value that fits none of the branches: by the branch that is
     /// meant, if its tag or its type shows which one that is.
-    pub(super) fn union(
+    pub(crate) fn union(
         &mut self,
         node: &Node,
         text: &str,

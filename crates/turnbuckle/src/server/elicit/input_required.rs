@@ -3,17 +3,16 @@
 
 use std::fmt;
 
+use super::question::{Question, sealed::QuestionParts};
+use crate::server::{
+    elicit::run::{PUT, Put},
+    handler::{
+        context::Ctx,
+        reply::{Cause, Failure, IntoReply},
+    },
+};
 use serde::Serialize;
 use turnbuckle_types::{MayAsk, Method, Raw, Revision};
-
-use super::{
-    course::{PUT, Put},
-    question::{Question, sealed::Ask},
-};
-use crate::{
-    server::handler::context::Ctx, server::handler::reply::Cause, server::handler::reply::Failure,
-    server::handler::reply::IntoReply,
-};
 
 /// What a handler returns instead of a result, as its error or as its value, to ask for input first and be run again from the top
 /// when it is there.
@@ -41,7 +40,7 @@ use crate::{
 /// ```
 #[must_use = "input is asked for when the handler returns this"]
 pub struct InputRequired {
-    pub(super) questions: Vec<(String, Box<dyn Ask>)>,
+    pub(super) questions: Vec<(String, Box<dyn QuestionParts>)>,
     pub(super) state: Option<Raw>,
     /// Why it can't be sent.
     pub(super) problem: Option<String>,
@@ -81,7 +80,7 @@ impl InputRequired {
         if let Some(problem) = &self.problem {
             return Err(problem.clone());
         }
-        let asked = |(key, question): &(String, Box<dyn Ask>)| {
+        let asked = |(key, question): &(String, Box<dyn QuestionParts>)| {
             let params = question.params(revision).map_err(|why| format!("`{key}`: {why}"))?;
             Ok((question.method(), params))
         };

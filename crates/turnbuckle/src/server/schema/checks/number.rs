@@ -1,29 +1,28 @@
 //! Numbers of JSON, compared exactly, and the ranges of integer types.
 
-use std::cmp::Ordering;
-use std::fmt;
+use std::{cmp::Ordering, fmt};
 
 use serde_json::Value;
 
 /// Up to here doubles hold every integer.
-pub(super) const EXACT: f64 = 9_007_199_254_740_992.0;
+pub(crate) const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A number of JSON: exact as long as it is whole.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Number {
+pub(crate) enum Number {
     Whole(i128),
     Real(f64),
 }
 
 impl Number {
-    pub(super) fn of(value: &Value) -> Option<Number> {
+    pub(crate) fn of(value: &Value) -> Option<Number> {
         let Value::Number(number) = value else {
             return None;
         };
         number.as_i128().map(Number::Whole).or_else(|| number.as_f64().map(Number::Real))
     }
 
-    pub(super) fn as_real(self) -> f64 {
+    pub(crate) fn as_real(self) -> f64 {
         match self {
             Number::Whole(number) => number as f64,
             Number::Real(number) => number,
@@ -31,7 +30,7 @@ impl Number {
     }
 
     /// Whether decoding takes the number for an integer: `1.0` counts, up to where doubles are exact.
-    pub(super) fn is_whole(self) -> bool {
+    pub(crate) fn is_whole(self) -> bool {
         match self {
             Number::Whole(_) => true,
             Number::Real(real) => real.fract() == 0.0 && real.abs() <= EXACT,
@@ -39,12 +38,12 @@ impl Number {
     }
 
     /// The number in a text; a fraction, even of zero, makes it real.
-    pub(super) fn parse(text: &str) -> Option<Number> {
+    pub(crate) fn parse(text: &str) -> Option<Number> {
         let whole = text.parse().ok().map(Number::Whole);
         whole.or_else(|| text.parse().ok().map(Number::Real))
     }
 
-    pub(super) fn is_multiple_of(self, step: Number) -> bool {
+    pub(crate) fn is_multiple_of(self, step: Number) -> bool {
         if let (Number::Whole(number), Number::Whole(step)) = (self, step) {
             return step != 0 && number % step == 0;
         }
@@ -80,7 +79,7 @@ impl fmt::Display for Number {
 }
 
 /// Returns the range that decoding into the integer type of this name enforces.
-pub(super) fn enforced_range(format: &str) -> Option<(i128, i128)> {
+pub(crate) fn enforced_range(format: &str) -> Option<(i128, i128)> {
     Some(match format {
         "int8" => (i8::MIN.into(), i8::MAX.into()),
         "int16" => (i16::MIN.into(), i16::MAX.into()),

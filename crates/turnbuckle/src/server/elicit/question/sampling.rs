@@ -1,14 +1,15 @@
 //! Owns the question that the client's model answers. Does not own what must hold of the conversation
 //! that it is shown, nor the loop that runs the model's tools: that is the handler.
 
+use crate::{
+    protocol::sampling::balanced,
+    server::elicit::question::{AnswerMismatch, Question, decoded, sealed},
+};
 use turnbuckle_types::{
     CreateMessage, CreateMessageResult, IncludeContext, Method, ModelPreferences, Raw, Revision,
     Role, SamplingBlock, SamplingContent, SamplingMessage, TextContent, Tool, ToolChoice,
     ToolChoiceMode,
 };
-
-use super::question::{Question, Unanswered, decoded, sealed};
-use crate::protocol::sampling::balanced;
 
 /// How much may be generated unless a handler says so itself.
 const MAX_TOKENS: i64 = 1_000;
@@ -133,7 +134,7 @@ impl From<&str> for Sampling {
     }
 }
 
-impl sealed::Ask for Sampling {
+impl sealed::QuestionParts for Sampling {
     fn method(&self) -> Method {
         Method::CreateMessage
     }
@@ -147,7 +148,7 @@ impl sealed::Ask for Sampling {
 impl Question for Sampling {
     type Answer = CreateMessageResult;
 
-    fn check(&self, answer: &Raw) -> Result<CreateMessageResult, Unanswered> {
+    fn check(&self, answer: &Raw) -> Result<CreateMessageResult, AnswerMismatch> {
         let mut said: CreateMessageResult = decoded(answer)?;
         if self.has_tools() {
             return Ok(said);
@@ -163,7 +164,7 @@ impl Question for Sampling {
             SamplingContent::One(block) if !matches!(**block, SamplingBlock::ToolUse(_)) => {
                 Ok(said)
             }
-            _ => Err(Unanswered::Unfit(
+            _ => Err(AnswerMismatch::Unfit(
                 "without tools the model's answer is one block, and calls none".to_owned(),
             )),
         }
@@ -174,7 +175,7 @@ impl Question for Sampling {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{sealed::Ask, *};
+    use super::{sealed::QuestionParts, *};
 
     fn text() -> Value {
         json!({"type": "text", "text": "x"})
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(check(&with, call("1")), Ok(1));
         for content in [json!([text(), text()]), json!([]), call("1"), json!([call("1")])] {
             let refused = check(&bare, content.clone());
-            assert!(matches!(refused, Err(Unanswered::Unfit(_))), "{content}");
+            assert!(matches!(refused, Err(AnswerMismatch::Unfit(_))), "{content}");
         }
         assert!(bare.check(&json!({"roots": []}).into()).is_err());
     }

@@ -2,19 +2,12 @@
 //! by the system's certificates and those that it was given, through the proxy that the environment
 //! names. Does not own what is asked, nor the trust in an answer.
 
-use std::{
-    future::poll_fn,
-    pin::Pin,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
-
-use super::HttpBody;
-use crate::error::find;
 use crate::{
-    transport::http::connect::Allows, transport::http::connect::Connector,
-    transport::http::connect::Dialing, transport::http::connect::NotAllowed,
-    transport::http::connect::Tls, transport::http::connect::Via,
+    error::find,
+    transport::http::{
+        connect::{Allows, Connector, Dialing, NotAllowed, Tls, Via},
+        server::HttpBody,
+    },
 };
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
@@ -22,6 +15,12 @@ use http_body::Body as _;
 use hyper_util::{
     client::{legacy::Client, proxy::matcher::Matcher},
     rt::{TokioExecutor, TokioTimer},
+};
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
 };
 use tokio::time::timeout;
 use turnbuckle_auth::{Addresses, AuthError, AuthErrorKind, BoxFuture, Fetch, Rules, may_dial};

@@ -1,27 +1,29 @@
-//! Compiles a schema into the nodes of [`Checks`](super::Checks).
+//! Compiles a schema into the nodes of [`Checks`](crate::server::schema::Checks).
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
+use super::{
+    kinds::Kinds,
+    number::{Number, enforced_range},
+};
+use crate::server::schema::{
+    SchemaError,
+    checks::{
+        Applies, ArrayRule, Choices, Need, Node, NumberRule, ObjectRule, Property, Size, TextRule,
+    },
+    inline::{ANNOTATIONS, definition_name},
+    portable::DECODED,
+    problem::shorten,
+};
 use regex_lite::Regex;
 use serde_json::{Map, Value};
-
-use super::SchemaError;
-use super::checks::{
-    Applies, ArrayRule, Choices, Need, Node, NumberRule, ObjectRule, Property, Size, TextRule,
-};
-use super::inline::{ANNOTATIONS, definition_name};
-use super::kinds::Kinds;
-use super::number::{Number, enforced_range};
-use super::portable::DECODED;
-use super::problem::shorten;
 
 /// How deep a schema may nest, references included, before it counts as endless.
 const DEEPEST: usize = 64;
 
 /// What a schema describes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     /// Values that are decoded.
     Input,
     /// Values that a type is serialized as: `enum` and `uniqueItems` hold by themselves.
@@ -29,7 +31,7 @@ pub(super) enum Side {
 }
 
 /// Compiles a schema. The first node is the root.
-pub(super) fn compile(schema: &Value, side: Side) -> Result<Arc<[Node]>, SchemaError> {
+pub(crate) fn compile(schema: &Value, side: Side) -> Result<Arc<[Node]>, SchemaError> {
     let by_reference = HashMap::from([("#", 0)]);
     let mut compiler = Compiler { root: schema, side, nodes: Vec::new(), by_reference };
     compiler.fresh_node(schema, "", 0)?;

@@ -1,20 +1,33 @@
-//! The rules of a schema, compiled into nodes that [`walk`](super::walk) runs over the text of a value.
+//! The rules of a schema, compiled into nodes that [`walk`](crate::server::schema::checks::walk) runs over the text of a value.
 
-use std::fmt;
-use std::sync::Arc;
+pub(crate) mod compile;
+pub(crate) mod kinds;
+pub(crate) mod number;
+pub(crate) mod union;
+pub(crate) mod walk;
 
+use std::{fmt, sync::Arc};
+
+use super::{
+    SchemaError,
+    problem::{ArgumentError, Problem},
+    texts,
+};
+use crate::{
+    protocol::json_schema::problem::unfit_output,
+    server::{
+        schema::checks::{
+            compile::{Side, compile},
+            kinds::Kinds,
+            number::Number,
+            walk::Scope,
+        },
+        uri::TextValue,
+    },
+};
 use regex_lite::Regex;
 use serde_json::Value;
 use turnbuckle_types::CallToolResult;
-
-use super::compile::{Side, compile};
-use super::kinds::Kinds;
-use super::number::Number;
-use super::problem::{ArgumentError, Problem};
-use super::walk::{self, Scope};
-use super::{SchemaError, texts};
-use crate::protocol::json_schema::problem::unfit_output;
-use crate::server::uri::TextValue;
 
 /// The rules of a tool's arguments: the constraints that decoding does not enforce, and the shape
 /// that explains why arguments cannot be decoded.

@@ -1,5 +1,8 @@
 //! Owns the ways a server is put on a wire. Does not own the wires.
 
+#[cfg(feature = "http")]
+pub(crate) mod http;
+
 use std::{
     future::{Future, IntoFuture, pending},
     pin::Pin,
@@ -8,10 +11,12 @@ use std::{
 
 use super::Server;
 use crate::{
-    error::Error, error::Result, principal::Principal, rpc::BoxFuture, rpc::Serve,
-    rpc::Transport as _, rpc::connection::io::Wire, transport::stdio, transport::stream,
+    error::{Error, Result},
+    principal::Principal,
+    rpc::{BoxFuture, Serve, Transport as _, connection::io::ConnectionTasks},
+    server::handler::{context::ConnectionContext, extract::States},
+    transport::{stdio, stream},
 };
-use crate::{server::handler::context::Connection, server::handler::extract::States};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 impl Server {
@@ -52,14 +57,14 @@ impl Server {
 pub struct Serving {
     server: Server,
     values: States,
-    start: Box<dyn FnOnce(Arc<dyn Serve>) -> Result<Wire> + Send>,
+    start: Box<dyn FnOnce(Arc<dyn Serve>) -> Result<ConnectionTasks> + Send>,
     signal: BoxFuture<'static, ()>,
 }
 
 impl Serving {
     fn new(
         server: &Server,
-        start: impl FnOnce(Arc<dyn Serve>) -> Result<Wire> + Send + 'static,
+        start: impl FnOnce(Arc<dyn Serve>) -> Result<ConnectionTasks> + Send + 'static,
     ) -> Serving {
         let (server, values) = (server.clone(), States::default());
         Serving { server, values, start: Box::new(start), signal: Box::pin(pending()) }
@@ -97,9 +102,9 @@ impl Serving {
     }
 
     async fn run(self) -> Result<()> {
-        let connection = Connection::given(self.values);
+        let connection = ConnectionContext::given(self.values);
         let serve = self.server.connection_with(connection)?;
-        let Wire { transport, reader } = (self.start)(serve)?;
+        let ConnectionTasks { transport, reader } = (self.start)(serve)?;
         let mut reader = EndOnDrop(reader);
         tokio::select! {
             ended = &mut reader.0 => {

@@ -4,45 +4,48 @@
 
 use std::{future::poll_fn, task::Poll, time::SystemTime};
 
-use turnbuckle_types::{Named, Questions, Raw, RpcError, jsonrpc::Retry};
-
 use super::{
-    by_hand::InputRequired,
     error::AskError,
-    round::Round,
-    state::{Binding, Kept, Refusal, TooLong},
+    round::ElicitRound,
+    state::{SealedState, StateBinding, StateRefusal, StateTooLong},
 };
 use crate::{
-    rpc::BoxFuture,
-    rpc::Outcome,
-    rpc::connection::Permit,
-    server::handler::context::Ctx,
-    server::handler::extract::Invocation,
-    server::handler::reply::Cause,
-    server::handler::reply::Failure,
-    server::handler::run::Run,
-    server::handler::run::{self},
-    server::items::Registration,
-    server::methods::Ended,
-    server::methods::Subject,
-    server::methods::encode,
-    server::shared::App,
+    rpc::{BoxFuture, Outcome, connection::Permit},
+    server::{
+        elicit::input_required::InputRequired,
+        handler::{
+            context::Ctx,
+            extract::Invocation,
+            reply::{Cause, Failure},
+            run::{
+                HandlerRun, {self},
+            },
+        },
+        items::Registration,
+        methods::{RunEnd, RunSubject, encode},
+        shared::App,
+    },
 };
+use turnbuckle_types::{Named, Questions, Raw, RpcError, jsonrpc::Retry};
 
 /// A handler that may ask, before it runs. It has taken the call: what a request holds while it
 /// is in flight is little more than the handler.
-pub(crate) struct Course<R> {
-    run: Run<R>,
+pub(crate) struct ElicitingRun<R> {
+    run: HandlerRun<R>,
     /// The call once more, for a client that is asked while the handler runs.
     again: Option<Box<Invocation>>,
 }
 
-impl<R: Send + 'static> Course<R> {
-    pub(crate) fn new(offer: &Registration<R>, call: Invocation, permit: Permit) -> Course<R> {
+impl<R: Send + 'static> ElicitingRun<R> {
+    pub(crate) fn new(
+        offer: &Registration<R>,
+        call: Invocation,
+        permit: Permit,
+    ) -> ElicitingRun<R> {
         call.ctx.set_input_middleware(&offer.input_layers);
         let is_live = call.ctx.revision().questions() == Questions::AsRequests;
         let again = is_live.then(|| Box::new(call.clone()));
-        Course { run: run::run(offer, call, permit), again }
+        ElicitingRun { run: run::run(offer, call, permit), again }
     }
 }
 
@@ -55,27 +58,27 @@ pub(crate) fn run<'a, R: Send + 'static>(
     app: &'a App,
     offer: &'a Registration<R>,
     ctx: &'a Ctx,
-    course: &'a mut Course<R>,
-    subject: Subject<'a>,
-) -> impl Future<Output = Ended<R>> + Send + 'a {
+    course: &'a mut ElicitingRun<R>,
+    subject: RunSubject<'a>,
+) -> impl Future<Output = RunEnd<R>> + Send + 'a {
     async move {
         if course.again.is_some() {
             let replied = Box::pin(live(app, offer, course)).await;
             ctx.asking().is_over = true;
-            return Ended::Replied(replied);
+            return RunEnd::Replied(replied);
         }
         if let Some(retry) = subject.retry {
             match Box::pin(taken_up(app, ctx, subject, retry)).await {
                 Ok(round) => *ctx.asking() = round,
-                Err(error) => return Ended::Instead(Err(error)),
+                Err(error) => return RunEnd::Instead(Err(error)),
             }
         }
         // Not awaited in the match, which would keep room for what it looks at.
         let failed = match (&mut course.run).await {
             // It went on without an answer for which nobody was asked: in the other era it would have had
             // one. What it came to is worth nothing before that.
-            Ok(_) if ctx.is_asking() => return Ended::Instead(suspended(app, ctx, subject)),
-            Ok(result) => return Ended::Replied(Ok(result)),
+            Ok(_) if ctx.is_asking() => return RunEnd::Instead(suspended(app, ctx, subject)),
+            Ok(result) => return RunEnd::Replied(Ok(result)),
             Err(failure) => Box::pin(failed(app, ctx, failure, subject)),
         };
         failed.await
@@ -86,9 +89,9 @@ pub(crate) fn run<'a, R: Send + 'static>(
 async fn taken_up(
     app: &App,
     ctx: &Ctx,
-    subject: Subject<'_>,
+    subject: RunSubject<'_>,
     retry: &Retry,
-) -> Result<Round, RpcError> {
+) -> Result<ElicitRound, RpcError> {
     fn present(member: &Option<Raw>) -> Option<&Raw> {
         member.as_ref().filter(|raw| raw.as_str() != "null")
     }
@@ -104,50 +107,51 @@ async fn taken_up(
         // Answers that were not asked for yet spare a round. Where each counts once they need a state,
         // which is what can be spent.
         let given = if app.asking.store.is_some() { Named::new() } else { given };
-        return Ok(Round::retried(Kept::default(), given));
+        return Ok(ElicitRound::retried(SealedState::default(), given));
     };
     let state = state
         .text()
         .map_err(|_| RpcError::invalid_params("`params.requestState` must be a string"))?;
-    let (id, kept) = Kept::open(&app.keys, &binding(ctx, subject), &state, SystemTime::now())?;
+    let (id, kept) =
+        SealedState::open(&app.keys, &binding(ctx, subject), &state, SystemTime::now())?;
     if kept.round > app.asking.rounds {
-        return Err(Refusal::TooManyRounds.into());
+        return Err(StateRefusal::TooManyRounds.into());
     }
     if let Some(store) = &app.asking.store {
         match store.spend(id, kept.until()).await {
             Ok(true) => {}
-            Ok(false) => return Err(Refusal::Spent.into()),
+            Ok(false) => return Err(StateRefusal::Spent.into()),
             Err(error) => {
                 tracing::error!(error = &*error, "a request state can't be spent");
                 return Err(RpcError::internal("internal error"));
             }
         }
     }
-    Ok(Round::retried(kept, given))
+    Ok(ElicitRound::retried(kept, given))
 }
 
 /// What becomes of a handler that failed: if it waits for answers, whatever it failed with, the
 /// client is asked.
-async fn failed<R>(app: &App, ctx: &Ctx, failure: Failure, subject: Subject<'_>) -> Ended<R> {
+async fn failed<R>(app: &App, ctx: &Ctx, failure: Failure, subject: RunSubject<'_>) -> RunEnd<R> {
     let Failure(Cause::Ask(asks)) = failure else {
         let round = ctx.asking();
         if let Some(refusal) = failure.lack().or_else(|| round.refusal()) {
-            return Ended::Instead(Err(refusal));
+            return RunEnd::Instead(Err(refusal));
         }
         if !round.is_open() {
-            return Ended::Replied(Err(failure));
+            return RunEnd::Replied(Err(failure));
         }
         drop(round);
-        return Ended::Instead(suspended(app, ctx, subject));
+        return RunEnd::Instead(suspended(app, ctx, subject));
     };
     match (asks.put.later)(ctx, &asks).await {
         Ok(()) => {
             ctx.asking().set_by_hand(asks.state);
-            Ended::Instead(suspended(app, ctx, subject))
+            RunEnd::Instead(suspended(app, ctx, subject))
         }
         Err(failure) => match failure.lack() {
-            Some(lack) => Ended::Instead(Err(lack)),
-            None => Ended::Replied(Err(failure)),
+            Some(lack) => RunEnd::Instead(Err(lack)),
+            None => RunEnd::Replied(Err(failure)),
         },
     }
 }
@@ -186,11 +190,11 @@ async fn open_by_hand(ctx: &Ctx, asks: &InputRequired) -> Result<(), Failure> {
 }
 
 /// The result that asks for what is open.
-fn suspended(app: &App, ctx: &Ctx, subject: Subject<'_>) -> Outcome {
+fn suspended(app: &App, ctx: &Ctx, subject: RunSubject<'_>) -> Outcome {
     let (mut result, size, kept) = {
         let mut round = ctx.asking();
         if round.rounds() >= app.asking.rounds {
-            return Err(Refusal::TooManyRounds.into());
+            return Err(StateRefusal::TooManyRounds.into());
         }
         let size = round.open_size();
         let (result, kept) = round.suspend();
@@ -198,7 +202,7 @@ fn suspended(app: &App, ctx: &Ctx, subject: Subject<'_>) -> Outcome {
     };
     let lifetime = app.asking.lifetime;
     let sealed = kept.seal(&app.keys, &binding(ctx, subject), SystemTime::now(), lifetime);
-    let sealed = sealed.map_err(|TooLong| {
+    let sealed = sealed.map_err(|StateTooLong| {
         RpcError::internal("what this request has to keep until it is answered is too long")
     })?;
     let size = size + sealed.len();
@@ -206,11 +210,11 @@ fn suspended(app: &App, ctx: &Ctx, subject: Subject<'_>) -> Outcome {
     Ok(encode(app, ctx, result, size, |result| &mut result.meta))
 }
 
-fn binding(ctx: &Ctx, subject: Subject<'_>) -> Binding {
+fn binding(ctx: &Ctx, subject: RunSubject<'_>) -> StateBinding {
     let principal = ctx.principal::<()>();
     let principal = principal.as_ref().map(|principal| principal.name());
     let arguments = subject.arguments.map_or("{}", Raw::as_str);
-    Binding::new(principal, subject.method.as_str(), subject.name, arguments)
+    StateBinding::new(principal, subject.method.as_str(), subject.name, arguments)
 }
 
 /// Runs a handler for a client that can be asked while it runs. One that asks by hand all the same
@@ -218,7 +222,7 @@ fn binding(ctx: &Ctx, subject: Subject<'_>) -> Binding {
 async fn live<R: Send + 'static>(
     app: &App,
     offer: &Registration<R>,
-    course: &mut Course<R>,
+    course: &mut ElicitingRun<R>,
 ) -> Result<R, Failure> {
     let asked = match ((&mut course.run).await, course.again.take()) {
         (Err(Failure(Cause::Ask(asks))), Some(call)) => {
@@ -240,7 +244,7 @@ async fn asked_live<R: Send + 'static>(
     loop {
         let too_often = ctx.asking().rounds() >= app.asking.rounds;
         if too_often {
-            return Err(RpcError::from(Refusal::TooManyRounds).into());
+            return Err(RpcError::from(StateRefusal::TooManyRounds).into());
         }
         let permit = Permit::another(&ctx.0.in_flight);
         let answers = (asks.put.now)(ctx, &asks).await?;

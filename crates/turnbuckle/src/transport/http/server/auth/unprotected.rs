@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use crate::{
+    rpc::{BoxFuture, HttpHead, Outcome},
+    transport::http::server::{HttpBody, future::Check},
+};
 use http::{Extensions, Method, Response, Uri, request};
 use turnbuckle_types::jsonrpc::Message;
-
-use super::{HttpBody, future::Check};
-use crate::{rpc::BoxFuture, rpc::Head, rpc::Outcome};
 
 /// There is none.
 #[derive(Clone)]
@@ -18,11 +19,11 @@ impl Protection {
         match *self {}
     }
 
-    pub(crate) fn refuse(&self, _: &Arc<Head>, _: &Message) -> Option<Response<HttpBody>> {
+    pub(crate) fn refuse(&self, _: &Arc<HttpHead>, _: &Message) -> Option<Response<HttpBody>> {
         match *self {}
     }
 
-    pub(super) fn until_expiry(
+    pub(crate) fn until_expiry(
         &self,
         _: &Extensions,
         _: BoxFuture<'static, Outcome>,

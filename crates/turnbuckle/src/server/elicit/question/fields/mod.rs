@@ -61,7 +61,7 @@ fn inlined<T: JsonSchema>(contract: Contract) -> Value {
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
-type Members = Map<String, Value>;
+type FieldMembers = Map<String, Value>;
 
 fn form(root: &Value) -> Result<ElicitSchema, String> {
     let no_struct = || "it must be a struct with named fields".to_owned();
@@ -74,7 +74,7 @@ fn form(root: &Value) -> Result<ElicitSchema, String> {
     if root.get("additionalProperties").is_some_and(is_open) {
         return Err("it takes members of any name; name each as a field".to_owned());
     }
-    let empty = Members::new();
+    let empty = FieldMembers::new();
     let properties = match root.get("properties") {
         Some(Value::Object(properties)) => properties,
         _ => &empty,
@@ -126,7 +126,7 @@ fn field(schema: &Value) -> Result<PrimitiveSchema, String> {
     }
 }
 
-fn odd(members: &Members) -> &'static str {
+fn odd(members: &FieldMembers) -> &'static str {
     if members.contains_key("$ref") {
         "contains itself: a form is flat; ask for one level at a time"
     } else if ["oneOf", "anyOf", "allOf"].iter().any(|keyword| members.contains_key(*keyword)) {
@@ -138,7 +138,7 @@ fn odd(members: &Members) -> &'static str {
 }
 
 /// Takes `null` out, which in a form is a field that is left out, and unwraps what stands alone.
-fn plain(mut members: Members) -> Members {
+fn plain(mut members: FieldMembers) -> FieldMembers {
     if let Some(Value::Array(kinds)) = members.get_mut("type") {
         kinds.retain(|kind| kind != "null");
         if let [only] = &kinds[..] {
@@ -169,14 +169,14 @@ fn plain(mut members: Members) -> Members {
 }
 
 /// A value to choose, and what people call it.
-struct Pick {
+struct ChoiceOption {
     value: String,
     title: Option<String>,
 }
 
 /// Returns the values of an enum without data; `None` for anything else. Variants without
 /// documentation come first.
-fn choices(members: &Members) -> Option<Vec<Pick>> {
+fn choices(members: &FieldMembers) -> Option<Vec<ChoiceOption>> {
     let mut choices = Vec::new();
     let union = ["oneOf", "anyOf"].iter().find_map(|keyword| members.get(*keyword)?.as_array());
     match union {
@@ -186,19 +186,19 @@ fn choices(members: &Members) -> Option<Vec<Pick>> {
                 let title = said(branch, "title").or_else(|| said(branch, "description"));
                 let of_branch = plain_values(branch)?;
                 choices.extend(
-                    of_branch.into_iter().map(|value| Pick { value, title: title.clone() }),
+                    of_branch.into_iter().map(|value| ChoiceOption { value, title: title.clone() }),
                 );
             }
         }
         None => {
             let values = plain_values(members)?.into_iter();
-            choices.extend(values.map(|value| Pick { value, title: None }));
+            choices.extend(values.map(|value| ChoiceOption { value, title: None }));
         }
     }
     Some(choices).filter(|choices| !choices.is_empty())
 }
 
-fn plain_values(members: &Members) -> Option<Vec<String>> {
+fn plain_values(members: &FieldMembers) -> Option<Vec<String>> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     match (members.get("enum"), members.get("const")) {
         (Some(Value::Array(values)), _) => values.iter().map(text).collect(),
@@ -208,15 +208,15 @@ fn plain_values(members: &Members) -> Option<Vec<String>> {
 }
 
 /// The titles where any value has one.
-fn titled(choices: &[Pick]) -> Option<Vec<Choice>> {
-    let choice = |choice: &Pick| {
+fn titled(choices: &[ChoiceOption]) -> Option<Vec<Choice>> {
+    let choice = |choice: &ChoiceOption| {
         Choice::new(choice.value.clone(), choice.title.as_ref().unwrap_or(&choice.value).clone())
     };
     let any = choices.iter().any(|choice| choice.title.is_some());
     any.then(|| choices.iter().map(choice).collect())
 }
 
-fn select(members: &Members, choices: Vec<Pick>) -> PrimitiveSchema {
+fn select(members: &FieldMembers, choices: Vec<ChoiceOption>) -> PrimitiveSchema {
     let default = said(members, "default");
     let (title, description) = (said(members, "title"), said(members, "description"));
     match titled(&choices) {
@@ -235,7 +235,7 @@ fn select(members: &Members, choices: Vec<Pick>) -> PrimitiveSchema {
 }
 
 /// A list, which in a form is some of the values of an enum.
-fn several(members: &Members) -> Result<PrimitiveSchema, String> {
+fn several(members: &FieldMembers) -> Result<PrimitiveSchema, String> {
     let items = members.get("items").and_then(Value::as_object);
     let choices = items.and_then(|items| choices(&plain(items.clone())));
     let Some(choices) = choices else {
@@ -268,7 +268,7 @@ fn several(members: &Members) -> Result<PrimitiveSchema, String> {
     })
 }
 
-fn string(members: &Members) -> StringSchema {
+fn string(members: &FieldMembers) -> StringSchema {
     let length = |keyword| members.get(keyword).and_then(Value::as_u64);
     let mut field = StringSchema::new();
     (field.title, field.description) = (said(members, "title"), said(members, "description"));
@@ -280,7 +280,7 @@ fn string(members: &Members) -> StringSchema {
     field
 }
 
-fn number(members: &Members, kind: NumberKind) -> NumberSchema {
+fn number(members: &FieldMembers, kind: NumberKind) -> NumberSchema {
     let value = |keyword| members.get(keyword).and_then(Value::as_f64);
     // A form has no open bounds. Those of whole numbers can be said otherwise; the rest is checked
     // when the answer comes.
@@ -295,7 +295,7 @@ fn number(members: &Members, kind: NumberKind) -> NumberSchema {
     field
 }
 
-fn said(members: &Members, keyword: &str) -> Option<String> {
+fn said(members: &FieldMembers, keyword: &str) -> Option<String> {
     members.get(keyword).and_then(Value::as_str).map(str::to_owned)
 }
 
