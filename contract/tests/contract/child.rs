@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 use turnbuckle::{
     Client, ErrorKind, Revision,
-    transport::child::{Ending, Spawn},
+    transport::child_process::{ExitMethod, Spawn},
     types::Era,
 };
 
@@ -50,7 +50,7 @@ async fn law06_the_end_of_its_input_ends_the_server_promptly(rig: &Rig) {
     let _deaf = rig.hold("moved", "m").await;
     let before = Instant::now();
     let report = rig.client.clone().close().await.unwrap();
-    assert_eq!(report.how, Ending::Exited, "{report}");
+    assert_eq!(report.how, ExitMethod::Exited, "{report}");
     assert!(report.is_success(), "{report}");
     assert!(before.elapsed() < Duration::from_secs(2), "{:?}", before.elapsed());
 }
@@ -136,7 +136,7 @@ async fn a_legacy_server_of_shell_works() {
         let client = Client::spawn(shell(LEGACY)).await.unwrap();
         assert_eq!(client.revision(), Revision::V2025_11_25);
         assert_eq!(client.call_tool("t", ()).await.unwrap().to_text(), "hello");
-        assert_eq!(client.close().await.unwrap().how, Ending::Exited);
+        assert_eq!(client.close().await.unwrap().how, ExitMethod::Exited);
     })
     .await;
 }

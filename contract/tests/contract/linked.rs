@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use turnbuckle::{
     Client, Error, ErrorKind, Limits, Result,
-    testing::{Fault, Faults, Side, TestClient, link},
+    testing::{Fault, Faults, TestClient, TranscriptSide, link},
     types::Era,
 };
 use turnbuckle_contract::{Fixture, server};
@@ -147,14 +147,14 @@ async fn a_cut_fails_what_is_in_flight_and_whatever_follows(era: Era) {
     let (call, answer) = (first_call(era), first_answer(era));
     for after in [0, 20, 1 << 20] {
         for (side, faults) in [
-            (Side::Client, Faults::none().client_message(call, Fault::Cut(after))),
-            (Side::Server, Faults::none().server_message(answer, Fault::Cut(after))),
+            (TranscriptSide::Client, Faults::none().client_message(call, Fault::Cut(after))),
+            (TranscriptSide::Server, Faults::none().server_message(answer, Fault::Cut(after))),
         ] {
             let client = connected(era, faults).await.unwrap();
             let first = echo(&client, "a").await;
             match first {
                 // The whole answer had crossed.
-                Ok(text) => assert!(text == "a" && side == Side::Server && after > 20),
+                Ok(text) => assert!(text == "a" && side == TranscriptSide::Server && after > 20),
                 Err(error) => assert!(error.is_closed(), "{error}"),
             }
             assert!(echo(&client, "b").await.unwrap_err().is_closed());
@@ -178,10 +178,10 @@ async fn no_fault_anywhere_makes_anything_hang(era: Era) {
     ];
     for fault in faults {
         for number in 1..=5 {
-            for side in [Side::Client, Side::Server] {
+            for side in [TranscriptSide::Client, TranscriptSide::Server] {
                 let faults = match side {
-                    Side::Client => Faults::none().client_message(number, fault.clone()),
-                    Side::Server => Faults::none().server_message(number, fault.clone()),
+                    TranscriptSide::Client => Faults::none().client_message(number, fault.clone()),
+                    TranscriptSide::Server => Faults::none().server_message(number, fault.clone()),
                 };
                 conversation(era, faults, matches!(fault, Fault::Cut(_))).await;
             }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::json;
-use turnbuckle::{Client, Header, HttpHeader, Server, tool, transport::child::Ending};
+use turnbuckle::{Client, Header, HttpHeader, Server, tool, transport::child_process::ExitMethod};
 use turnbuckle_host::{ClientGroup, McpConfig, Status};
 
 use crate::rig::{eventually, within};
@@ -44,7 +44,7 @@ async fn a_group_of_processes_starts_works_and_ends() {
         assert!(matches!(dead.status, Status::Failed(why) if why.contains("no luck")));
 
         let exit = group.stop("one").await.unwrap();
-        assert_eq!(exit.how, Ending::Exited, "{exit}");
+        assert_eq!(exit.how, ExitMethod::Exited, "{exit}");
         group.start_again("off").unwrap();
         group.start_again("one").unwrap();
         group.ready("one").await.unwrap();

@@ -4,7 +4,8 @@
 use std::{future::IntoFuture, process::Command};
 
 use turnbuckle::{
-    Client, ClientBuilder, Error, Limits, Result, Revision, Revisions, transport::child::Spawn,
+    Client, ClientBuilder, Error, Limits, Result, Revision, Revisions,
+    transport::child_process::Spawn,
 };
 use turnbuckle_contract::{Fixture, server};
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use turnbuckle::{
     Client, ClientBuilder, RpcError,
-    transport::child::Spawn,
+    transport::child_process::Spawn,
     types::{Era, Raw},
 };
 use turnbuckle_contract::{Fixture, offers};

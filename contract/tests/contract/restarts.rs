@@ -3,7 +3,9 @@
 use std::process::Command;
 
 use serde_json::json;
-use turnbuckle::{Client, ConnectionState, Reconnect, transport::child::Ending, types::Era};
+use turnbuckle::{
+    Client, ConnectionState, Reconnect, transport::child_process::ExitMethod, types::Era,
+};
 
 use crate::{
     child::{LEGACY, Traces, shell},
@@ -65,7 +67,7 @@ async fn an_orderly_end_reports_how_the_process_left(rig: &Rig) {
     assert!(error.is_closed() && error.maybe_executed(), "{error}");
     let report = ending.await.unwrap();
     assert_eq!((report.finished, report.abandoned), (0, 1));
-    assert_eq!(report.exit.unwrap().how, Ending::Exited);
+    assert_eq!(report.exit.unwrap().how, ExitMethod::Exited);
 }
 
 #[tokio::test]

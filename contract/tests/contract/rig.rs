@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use turnbuckle::{
     Call, Client, ClientBuilder, Error, Limits, Result, Revision, Server,
-    transport::child::Spawn,
+    transport::child_process::Spawn,
     types::{CallToolResult, Era},
 };
 use turnbuckle_contract::{Fixture, Ledger, Tenant, server};

@@ -20,7 +20,7 @@ mod values;
 use std::{process::ExitCode, time::Duration};
 
 use clap::Parser;
-use turnbuckle::transport::child::settle;
+use turnbuckle::transport::child_process::settle;
 
 use connection::{config, connect, login, roots, session, target};
 

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore, mpsc};
-use turnbuckle::{Client, Ctx, ErrorKind, Result, Server, prompt, tool, transport::child};
+use turnbuckle::{Client, Ctx, ErrorKind, Result, Server, prompt, tool, transport::child_process};
 use turnbuckle_host::{
     ClientGroup, GroupOptions, GroupTools, Health, McpConfig, ProcessConfig, Status,
 };
@@ -581,6 +581,6 @@ async fn one_that_takes_long_to_end_is_late() {
     let report = within(group.stop_all(Duration::ZERO)).await;
     assert_eq!((report.late, report.stopped.len()), (vec!["deaf".to_owned()], 0));
     assert_eq!(status(&group, "deaf"), Status::Stopped);
-    let settled = tokio::task::spawn_blocking(|| child::settle(LONG)).await.unwrap();
-    assert_eq!(settled, child::Settled::AllGone, "it goes on ending");
+    let settled = tokio::task::spawn_blocking(|| child_process::settle(LONG)).await.unwrap();
+    assert_eq!(settled, child_process::Settled::AllGone, "it goes on ending");
 }

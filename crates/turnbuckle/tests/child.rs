@@ -19,8 +19,8 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
     runtime::{Builder, Runtime},
 };
-use turnbuckle::transport::child::{
-    self, Child, ChildStdout, Ending, Settled, Spawn, SpawnErrorKind,
+use turnbuckle::transport::child_process::{
+    self, Child, ChildStdout, ExitMethod, Settled, Spawn, SpawnErrorKind,
 };
 
 /// Never waited for: a test that needs it has failed.
@@ -34,7 +34,7 @@ async fn a_child_that_obeys_exits_at_the_end_of_its_input() {
     let child = patient("exec cat").spawn().unwrap();
     drop(child.stdin);
     let report = within(child.handle.shutdown()).await;
-    assert_eq!(report.how, Ending::Exited);
+    assert_eq!(report.how, ExitMethod::Exited);
     assert_eq!(report.to_string(), "exited with status 0");
     assert_not_there(child.handle.id());
 }
@@ -59,7 +59,7 @@ async fn a_child_that_ignores_the_end_of_its_input_is_terminated() {
         script("exec tail -f /dev/null").close_grace(SHORT).terminate_grace(LONG).spawn().unwrap();
     drop(child.stdin);
     let report = within(child.handle.shutdown()).await;
-    assert_eq!(report.how, Ending::Terminated);
+    assert_eq!(report.how, ExitMethod::Terminated);
     let sentence = "was ended by SIGTERM after ignoring the end of its input";
     assert_eq!(report.to_string(), sentence);
     assert_not_there(child.handle.id());
@@ -73,7 +73,7 @@ async fn a_child_that_ignores_sigterm_too_is_killed() {
     assert_eq!(next_line(&mut stdout).await, "ready");
     drop(child.stdin);
     let report = within(child.handle.shutdown()).await;
-    assert_eq!(report.how, Ending::Killed);
+    assert_eq!(report.how, ExitMethod::Killed);
     assert_eq!(report.to_string(), "was killed by SIGKILL after ignoring SIGTERM");
     assert_not_there(child.handle.id());
 }
@@ -99,7 +99,7 @@ async fn a_grandchild_that_holds_the_pipes_goes_with_its_parent() {
     assert!(runs(grandchild));
     drop(child.stdin);
     let report = within(child.handle.shutdown()).await;
-    assert_eq!(report.how, Ending::Exited, "only the child itself counts");
+    assert_eq!(report.how, ExitMethod::Exited, "only the child itself counts");
     assert!(!runs(grandchild));
     // The grandchild held the other end.
     assert_eq!(within(stdout.next_line()).await.unwrap(), None);
@@ -116,7 +116,7 @@ async fn a_grandchild_that_ignores_sigterm_is_killed() {
     let [grandchild, ready] = said;
     assert_eq!(ready, "ready");
     drop(child.stdin);
-    assert_eq!(within(child.handle.shutdown()).await.how, Ending::Exited);
+    assert_eq!(within(child.handle.shutdown()).await.how, ExitMethod::Exited);
     assert!(!runs(grandchild.parse().unwrap()));
     assert_eq!(within(stdout.next_line()).await.unwrap(), None);
 }
@@ -142,7 +142,7 @@ async fn an_exit_is_seen_while_a_grandchild_holds_the_pipes() {
 async fn a_crash_is_reported_with_its_status_and_last_lines() {
     let child = patient("echo one >&2; echo two >&2; printf three >&2; exit 3").spawn().unwrap();
     let report = within(child.handle.exited()).await;
-    assert_eq!((report.status, report.signal, report.how), (Some(3), None, Ending::Exited));
+    assert_eq!((report.status, report.signal, report.how), (Some(3), None, ExitMethod::Exited));
     assert_eq!(report.to_string(), "exited with status 3");
     assert_eq!(report.last_stderr, ["one", "two", "three"]);
     assert_eq!(child.handle.last_stderr(), ["one", "two", "three"]);
@@ -322,7 +322,7 @@ fn a_handle_can_be_dropped_on_any_thread() {
     let observer = handle.observer();
     thread::spawn(move || drop(handle)).join().unwrap();
     // Nobody has closed its input: it gets SIGTERM all the same.
-    assert_eq!(block_on(observer.gone()).how, Ending::Terminated);
+    assert_eq!(block_on(observer.gone()).how, ExitMethod::Terminated);
     drop((stdin, stdout));
 }
 
@@ -330,7 +330,7 @@ fn a_handle_can_be_dropped_on_any_thread() {
 async fn an_abandoned_shutdown_goes_on() {
     let child = terminated("exec tail -f /dev/null").spawn().unwrap();
     drop(child.handle.shutdown());
-    assert_eq!(within(child.handle.exited()).await.how, Ending::Terminated);
+    assert_eq!(within(child.handle.exited()).await.how, ExitMethod::Terminated);
 }
 
 #[tokio::test]
@@ -378,7 +378,7 @@ fn program_that_ends() {
 fn program_that_settles() {
     if let Some(child) = child_of_the_program(SHORT) {
         drop(child);
-        std::process::exit(if child::settle(LONG) == Settled::AllGone { 0 } else { 1 });
+        std::process::exit(if child_process::settle(LONG) == Settled::AllGone { 0 } else { 1 });
     }
 }
 

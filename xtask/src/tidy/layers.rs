@@ -11,16 +11,11 @@ const SDK: &str = "crates/turnbuckle/src/";
 /// `server` never use each other. The crate's root is above all of them.
 const LAYERS: &[(&str, u8)] = &[
     ("error", 0),
-    ("form", 0),
-    ("sampling", 0),
-    ("json_schema", 0),
     ("limits", 0),
     ("principal", 0),
-    ("seal", 0),
-    ("trace", 0),
     ("store", 0),
-    ("envelope", 1),
-    ("dispatch", 2),
+    ("protocol", 1),
+    ("rpc", 2),
     ("middleware", 3),
     ("transport", 3),
     ("client", 4),
@@ -33,8 +28,8 @@ const LAYERS: &[(&str, u8)] = &[
 
 /// Code that is tested without a runtime.
 const NO_TOKIO: &[&str] = &[
-    "crates/turnbuckle/src/envelope",
-    "crates/turnbuckle/src/dispatch/table",
+    "crates/turnbuckle/src/protocol",
+    "crates/turnbuckle/src/rpc/pending",
     "crates/turnbuckle-types/src/",
 ];
 
@@ -70,16 +65,6 @@ fn upward_uses(source: &Source, exports: &BTreeMap<String, String>) -> Vec<Findi
         }
     }
     findings
-}
-
-/// The room of a module. The middleware of a side is part of that side.
-fn room_of(module: &[String]) -> Option<&String> {
-    match module {
-        [first, side, ..] if first == "middleware" && (side == "server" || side == "client") => {
-            Some(side)
-        }
-        _ => module.first(),
-    }
 }
 
 /// Finds tokio, and in the crate of types anything asynchronous, where it must not be.

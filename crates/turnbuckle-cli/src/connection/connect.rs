@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use turnbuckle::{Client, ClientBuilder, ErrorKind, WireLog, transport::child::Spawn};
+use turnbuckle::{Client, ClientBuilder, ErrorKind, WireLog, transport::child_process::Spawn};
 use turnbuckle_host::{HttpConfig, ProcessConfig, ServerConfig};
 
 use crate::{

@@ -9,8 +9,8 @@ use std::{future::poll_fn, sync::Arc, task::Poll};
 use serde::Deserialize;
 use turnbuckle::{
     __seam::{
-        self, Caller, Event, Exchange, ForwardRequest, ForwardedRequest, Note, lacks_headers,
-        learn_tools, written_at,
+        self, Caller, Exchange, ExchangeEvent, ForwardRequest, ForwardedRequest, Note,
+        lacks_headers, learn_tools, written_at,
     },
     Error,
     types::{
@@ -149,14 +149,14 @@ impl RunningCall {
                 return Poll::Ready(CallStep::Message(message));
             }
             exchange.poll_event(context).map(|event| match event {
-                Event::Done(result) => CallStep::Done(result),
-                Event::Note(note)
+                ExchangeEvent::Done(result) => CallStep::Done(result),
+                ExchangeEvent::Note(note)
                     if *known == Some(Method::Listen) && is(&note, Method::Cancelled) =>
                 {
                     exchange.silence();
                     CallStep::Cancelled
                 }
-                Event::Note(_) => CallStep::Routed,
+                ExchangeEvent::Note(_) => CallStep::Routed,
             })
         })
         .await
@@ -361,9 +361,9 @@ async fn await_answers(mut questions: Vec<(String, Exchange)>) -> Result<String,
                         is_waiting = true;
                         break;
                     }
-                    Poll::Ready(Event::Note(_)) => {}
-                    Poll::Ready(Event::Done(Ok(result))) => *answer = Some(result),
-                    Poll::Ready(Event::Done(Err(error))) => return Poll::Ready(Err(error)),
+                    Poll::Ready(ExchangeEvent::Note(_)) => {}
+                    Poll::Ready(ExchangeEvent::Done(Ok(result))) => *answer = Some(result),
+                    Poll::Ready(ExchangeEvent::Done(Err(error))) => return Poll::Ready(Err(error)),
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::{future::poll_fn, task::Poll, time::Duration};
 
 use tokio::time::Instant;
 use turnbuckle::{
-    __seam::{Event, Exchange, Note},
+    __seam::{Exchange, ExchangeEvent, Note},
     Error, ErrorKind,
     types::Method,
 };
@@ -73,15 +73,15 @@ impl ChangeStream {
                 }
                 let Poll::Ready(event) = exchange.poll_event(context) else { return Poll::Pending };
                 match event {
-                    Event::Note(note) if is(&note, Method::Cancelled) => {
+                    ExchangeEvent::Note(note) if is(&note, Method::Cancelled) => {
                         exchange.silence();
                         return Poll::Ready(StreamStep::Ended(StreamEnd::Finished));
                     }
-                    Event::Note(_) => {}
-                    Event::Done(Ok(_)) => {
+                    ExchangeEvent::Note(_) => {}
+                    ExchangeEvent::Done(Ok(_)) => {
                         return Poll::Ready(StreamStep::Ended(StreamEnd::Finished));
                     }
-                    Event::Done(Err(error)) => {
+                    ExchangeEvent::Done(Err(error)) => {
                         return Poll::Ready(StreamStep::Ended(StreamEnd::Failed(error)));
                     }
                 }

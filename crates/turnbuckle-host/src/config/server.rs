@@ -30,7 +30,7 @@ pub enum ServerConfig {
 /// A program to start, which serves over its standard streams.
 ///
 /// Its environment has the variables of this process that
-/// [`Spawn`](turnbuckle::transport::child::Spawn) passes on, and those that are set here.
+/// [`Spawn`](turnbuckle::transport::child_process::Spawn) passes on, and those that are set here.
 ///
 /// ```
 /// use turnbuckle_host::ProcessConfig;

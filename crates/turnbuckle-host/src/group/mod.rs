@@ -15,7 +15,7 @@ pub use list::{GroupPrompt, GroupPrompts, GroupResources, GroupTool, GroupTools}
 
 use turnbuckle::{
     __seam::copy_error, Client, ClientBuilder, Error, ErrorKind, Result,
-    transport::child::ExitReport,
+    transport::child_process::ExitReport,
 };
 
 use crate::{McpConfig, ServerConfig};

@@ -558,7 +558,7 @@ pub(super) const FIRST: u64 = 1;
 
 /// What a connection runs over, as far as the opening words depend on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A process that can be started again.
     Process,
     /// A byte stream, or none at all.

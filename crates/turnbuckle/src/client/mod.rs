@@ -101,7 +101,7 @@ const SETTLING: Duration = Duration::from_secs(30);
 
 /// How long calls may take unless they say otherwise.
 #[derive(Clone, Copy, Debug)]
-struct Timeouts {
+pub(crate) struct Timeouts {
     /// From the last sign of life.
     idle: Option<Duration>,
     /// In all.

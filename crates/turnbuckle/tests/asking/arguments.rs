@@ -8,7 +8,7 @@ use std::sync::{
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Args, Asked, Ctx, Failure, FromCall, Invocation, RpcError, Server, ToolError, blocking_tool,
+    Answered, Args, Ctx, Failure, FromCall, Invocation, RpcError, Server, ToolError, blocking_tool,
     elicit, roots, tool,
 };
 
@@ -17,11 +17,17 @@ use crate::{
     tools::{Age, Name},
 };
 
-async fn asked_last(Args(Age { age }): Args<Age>, Asked(Name { name }): Asked<Name>) -> String {
+async fn asked_last(
+    Args(Age { age }): Args<Age>,
+    Answered(Name { name }): Answered<Name>,
+) -> String {
     format!("{name} is {age}")
 }
 
-async fn asked_first(Asked(Name { name }): Asked<Name>, Args(Age { age }): Args<Age>) -> String {
+async fn asked_first(
+    Answered(Name { name }): Answered<Name>,
+    Args(Age { age }): Args<Age>,
+) -> String {
     format!("{name} is {age}")
 }
 
@@ -34,11 +40,14 @@ impl FromCall for Never {
     }
 }
 
-async fn barred(_: Asked<Name>, _: Never) -> &'static str {
+async fn barred(_: Answered<Name>, _: Never) -> &'static str {
     "in"
 }
 
-async fn both(Asked(Name { name }): Asked<Name>, Asked(Age { age }): Asked<Age>) -> String {
+async fn both(
+    Answered(Name { name }): Answered<Name>,
+    Answered(Age { age }): Answered<Age>,
+) -> String {
     format!("{name} is {age}")
 }
 
@@ -105,7 +114,7 @@ async fn a_no_takes_the_other_questions_back() {
 async fn a_function_that_has_not_begun_is_given_up_with_its_request() {
     let ran = Arc::new(AtomicU32::new(0));
     let count = ran.clone();
-    let run = move |Asked(Name { name }): Asked<Name>| {
+    let run = move |Answered(Name { name }): Answered<Name>| {
         count.fetch_add(1, Ordering::SeqCst);
         name
     };

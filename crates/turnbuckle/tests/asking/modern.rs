@@ -1,7 +1,9 @@
 //! The modern era: a handler that waits for answers is a result that asks for them.
 
 use serde_json::json;
-use turnbuckle::{Ask, Asked, Ctx, Elicitation, Invocation, Server, ToolError, elicit, tool};
+use turnbuckle::{
+    Answered, Askable, Ctx, Elicitation, Invocation, Server, ToolError, elicit, tool,
+};
 
 use crate::{
     peer::{Peer, able, accept, asked, code, message, params_of, text},
@@ -267,14 +269,14 @@ fn an_argument_that_has_no_form_is_refused_when_the_server_starts() {
     struct Deep {
         inner: Vec<String>,
     }
-    impl Ask for Deep {
+    impl Askable for Deep {
         const KEY: &'static str = "deep";
         type Question = Elicitation<Deep>;
         fn question(_: &Invocation) -> Elicitation<Deep> {
             elicit("?")
         }
     }
-    async fn deep(Asked(deep): Asked<Deep>) -> String {
+    async fn deep(Answered(deep): Answered<Deep>) -> String {
         deep.inner.concat()
     }
     let why = Server::new("deep", "1.0").tool(tool("deep", deep)).check().unwrap_err().to_string();

@@ -7,8 +7,8 @@ use std::sync::{
 
 use serde::Deserialize;
 use turnbuckle::{
-    Ask, Asked, Ctx, Elicitation, Elicited, Invocation, RpcError, Server, State, ToolError, elicit,
-    elicit_url, prompt, resource, roots, template, tool,
+    Answered, Askable, Ctx, Elicitation, Elicited, Invocation, RpcError, Server, State, ToolError,
+    elicit, elicit_url, prompt, resource, roots, template, tool,
 };
 
 #[derive(Deserialize, schemars::JsonSchema)]
@@ -24,7 +24,7 @@ pub(crate) struct Age {
     pub(crate) age: u8,
 }
 
-impl Ask for Name {
+impl Askable for Name {
     const KEY: &'static str = "name";
     type Question = Elicitation<Name>;
     fn question(_: &Invocation) -> Elicitation<Name> {
@@ -32,7 +32,7 @@ impl Ask for Name {
     }
 }
 
-impl Ask for Age {
+impl Askable for Age {
     const KEY: &'static str = "age";
     type Question = Elicitation<Age>;
     fn question(_: &Invocation) -> Elicitation<Age> {
@@ -81,7 +81,7 @@ async fn together(ctx: Ctx) -> Result<String, ToolError> {
     Ok(format!("{name} has {roots:?}"))
 }
 
-async fn arguments(Asked(name): Asked<Name>, Asked(age): Asked<Age>) -> String {
+async fn arguments(Answered(name): Answered<Name>, Answered(age): Answered<Age>) -> String {
     format!("{} is {}", name.name, age.age)
 }
 

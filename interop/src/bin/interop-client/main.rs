@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::timeout;
 use turnbuckle::{
     Client, ClientBuilder, Revision,
-    transport::child::{Ending, Spawn},
+    transport::child_process::{ExitMethod, Spawn},
     types::{CreateMessageResult, ElicitAction, ElicitResult, Role, Root, TextContent},
 };
 
@@ -70,7 +70,7 @@ fn say(check: &str, outcome: Result<String, Failure>) {
 async fn shut_down(client: Client) -> Result<(), Failure> {
     let late = |_| Failure::Failed("closing took too long".to_owned());
     match timeout(CLOSING, client.close()).await.map_err(late)? {
-        Some(report) if report.how != Ending::Exited || !report.is_success() => {
+        Some(report) if report.how != ExitMethod::Exited || !report.is_success() => {
             Err(Failure::Failed(format!("the server {report}")))
         }
         _ => Ok(()),

@@ -39,7 +39,7 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_REMOVALS: usize = 1024;
 
 /// The cache of one client, over all of its connections.
-pub(super) struct ClientCache {
+pub(crate) struct ClientCache {
     settings: ResponseCache,
     memory: Mutex<Memory>,
     store: OnceLock<SharedStore>,

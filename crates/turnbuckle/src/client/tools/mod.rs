@@ -35,7 +35,7 @@ pub(super) type CompileOutput = fn(&Raw) -> Result<OutputRule, String>;
 
 /// The listed tools, as far as they have such parts.
 #[derive(Default)]
-pub(super) struct KnownTools {
+pub(crate) struct KnownTools {
     /// Whether there are any.
     any: AtomicBool,
     tools: Mutex<ToolTable>,

@@ -9,7 +9,7 @@ use std::{fmt, io, path::Path, process::Command};
 ///
 /// ```
 /// use std::process::Command;
-/// use turnbuckle::transport::child::{Spawn, SpawnErrorKind};
+/// use turnbuckle::transport::child_process::{Spawn, SpawnErrorKind};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let error = Spawn::new(Command::new("no-such-program")).spawn().unwrap_err();
@@ -75,7 +75,7 @@ impl From<SpawnError> for io::Error {
 /// What kept a child process from being started.
 ///
 /// ```
-/// use turnbuckle::transport::child::SpawnErrorKind;
+/// use turnbuckle::transport::child_process::SpawnErrorKind;
 /// assert_ne!(SpawnErrorKind::ProgramNotFound, SpawnErrorKind::DirectoryNotFound);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -74,7 +74,7 @@ use stderr::Tail;
 /// # #[cfg(unix)] {
 /// use std::process::Command;
 /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
-/// use turnbuckle::transport::child::{Child, Spawn};
+/// use turnbuckle::transport::child_process::{Child, Spawn};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let Child { mut stdin, mut stdout, handle, .. } = Spawn::new(Command::new("cat")).spawn()?;
@@ -109,7 +109,7 @@ pub struct Child {
 /// ```
 /// # #[cfg(unix)] {
 /// use std::process::Command;
-/// use turnbuckle::transport::child::Spawn;
+/// use turnbuckle::transport::child_process::Spawn;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let child = Spawn::new(Command::new("cat")).spawn()?;
@@ -178,7 +178,7 @@ impl Drop for ChildHandle {
 /// ```
 /// # #[cfg(unix)] {
 /// use std::process::Command;
-/// use turnbuckle::transport::child::Spawn;
+/// use turnbuckle::transport::child_process::Spawn;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let child = Spawn::new(Command::new("cat")).spawn()?;
@@ -242,7 +242,7 @@ impl Observer {
 ///
 /// ```
 /// use std::time::Duration;
-/// use turnbuckle::transport::child;
+/// use turnbuckle::transport::child_process;
 ///
 /// fn main() {
 ///     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -107,7 +107,7 @@ pub(super) fn settle(limit: Duration) -> Settled {
 ///
 /// ```
 /// use std::time::Duration;
-/// use turnbuckle::transport::child::{Settled, settle};
+/// use turnbuckle::transport::child_process::{Settled, settle};
 ///
 /// // Nobody was asked.
 /// assert_eq!(settle(Duration::ZERO), Settled::AllGone);

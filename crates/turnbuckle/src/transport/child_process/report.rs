@@ -13,7 +13,7 @@ use super::platform;
 /// ```
 /// # #[cfg(unix)] {
 /// use std::process::Command;
-/// use turnbuckle::transport::child::Spawn;
+/// use turnbuckle::transport::child_process::Spawn;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let mut command = Command::new("sh");
@@ -23,7 +23,7 @@ use super::platform;
 /// let report = child.handle.exited().await;
 /// assert_eq!(report.to_string(), "exited with status 3");
 /// assert_eq!(report.last_stderr, ["out of cheese"]);
-/// # Ok::<(), turnbuckle::transport::child::SpawnError>(())
+/// # Ok::<(), turnbuckle::transport::child_process::SpawnError>(())
 /// # }).unwrap(); }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl fmt::Display for ExitReport {
 /// What it took to end a child process.
 ///
 /// ```
-/// use turnbuckle::transport::child::Ending;
+/// use turnbuckle::transport::child_process::Ending;
 /// assert_ne!(Ending::Exited, Ending::Killed);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -28,7 +28,7 @@ use tokio::{runtime::Handle, sync::watch};
 /// # #[cfg(unix)] {
 /// use std::process::Command;
 /// use std::time::Duration;
-/// use turnbuckle::transport::child::Spawn;
+/// use turnbuckle::transport::child_process::Spawn;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let mut command = Command::new("sh");
@@ -39,7 +39,7 @@ use tokio::{runtime::Handle, sync::watch};
 ///     .on_stderr(|line| eprintln!("server: {line}"))
 ///     .spawn()?;
 /// assert!(child.handle.exited().await.is_success());
-/// # Ok::<(), turnbuckle::transport::child::SpawnError>(())
+/// # Ok::<(), turnbuckle::transport::child_process::SpawnError>(())
 /// # }).unwrap(); }
 /// ```
 #[must_use = "nothing is started until `spawn` is called"]

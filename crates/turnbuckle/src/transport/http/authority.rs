@@ -26,7 +26,7 @@ pub(super) enum Host<Name> {
 
 /// Who a page belongs to, as a browser says it.
 #[derive(Clone, Debug)]
-pub(super) struct Origin<Name> {
+pub(crate) struct Origin<Name> {
     scheme: Scheme<Name>,
     host: Host<Name>,
     /// Invariant: not the default of the scheme.
