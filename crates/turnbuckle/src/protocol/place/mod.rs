@@ -47,7 +47,11 @@ impl Failure {
         }
         let at = self.offset(text);
         if self.error.classify() != Category::Data {
-            return walk::walk(text, at.saturating_sub(1)).place(text, Culprit::Around);
+            // The position is one byte further or not, depending on what was unexpected: only the
+            // array or object around it is certain.
+            let mut place = walk::walk(text, at).place(text, Culprit::Around);
+            place.0.pop();
+            return place;
         }
         // A decoder may have read a text inside of this text: the position is one in there. The
         // decoder of this text itself only went on over the ends of arrays and objects.

@@ -157,18 +157,19 @@ impl<'a> Compiler<'a> {
             is_closed: schema.get("additionalProperties") == Some(&Value::Bool(false)),
             ..ObjectRule::default()
         };
-        let required = schema.get("required").and_then(Value::as_array);
+        let required =
+            schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         if let Some(Value::Object(schemas)) = schema.get("properties") {
             for (name, schema) in schemas {
                 let node = self.node(schema, &format!("{path}/{name}"), depth + 1)?;
-                let need = match required.is_some_and(|all| all.iter().any(|one| one == name)) {
-                    true => Need::Required,
-                    false => Need::Optional { takes_null: schema.get("default").is_none() },
-                };
-                rule.properties.push(Property { name: name.as_str().into(), node, need });
+                let takes_null =
+                    schema.get("default").is_none() && !required.iter().any(|one| one == name);
+                rule.properties.push(Property { name: name.as_str().into(), node, takes_null });
             }
             rule.properties.sort_unstable_by(|one, two| one.name.cmp(&two.name));
         }
+        let names = required.iter().filter_map(Value::as_str);
+        rule.required = names.filter_map(|name| rule.index_of(name)).collect();
         if let Some(Value::Object(schemas)) = schema.get("patternProperties") {
             for (pattern, schema) in schemas {
                 let node = self.node(schema, &format!("{path}/{pattern}"), depth + 1)?;

@@ -202,6 +202,8 @@ pub(super) struct ObjectRule {
     pub(super) size: Size,
     /// Invariant: sorted by name.
     pub(super) properties: Vec<Property>,
+    /// The indices of required properties, in the order of the schema. Enforced by decoding.
+    pub(super) required: Vec<usize>,
     pub(super) patterns: Vec<(Regex, usize)>,
     pub(super) additional: Option<usize>,
     /// Whether other members than the properties and patterns are refused. Enforced by decoding.
@@ -212,17 +214,9 @@ pub(super) struct ObjectRule {
 pub(super) struct Property {
     pub(super) name: Box<str>,
     pub(super) node: usize,
-    pub(super) need: Need,
-}
-
-/// What a property may be instead of a value of its schema.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
-    Required,
-    /// May be left out. Decoding takes `null` for that, except where the field has a default.
-    Optional {
-        takes_null: bool,
-    },
+    /// Whether decoding takes `null` for a property that is left out: it does unless the property is
+    /// required or has a default.
+    pub(super) takes_null: bool,
 }
 
 impl NumberRule {
@@ -241,9 +235,12 @@ impl ArrayRule {
 }
 
 impl ObjectRule {
+    pub(super) fn index_of(&self, name: &str) -> Option<usize> {
+        self.properties.binary_search_by(|property| (*property.name).cmp(name)).ok()
+    }
+
     pub(super) fn property(&self, name: &str) -> Option<&Property> {
-        let found = self.properties.binary_search_by(|property| (*property.name).cmp(name));
-        found.ok().map(|index| &self.properties[index])
+        self.index_of(name).map(|index| &self.properties[index])
     }
 
     /// Returns the nodes that apply to the member of this name.

@@ -5,7 +5,7 @@ use super::{
     walk::{Place, Run},
 };
 use crate::server::schema::{
-    checks::{Applies, Need, Node},
+    checks::{Applies, Node},
     problem::{Problem, must_be_one_of, one_of, shorten},
 };
 use serde_json::Value;
@@ -112,14 +112,16 @@ impl<'c> Run<'c> {
 
 fn tag<'c>(nodes: &'c [Node], node: &'c Node) -> Option<Tag<'c>> {
     let object = node.object.as_ref()?;
-    let required = || object.properties.iter().filter(|one| one.need == Need::Required);
-    let fixed =
-        required().find_map(|property| match &*nodes[property.node].choices.as_ref()?.values {
-            [only] => Some(Tag::Member(&property.name, only)),
+    let mut required = object.required.iter().map(|index| &object.properties[*index]);
+    let fixed = required.find_map(|property| {
+        let choices = nodes[property.node].choices.as_ref()?;
+        match &*choices.values {
+            [only] => Some(Tag::Member(&*property.name, only)),
             _ => None,
-        });
-    fixed.or_else(|| match &object.properties[..] {
-        [only] if object.is_closed && only.need == Need::Required => Some(Tag::Key(&only.name)),
+        }
+    });
+    fixed.or_else(|| match (&object.properties[..], &object.required[..]) {
+        ([only], [_]) if object.is_closed => Some(Tag::Key(&only.name)),
         _ => None,
     })
 }

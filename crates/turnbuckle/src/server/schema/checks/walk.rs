@@ -6,7 +6,7 @@ use super::{kinds::Kinds, number::Number};
 use crate::{
     protocol::place::without_position,
     server::schema::{
-        checks::{Applies, ArrayRule, Need, Node, ObjectRule, Size},
+        checks::{Applies, ArrayRule, Node, ObjectRule, Size},
         problem::{Problem, count, must_be_one_of, push_index, push_key, shorten},
     },
 };
@@ -436,8 +436,7 @@ fn walk_object<'de, A: MapAccess<'de>>(
         }
         if rule.patterns.is_empty() {
             let node = property.map_or(rule.additional, |property| Some(property.node));
-            let takes_null =
-                property.is_some_and(|one| one.need == Need::Optional { takes_null: true });
+            let takes_null = property.is_some_and(|property| property.takes_null);
             match node.filter(|node| run.concerns(*node)) {
                 Some(node) => {
                     members.next_value_seed(Walk { run, node, place: member, takes_null })?;
@@ -463,10 +462,10 @@ fn walk_object<'de, A: MapAccess<'de>>(
         next = members.next_key()?;
     }
     if run.scope == Scope::Everything {
-        for property in &rule.properties {
-            if property.need == Need::Required && !present.iter().any(|one| **one == *property.name)
-            {
-                run.report(&Place::Member(place, &property.name), "is missing".to_owned());
+        for index in &rule.required {
+            let name = &*rule.properties[*index].name;
+            if !present.iter().any(|key| **key == *name) {
+                run.report(&Place::Member(place, name), "is missing".to_owned());
             }
         }
     }

@@ -52,8 +52,8 @@ fn every_violation_is_a_sentence_with_its_path() {
         " must have at most 0 members, has 1",
     );
     assert_says_of_v(json!({"uniqueItems": true}), "[1,1]", " must not have the same item twice");
-    assert_says_of_v(json!({"enum": ["a", 2]}), "3", " must be one of \"a\", 2");
-    assert_says_of_v(json!({"const": "a"}), "3", " must be \"a\"");
+    assert_says_of_v(json!({"enum": ["a", 2]}), "3", " must be one of \"a\", 2, is 3");
+    assert_says_of_v(json!({"const": "a"}), "3", " must be \"a\", is 3");
     assert_says_of_v(json!(false), "3", " must be left out");
     assert_says_of_v(json!({"not": {}}), "3", " must not match the form that its schema excludes");
     assert_says_of_v(

@@ -19,7 +19,8 @@ use crate::server::schema::{ORDER, SchemaError, mark_order};
 ///
 /// Doc comments are descriptions, and of an enum's variants the titles; `#[schemars(…)]` gives titles,
 /// lengths, ranges and formats; an `Option` may be left out; `#[serde(default)]` is what a field starts
-/// with. Anything else has no place in a form, and the error says which field and what to write.
+/// with. Fields stand in the order of declaration; variants do, if all of them are documented or none
+/// is. Anything else has no place in a form, and the error says which field and what to write.
 ///
 /// ```
 /// use turnbuckle::form_of;

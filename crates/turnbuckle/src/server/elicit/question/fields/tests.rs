@@ -107,10 +107,11 @@ fn enums_without_data_are_choices_with_titles_where_there_are_any() {
         size: Size,
     }
     let sizes = json!(["small", "large"]);
+    // Variants without documentation come first.
     let colors = json!([
+        {"const": "Other", "title": "Other"},
         {"const": "#f00", "title": "Red"},
         {"const": "#0f0", "title": "Green, as grass is."},
-        {"const": "Other", "title": "Other"},
     ]);
     assert_eq!(
         shown::<Choices>(),
