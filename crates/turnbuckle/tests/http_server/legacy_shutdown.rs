@@ -114,8 +114,9 @@ async fn calls_that_run_past_the_deadline_are_told() {
 #[tokio::test]
 async fn answers_that_are_json_say_so_with_their_status() {
     let (server, mut watch) = legacy_server();
-    let service = server.http_service().json_only();
-    for (service, sessions) in [(service.clone(), true), (service.without_sessions(), false)] {
+    for sessions in [true, false] {
+        let service = server.http_service().json_only();
+        let service = if sessions { service } else { service.without_sessions() };
         let serving = start(service.serve("127.0.0.1:0"), Duration::from_millis(20)).await;
         let session = if sessions { serving.open().await } else { String::new() };
         let mut posted = serving.send("POST", &session, &wait(1, "a")).await;

@@ -298,7 +298,7 @@ fn start(asked: Asked, request: Request) -> Begun {
         Some(protection) if is_long_lived => protection.until_expiry(&head.extensions, handler),
         _ => handler,
     };
-    Begun::Running(Running::new(id, handler, stream, endpoint))
+    Begun::Running(Running::new(id, handler, stream, &endpoint))
 }
 
 const NO_REQUESTS: &str = "over HTTP a server of this revision sends no requests";

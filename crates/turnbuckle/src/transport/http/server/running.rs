@@ -16,7 +16,7 @@ use crate::{
     rpc::{BoxFuture, Outcome, connection::panicked},
     transport::http::server::{
         listen::idle::Idle,
-        shutdown::{Ended, Phase},
+        shutdown::{Drain, Ended, Phase},
     },
 };
 use turnbuckle_types::{RequestId, RpcError};
@@ -27,7 +27,8 @@ pub(crate) struct Running {
     /// `None` once it has ended.
     handler: Option<BoxFuture<'static, Outcome>>,
     stream: Arc<ResponseStream>,
-    endpoint: Arc<Endpoint>,
+    /// Not the endpoint: the pump of a session holds this, and must not keep its service alive.
+    drain: Arc<Drain>,
     /// The silence towards the client, where a comment can be sent.
     idle: Option<Idle>,
     /// The place in the list of requests to wake at shutdown, once this has waited.
@@ -66,11 +67,11 @@ impl Running {
         id: RequestId,
         handler: BoxFuture<'static, Outcome>,
         stream: Arc<ResponseStream>,
-        endpoint: Arc<Endpoint>,
+        endpoint: &Endpoint,
     ) -> Running {
         let idle = (stream.format() == Format::Events).then(|| Idle::new(endpoint.keep_alive));
-        let statuses = Statuses::ByError;
-        Running { id, handler: Some(handler), stream, endpoint, idle, place: None, statuses }
+        let (drain, statuses) = (endpoint.drain.clone(), Statuses::ByError);
+        Running { id, handler: Some(handler), stream, drain, idle, place: None, statuses }
     }
 
     /// Sends an error with status 200.
@@ -92,7 +93,7 @@ impl Running {
         let parked = self.stream.park(context.waker());
         // After that, so that a shutdown is either seen here or wakes this task.
         if self.place.is_none() {
-            self.place = Some(self.endpoint.drain.enter(&self.stream));
+            self.place = Some(self.drain.enter(&self.stream));
         }
         if let Some(done) = self.poll_shutdown() {
             return Poll::Ready(done);
@@ -125,11 +126,11 @@ impl Running {
 
     /// Counts the end for the report of a shutdown.
     pub(crate) fn count(&self, done: &Done) {
-        self.endpoint.drain.count(done.ended);
+        self.drain.count(done.ended);
     }
 
     fn poll_shutdown(&mut self) -> Option<Polled> {
-        let phase = self.endpoint.drain.phase();
+        let phase = self.drain.phase();
         if phase == Phase::Open {
             return None;
         }
@@ -159,7 +160,7 @@ fn poll_handler(
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let drain = &self.endpoint.drain;
+        let drain = &self.drain;
         if let Some(place) = self.place {
             drain.leave(place);
         }

@@ -148,7 +148,7 @@ async fn begin(
     let drain = endpoint.drain.clone();
     let handler = pump::batch_handler(handlers, in_flight.clone(), stream.clone(), drain);
     let none = RequestId::from(0);
-    let handler = Running::new(none, handler, stream.clone(), endpoint.clone());
+    let handler = Running::new(none, handler, stream.clone(), endpoint);
     visit.pump(endpoint, &stream, Some(handler));
     if in_flight.is_closed() {
         // The session ended before it knew of this stream.

@@ -84,7 +84,7 @@ fn connect(asked: &Asked, visit: &Visit, stream: &Arc<ResponseStream>) -> Result
     in_flight.set_get_stream(Some(stream.clone()));
     let handler = pump::get_handler(stream.clone());
     let none = RequestId::from(0);
-    let handler = Running::new(none, handler, stream.clone(), asked.endpoint.clone());
+    let handler = Running::new(none, handler, stream.clone(), &asked.endpoint);
     visit.pump(&asked.endpoint, stream, Some(handler));
     if in_flight.is_closed() {
         // The session ended before it knew of this stream.

@@ -143,7 +143,7 @@ pub(super) async fn start(
         Err(outcome) => Done::finished(outcome),
         Ok(handler) => {
             let handler = if changes { visit.saving(endpoint, handler) } else { handler };
-            let mut handler = Running::new(id.clone(), handler, stream.clone(), endpoint.clone());
+            let mut handler = Running::new(id.clone(), handler, stream.clone(), endpoint);
             let polled = poll_fn(|context| Poll::Ready(handler.poll(context))).await;
             let Poll::Ready(Polled::Done(done)) = polled else {
                 return Ok(Started::Running(serial, handler));

@@ -110,7 +110,7 @@ fn start(
     let stream = Arc::new(ResponseStream::new(format, limit, NO_SESSIONS));
     let replies = Replies::http(stream.clone(), None);
     let handler = call(session, &id, incoming, replies);
-    Ok(handler.map(|handler| Running::new(id, handler, stream, endpoint.clone()).always_ok()))
+    Ok(handler.map(|handler| Running::new(id, handler, stream, endpoint).always_ok()))
 }
 
 /// Polls a handler without events to its end. Dropping the future drops the handler.
