@@ -348,7 +348,7 @@ async fn pages_to_visit_are_asked_for_in_the_way_of_the_clients_era() {
     let declined = r#""inputResponses":{"1":{"action":"decline"}},"#;
     downstream.say(&call(2, &able, declined)).await;
     let (answer, _) = downstream.next("").await;
-    assert!(answer["error"]["message"].as_str().unwrap().contains("not accepted"), "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("declined"), "{answer}");
     downstream.say(&call(3, &able, r#""inputResponses":{"1":{"action":"accept"}},"#)).await;
     let (asked, line) = upstream.next("tools/call").await;
     assert!(!line.contains("inputResponses"), "{line}");

@@ -8,6 +8,7 @@ mod server;
 mod tests;
 
 use std::{
+    collections::BTreeMap,
     fmt,
     io::{self, Read},
     path::{Path, PathBuf},
@@ -15,7 +16,7 @@ use std::{
 
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+    de::{IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::Value;
 
@@ -262,11 +263,15 @@ fn workspace_of(folder: &Path) -> &Path {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `mcpServers` or `servers`")]
 struct File {
     #[serde(default, rename = "mcpServers")]
     desktop: Option<Ordered>,
     #[serde(default, rename = "servers")]
     editor: Option<Ordered>,
+    /// Without it an array would be read as the members in their order.
+    #[serde(flatten)]
+    _others: BTreeMap<String, IgnoredAny>,
 }
 
 /// The members of an object, in the order of the text.

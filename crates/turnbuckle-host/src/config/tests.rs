@@ -146,11 +146,14 @@ fn of_two_entries_of_one_name_the_last_counts() {
 }
 
 #[test]
-fn a_file_that_is_none_is_an_error() {
+fn a_file_that_is_no_configuration_is_an_error() {
     for (text, expected) in [
-        ("", "EOF"),
-        ("[{}]", "an object is expected"),
-        ("7", "expected struct"),
+        ("", "expected an object"),
+        ("[{}]", "expected an object"),
+        ("{\"mcpServers\": {}", "line 1"),
+        ("{\"mcpServers\": {'a': {}}}", "line 1"),
+        (&format!("{{\"mcpServers\": {{\"a\": {}", "[".repeat(100_000)), "nesting"),
+        ("7", "expected an object"),
         ("{\n\"mcpServers\": {\"a\": nope}}", "line 2"),
         (r#"{"mcpServers": []}"#, "an object of servers"),
         (r#"{"other": {}}"#, "neither `mcpServers` nor `servers`"),
