@@ -69,8 +69,7 @@ impl AsyncWrite for Recorded {
 fn marked() -> BTreeSet<String> {
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/turnbuckle-types/src/model");
     let mut members = BTreeSet::new();
-    for file in fs::read_dir(model).unwrap() {
-        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+    for text in texts_below(&model) {
         for marked in text.split("#[since(V2026_07_28)]").skip(1) {
             let field = marked.lines().map(str::trim).find(|line| {
                 !line.is_empty() && !line.starts_with('#') && !line.starts_with("///")
@@ -80,6 +79,17 @@ fn marked() -> BTreeSet<String> {
         }
     }
     members
+}
+
+/// The texts of all files below a directory.
+fn texts_below(directory: &Path) -> Vec<String> {
+    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| match path.is_dir() {
+            true => texts_below(&path),
+            false => vec![fs::read_to_string(path).unwrap()],
+        })
+        .collect()
 }
 
 fn modern_words() -> BTreeSet<String> {

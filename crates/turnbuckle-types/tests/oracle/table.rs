@@ -2,7 +2,7 @@
 //! and with nothing, what is written validates and has no member that the revision does
 //! not name. Does not own the instances.
 
-use std::{collections::BTreeSet, fmt::Debug, fs};
+use std::{collections::BTreeSet, fmt::Debug, fs, path::Path};
 
 use serde_json::{Value, json};
 use turnbuckle_types::{
@@ -453,8 +453,7 @@ fn every_type_of_the_model_is_in_the_table() {
     }
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/model");
     let mut types = 0;
-    for file in fs::read_dir(directory).unwrap() {
-        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+    for text in texts_below(Path::new(directory)) {
         // Enums of words are checked with the members that hold them.
         let words = "keywords! {";
         let definitions = text.split("\n}\n").filter(|item| !item.contains(words));
@@ -470,6 +469,17 @@ fn every_type_of_the_model_is_in_the_table() {
         }
     }
     assert!(types > 100, "found only {types} types");
+}
+
+/// The texts of all files below a directory.
+fn texts_below(directory: &Path) -> Vec<String> {
+    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| match path.is_dir() {
+            true => texts_below(&path),
+            false => vec![fs::read_to_string(path).unwrap()],
+        })
+        .collect()
 }
 
 /// Instances in which something must stay unset: a task inside something else has no
