@@ -402,16 +402,12 @@ fn where_something_was_registered_or_changed_is_told_of_every_way() {
     let late = || server.clone();
     struct Quiet;
     impl crate::middleware::Metrics for Quiet {}
+    let unchanged = |next: crate::middleware::server::InputNext| next;
     let changed = [
         (late().asking(crate::Asking::default()), line!()),
         (late().keys(crate::KeyRing::random()), line!()),
         (late().layer(crate::middleware::server::Timeout::new(Duration::ZERO)), line!()),
-        (
-            late().input_request_layer(tower_layer::layer_fn(
-                |next: crate::middleware::server::InputNext| next,
-            )),
-            line!(),
-        ),
+        (late().input_request_layer(tower_layer::layer_fn(unchanged)), line!()),
         (late().metrics(Quiet), line!()),
     ];
     for (server, line) in changed {
