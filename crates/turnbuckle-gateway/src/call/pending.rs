@@ -41,7 +41,7 @@ type OpenQuestions = Vec<(String, Question)>;
 /// What a request that answers a pending call leads to.
 pub(crate) enum Resumed {
     /// All questions are answered: the call goes on.
-    Running(RunningCall),
+    Running(Box<RunningCall>),
     /// The client is asked for the rest.
     InputRequired(Raw),
 }

@@ -60,8 +60,11 @@ impl ObservedRequest<'_> {
 /// the request was cancelled.
 pub(crate) struct RequestObserver {
     span: Span,
-    report: Option<ReportOnce<Box<dyn FnOnce(RequestEnd) + Send>>>,
+    report: Option<ReportOnce<ReportEnd>>,
 }
+
+/// Reports the end of a request.
+type ReportEnd = Box<dyn FnOnce(RequestEnd) + Send>;
 
 impl RequestObserver {
     pub(crate) fn start(

@@ -90,7 +90,9 @@ pub(super) use policy_layer;
 
 /// Assigns requests to the shares of a limit. By default all requests have one share.
 #[derive(Clone, Default)]
-pub(super) struct ShareKey(Option<Arc<dyn Fn(&Request) -> String + Send + Sync>>);
+pub(super) struct ShareKey(Option<Arc<KeyOfRequest>>);
+
+type KeyOfRequest = dyn Fn(&Request) -> String + Send + Sync;
 
 impl ShareKey {
     pub(super) fn new(key: impl Fn(&Request) -> String + Send + Sync + 'static) -> ShareKey {

@@ -118,7 +118,7 @@ pub(crate) fn log_arguments(method: &str, arguments: Option<&Raw>) {
         && tracing::enabled!(target: "turnbuckle::payload", Level::TRACE)
     {
         let text = arguments.as_str();
-        let arguments = &text[..text.floor_char_boundary(PAYLOAD)];
+        let arguments = crate::limits::prefix(text, PAYLOAD);
         tracing::trace!(target: "turnbuckle::payload", method, arguments, "arguments");
     }
 }

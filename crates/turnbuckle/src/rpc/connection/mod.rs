@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-#[cfg(all(feature = "http", feature = "client"))]
+#[cfg(all(feature = "sse-2024", feature = "client"))]
 pub(crate) use crate::rpc::connection::inbound::id_of;
 #[cfg(all(feature = "http", feature = "server"))]
 pub(crate) use crate::rpc::connection::outbound::write_cancel;
@@ -266,7 +266,7 @@ impl State {
 }
 
 /// For a wire that is moved on by HTTP requests, each of which may fail alone.
-#[cfg(all(feature = "http", feature = "client"))]
+#[cfg(all(feature = "sse-2024", feature = "client"))]
 impl Duplex {
     /// Ends the call with this id, whose request was lost.
     pub(crate) fn lost(&self, id: &RequestId, error: crate::error::Error) {

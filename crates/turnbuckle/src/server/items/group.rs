@@ -190,7 +190,6 @@ impl Group {
     /// Adds middleware for everything in the group, whether it was added before or is added later:
     /// see [`middleware::server`](crate::middleware::server). The middleware that is added first
     /// sees a request first, after that of the server and of outer groups.
-    #[must_use]
     pub fn layer(mut self, middleware: impl Middleware<IncomingRequest>) -> Group {
         self.all.layers.push(middleware);
         self
@@ -214,7 +213,6 @@ impl Group {
     /// let group = Group::new().input_request_layer(log);
     /// # let _ = group;
     /// ```
-    #[must_use]
     pub fn input_request_layer(mut self, middleware: impl Middleware<OutgoingInput>) -> Group {
         self.all.input_layers.push(middleware);
         self

@@ -12,7 +12,6 @@ use crate::{
                 ClientHello, {self},
             },
         },
-        handler::context::ConnectionContext,
         seam::{ClientScope, SessionMemory},
         shared::App,
     },
@@ -125,7 +124,10 @@ impl Host for Hosted {
 
     #[cfg(feature = "sse-2024")]
     fn connection(&self, head: crate::rpc::HttpHead) -> Arc<dyn Serve> {
-        let connection = ConnectionContext { head: Some(head), ..ConnectionContext::default() };
+        let connection = crate::server::handler::context::ConnectionContext {
+            head: Some(head),
+            ..Default::default()
+        };
         let served = crate::server::revisions::legacy(&self.served);
         Kernel::new(self.app.clone(), served).with(connection).shared()
     }

@@ -38,7 +38,7 @@ pub(crate) fn json(text: &str) -> String {
 pub(crate) fn truncate(text: &mut String, longest: usize) {
     if text.len() > longest {
         let whole = text.len();
-        text.truncate(crate::limits::prefix(&text, longest).len());
+        text.truncate(crate::limits::prefix(text, longest).len());
         text.push_str(&format!("… ({} bytes more)", whole - text.len()));
     }
 }

@@ -8,9 +8,7 @@ use super::{
 };
 use crate::server::schema::{
     SchemaError,
-    checks::{
-        Applies, ArrayRule, Choices, Need, Node, NumberRule, ObjectRule, Property, Size, TextRule,
-    },
+    checks::{Applies, ArrayRule, Choices, Node, NumberRule, ObjectRule, Property, Size, TextRule},
     inline::{ANNOTATIONS, definition_name},
     portable::DECODED,
     problem::shorten,

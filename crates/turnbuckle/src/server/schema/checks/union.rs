@@ -116,7 +116,7 @@ fn tag<'c>(nodes: &'c [Node], node: &'c Node) -> Option<Tag<'c>> {
     let fixed = required.find_map(|property| {
         let choices = nodes[property.node].choices.as_ref()?;
         match &*choices.values {
-            [only] => Some(Tag::Member(&*property.name, only)),
+            [only] => Some(Tag::Member(&property.name, only)),
             _ => None,
         }
     });

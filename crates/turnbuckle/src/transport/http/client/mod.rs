@@ -29,7 +29,7 @@ use turnbuckle_types::{HttpCancel, Method, Revision, RpcError, jsonrpc};
 pub(crate) use crate::transport::http::connect::NotAllowed;
 pub(crate) use crate::transport::http::connect::{Dialing, Tls, Via};
 use crate::{
-    error::{Closed, Result},
+    error::Closed,
     limits::Limits,
     protocol::headers,
     rpc::{
@@ -303,7 +303,7 @@ impl Transport for Http {
     }
 
     #[cfg(feature = "sse-2024")]
-    fn fall_back(&self) -> Option<BoxFuture<'_, Result<Arc<dyn Transport>>>> {
+    fn fall_back(&self) -> Option<BoxFuture<'_, crate::error::Result<Arc<dyn Transport>>>> {
         Some(Box::pin(crate::transport::http::http_sse::client::connect(&self.0)))
     }
 

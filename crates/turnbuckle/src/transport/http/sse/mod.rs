@@ -166,6 +166,10 @@ impl SseReader {
     }
 
     /// How the data of the last event that was too long began.
+    #[cfg_attr(
+        not(any(feature = "sse-2024", all(test, feature = "server"))),
+        expect(dead_code, reason = "only HTTP+SSE reports it")
+    )]
     pub(crate) fn began(&self) -> &[u8] {
         &self.began
     }

@@ -92,6 +92,7 @@ impl Gate {
     }
 
     /// The answer to a POST that goes no further, where what it accepts does not matter.
+    #[cfg(feature = "sse-2024")]
     pub(crate) fn judge_posted(&self, head: &request::Parts) -> Option<Response<HttpBody>> {
         self.guard.judge_posted(&head.uri, &head.headers).err().map(answer::refused)
     }

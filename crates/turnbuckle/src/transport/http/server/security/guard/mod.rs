@@ -104,6 +104,7 @@ impl Guard {
     }
 
     /// Judges the head of a POST that is answered elsewhere: what it accepts does not matter.
+    #[cfg(feature = "sse-2024")]
     pub(crate) fn judge_posted(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         self.judge_caller(uri, headers)?;
         judge_content_type(headers)?;
