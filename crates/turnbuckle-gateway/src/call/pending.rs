@@ -122,7 +122,7 @@ impl PendingCalls {
         }
         call.in_flight.request.resume(request.caller.clone());
         if rest.is_empty() {
-            return Ok(Resumed::Running(call));
+            return Ok(Resumed::Running(Box::new(call)));
         }
         self.insert(call, rest, &request.caller).map(Resumed::InputRequired)
     }

@@ -330,7 +330,7 @@ async fn forward_or_resume(
     let call = match retry {
         Some(retry) if retry.request_state.is_some() => {
             match upstream.pending_calls.resume(retry, &request)? {
-                Resumed::Running(call) => call,
+                Resumed::Running(call) => *call,
                 Resumed::InputRequired(result) => return Ok(result),
             }
         }
