@@ -18,11 +18,17 @@ use std::borrow::Cow;
 use crate::{Error, ErrorKind};
 
 #[cfg(feature = "client")]
-pub use crate::client::seam::*;
+pub use crate::client::seam::{
+    ForwardRequest, ResourceClaim, ServerEvents, claim_resource, covers, describe, forward,
+    lacks_headers, learn_tools, notify, observe,
+};
 #[cfg(feature = "server")]
 pub use crate::protocol::capabilities::written_at;
 #[cfg(feature = "server")]
-pub use crate::server::seam::*;
+pub use crate::server::seam::{
+    Caller, ClientPeer, ClientScope, Forward, ForwardConnection, ForwardedRequest, SessionMemory,
+    forwarding_server,
+};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use crate::{
     protocol::capabilities::lacking, protocol::params::decode, rpc::Exchange, rpc::ExchangeEvent,

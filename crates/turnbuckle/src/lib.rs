@@ -84,6 +84,7 @@ pub mod transport;
 pub use crate::protocol::elicitation::fits as field_fits;
 #[cfg(feature = "server")]
 pub use crate::protocol::sealed::KeyRing;
+#[cfg(any(feature = "client", feature = "server"))]
 pub use crate::protocol::trace_context::{InvalidTraceParent, TraceContext, TraceParent};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use crate::rpc::Counters;

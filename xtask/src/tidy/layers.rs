@@ -132,8 +132,14 @@ fn layer(module: &str) -> Option<u8> {
 /// The top-level module that a file is part of.
 fn module(source: &Source) -> Option<&str> {
     let path = source.path.strip_prefix(SDK)?;
+    // The middleware of a side is part of that side.
+    let path = path.strip_prefix("middleware/").filter(|rest| is_side(rest)).unwrap_or(path);
     let first = path.split('/').next()?.trim_end_matches(".rs");
     (first != "lib").then_some(first)
+}
+
+fn is_side(path: &str) -> bool {
+    path.starts_with("server/") || path == "client.rs"
 }
 
 /// The first segments after each `crate::`, also of groups and inside macros, with their lines.

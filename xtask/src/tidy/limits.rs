@@ -26,14 +26,14 @@ const fn limit(
 
 /// Lower the second column when the printed number is lower.
 const LIMITS: &[Limit] = &[
-    limit("entries in a directory of src", 40, 15, directory_entries),
-    limit("type names declared in more than one file of a crate", 172, 0, repeated_types),
+    limit("entries in a directory of src", 15, 15, directory_entries),
+    limit("type names declared in more than one file of a crate", 49, 0, repeated_types),
     limit("uses of `pub(in …)`", 0, 0, restricted_paths),
-    limit("names at the root of turnbuckle, modules not counted", 186, 30, root_names),
-    limit("files of turnbuckle that look at the era", 18, 4, era_files),
-    limit("unusual words (whoever, nobody, anew, meanwhile …)", 990, 0, unusual_words),
-    limit("relative clauses used as nouns (what is, what was)", 959, 100, noun_clauses),
-    limit("module headers of the form Owns / Does not own", 547, 0, ownership_headers),
+    limit("names at the root of turnbuckle, modules not counted", 160, 30, root_names),
+    limit("files of turnbuckle that look at the era", 3, 4, era_files),
+    limit("unusual words (whoever, nobody, anew, meanwhile …)", 762, 0, unusual_words),
+    limit("relative clauses used as nouns (what is, what was)", 741, 100, noun_clauses),
+    limit("module headers of the form Owns / Does not own", 349, 0, ownership_headers),
 ];
 
 /// Type names that the module's name completes.
@@ -120,6 +120,10 @@ fn check_one(limit: &Limit, checkout: &Checkout<'_>) -> Vec<Finding> {
 fn directory_entries(checkout: &Checkout<'_>) -> Count {
     let mut directories: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for source in checkout.sources {
+        // Every example is a program of its own.
+        if source.path.starts_with("examples/") {
+            continue;
+        }
         let Some(start) = source.path.find("src/") else { continue };
         let mut path = source.path.as_str();
         while let Some((directory, entry)) = path.rsplit_once('/')

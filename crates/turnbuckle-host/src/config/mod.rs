@@ -8,7 +8,6 @@ mod server;
 mod tests;
 
 use std::{
-    collections::BTreeMap,
     fmt,
     io::{self, Read},
     path::{Path, PathBuf},
@@ -262,16 +261,38 @@ fn workspace_of(folder: &Path) -> &Path {
     if own { folder.parent().unwrap_or(folder) } else { folder }
 }
 
-#[derive(Deserialize)]
-#[serde(expecting = "an object with `mcpServers` or `servers`")]
+#[derive(Default)]
 struct File {
-    #[serde(default, rename = "mcpServers")]
     desktop: Option<Ordered>,
-    #[serde(default, rename = "servers")]
     editor: Option<Ordered>,
-    /// Without it an array would be read as the members in their order.
-    #[serde(flatten)]
-    _others: BTreeMap<String, IgnoredAny>,
+}
+
+impl<'de> Deserialize<'de> for File {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<File, D::Error> {
+        struct FileVisitor;
+        impl<'de> Visitor<'de> for FileVisitor {
+            type Value = File;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with `mcpServers` or `servers`")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<File, A::Error> {
+                let mut file = File::default();
+                while let Some(name) = members.next_key::<String>()? {
+                    match name.as_str() {
+                        "mcpServers" => file.desktop = members.next_value()?,
+                        "servers" => file.editor = members.next_value()?,
+                        _ => {
+                            members.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(file)
+            }
+        }
+        deserializer.deserialize_map(FileVisitor)
+    }
 }
 
 /// The members of an object, in the order of the text.

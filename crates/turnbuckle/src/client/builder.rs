@@ -46,7 +46,6 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::watch,
 };
-#[cfg(feature = "http")]
 use turnbuckle_types::{ClientCapabilities, Implementation, Raw, Revision, RpcError, write_at};
 
 /// Settings for a connection, then the connection itself.

@@ -32,12 +32,10 @@ use crate::{
 use again::Lost;
 use coalesce::Coalesced;
 pub(super) use hearers::Hearers;
-#[cfg(feature = "server")]
 pub(crate) use legacy::lies_in;
 pub use opening::ListenCall;
 pub use relist::LiveList;
 pub(super) use subscriptions::ClientSubscriptions;
-#[cfg(feature = "server")]
 pub(super) use subscriptions::{Claim, With};
 
 /// What to listen for.

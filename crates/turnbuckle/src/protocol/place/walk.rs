@@ -18,7 +18,6 @@ const DEEPEST: usize = 128;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Culprit {
     /// The last value: the array or object is known to be complete.
-    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only arguments have schemas"))]
     Value,
     /// Unknown: the place is the one that has both.
     Around,

@@ -34,6 +34,5 @@ pub use question::Question;
 pub use settings::Asking;
 pub use store::{MemoryStates, StateStore};
 
-#[cfg(feature = "client")]
-pub(super) use crate::{server::elicit::run::ElicitingRun, server::elicit::run::run};
+pub(super) use run::{ElicitingRun, run};
 pub(super) use round::ElicitRound;
