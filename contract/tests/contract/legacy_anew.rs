@@ -150,7 +150,8 @@ async fn what_was_learnt_in_a_session_is_forgotten_with_it() {
     within(async {
         let mut web = Web::new().await;
         let minute = ResponseCache::new().default_ttl(Duration::from_secs(60));
-        let Opened { client, .. } = open(&mut web, legacy().cache(minute)).await;
+        let builder = legacy().cache(minute).validate_output(turnbuckle::Validate::IfKnown);
+        let Opened { client, .. } = open(&mut web, builder).await;
         let promised = json!({"type": "object", "required": ["sum"]});
         let tool =
             json!({"name": "sum", "inputSchema": {"type": "object"}, "outputSchema": promised});

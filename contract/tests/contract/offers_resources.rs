@@ -175,7 +175,7 @@ fn families_that_can_not_be_told_apart_are_told_with_both_places() {
     for (one, other) in [
         ("note://{id}", "note://{id}"),
         ("note://{id}", "note://{name}"),
-        ("note://{a}/x", "note://y/{b}"),
+        ("note://{a}/x", "note://{b}/x"),
     ] {
         let server = Server::new("s", "1");
         let first = line!() + 1;

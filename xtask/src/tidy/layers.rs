@@ -224,18 +224,21 @@ mod tests {
 
     #[test]
     fn code_without_io_uses_no_tokio_outside_its_tests() {
-        let table = "crates/turnbuckle/src/dispatch/table.rs";
+        let table = "crates/turnbuckle/src/rpc/pending/mod.rs";
         assert_eq!(with_runtime(table, "use tokio::sync::oneshot;"), 1);
         assert_eq!(with_runtime(table, "fn f() { tokio::spawn(g()); }"), 1);
         assert_eq!(with_runtime(table, "#[cfg(test)] mod tests { use tokio::sync; }"), 0);
         assert_eq!(with_runtime(table, "/// Unlike tokio::sync.\nfn f() {}"), 0);
-        assert_eq!(with_runtime("crates/turnbuckle/src/dispatch/duplex.rs", "use tokio::io;"), 0);
+        assert_eq!(
+            with_runtime("crates/turnbuckle/src/rpc/connection/mod.rs", "use tokio::io;"),
+            0
+        );
     }
 
     #[test]
     fn the_types_are_not_asynchronous() {
         assert_eq!(with_runtime("crates/turnbuckle-types/src/id.rs", "async fn f() {}"), 1);
         assert_eq!(with_runtime("crates/turnbuckle-types/src/id.rs", "fn f() {}"), 0);
-        assert_eq!(with_runtime("crates/turnbuckle/src/envelope/a.rs", "async fn f() {}"), 0);
+        assert_eq!(with_runtime("crates/turnbuckle/src/protocol/a.rs", "async fn f() {}"), 0);
     }
 }

