@@ -1,5 +1,4 @@
-//! Owns: which combinations of features clippy looks at.
-//! Does not own: the features; the crates declare them and cargo reports them.
+//! Runs clippy on every combination of features that a user can choose.
 
 use std::time::Instant;
 
@@ -51,8 +50,10 @@ fn combinations(features: &[String]) -> Vec<Vec<String>> {
     let mut all = vec![vec!["--all-features".to_owned()], vec!["--no-default-features".to_owned()]];
     let alone = features.iter().filter(|feature| *feature != "default").cloned();
     let is_known = |name: &str| features.iter().any(|feature| feature == name);
-    let halves = HALVES.into_iter().filter(|half| half.split(',').all(is_known));
-    let sides = halves.flat_map(|half| ["client", "server"].map(|side| format!("{side},{half}")));
+    let sides = HALVES
+        .into_iter()
+        .flat_map(|half| ["client", "server"].map(|side| format!("{side},{half}")))
+        .filter(|set| set.split(',').all(is_known));
     for set in alone.chain(sides) {
         all.push(vec!["--no-default-features".to_owned(), "--features".to_owned(), set]);
     }
@@ -97,5 +98,7 @@ mod tests {
         assert_eq!(targets(&flags("client,http")), ["--all-targets"]);
         let of_neither = ["client", "testing"].map(str::to_owned);
         assert_eq!(lines(&of_neither).len(), 4);
+        let without_sides = ["default", "http"].map(str::to_owned);
+        assert_eq!(lines(&without_sides).len(), 3);
     }
 }

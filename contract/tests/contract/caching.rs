@@ -269,7 +269,8 @@ async fn time_passes(era: Era) {
     asked(&mut peer, &client, "first").await;
     tokio::time::advance(Duration::from_millis(59_000)).await;
     assert_eq!(name(&client).await, "first");
-    tokio::time::advance(Duration::from_millis(1_001)).await;
+    // The cache also reads the wall clock, which does not stand still in this test.
+    tokio::time::advance(Duration::from_secs(60)).await;
     asked(&mut peer, &client, "second").await;
     assert_eq!(name(&client).await, "second");
 }
