@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Client, ClientBuilder, Json, RawArgs, Revision, Server, tool,
+    Client, ClientBuilder, Json, Revision, Server,
+    server::RawArgs,
+    tool,
     types::{
         CreateMessage, CreateMessageResult, ElicitAction, ElicitForm, ElicitResult, Raw, Role,
         TextContent,

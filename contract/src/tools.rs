@@ -6,8 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use turnbuckle::{
-    Args, Ctx, Json, Limits, RpcError, Server, State, ToolDef, ToolError, blocking_tool, elicit,
-    tool, types::LogLevel,
+    Args, Ctx, Json, Limits, RpcError, Server, State, ToolError,
+    elicit::elicit,
+    server::{ToolDef, blocking_tool},
+    tool,
+    types::LogLevel,
 };
 
 use crate::{Fixture, LONG_GRACE, Ledger, SECRET, SHORT_GRACE};

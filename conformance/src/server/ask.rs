@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use turnbuckle::{
-    Ctx, Group, ToolError, elicit, elicit_form, sample, tool,
+    Ctx, ToolError,
+    elicit::{elicit, elicit_form, sample},
+    server::Group,
+    tool,
     types::{
         Choice, ElicitSchema, MultiSelect, PrimitiveSchema, SelectItems, SelectSchema, TitledItems,
         TitledMultiSelect, TitledSelect,

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use turnbuckle::{
-    Audio, Group, Image, RawArgs, ToolError, tool,
+    ToolError,
+    server::{Audio, Group, Image, RawArgs},
+    tool,
     types::{ContentBlock, EmbeddedResource, Raw, TextResourceContents},
 };
 

@@ -2,7 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use turnbuckle::{Ctx, Group, ToolError, elicit, roots, sample, tool};
+use turnbuckle::{
+    Ctx, ToolError,
+    elicit::{elicit, roots, sample},
+    server::Group,
+    tool,
+};
 
 type Told = Result<String, ToolError>;
 

@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use turnbuckle::{
-    Ctx, Group, Image, ToolError, elicit, prompt,
+    Ctx, ToolError,
+    elicit::elicit,
+    prompt,
+    server::{Group, Image},
     types::{EmbeddedResource, PromptMessage, Role, TextResourceContents},
 };
 

@@ -1,7 +1,7 @@
 //! The resources.
 
 use serde_json::json;
-use turnbuckle::{Group, Json, resource};
+use turnbuckle::{Json, resource, server::Group};
 
 use super::content::PNG;
 

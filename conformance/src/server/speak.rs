@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use turnbuckle::{Changes, Ctx, Group, State, tool, types::LogLevel};
+use turnbuckle::{
+    Ctx, State,
+    server::{Changes, Group},
+    tool,
+    types::LogLevel,
+};
 
 /// All of them.
 pub(super) fn group() -> Group {

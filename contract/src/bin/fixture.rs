@@ -6,7 +6,7 @@
 
 use std::future::IntoFuture;
 
-use turnbuckle::{Limits, Result, Revisions, Server};
+use turnbuckle::{Limits, Result, Server, server::Revisions};
 use turnbuckle_contract::{Fixture, Tenant, offers, server};
 
 #[tokio::main(flavor = "current_thread")]

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use turnbuckle::{
-    Arguments, Ctx, Extension, Failure, FromCall, Group, Header, HttpHeader, Invocation, Json,
-    Principal, RpcError, prompt, resource, tool,
+    Ctx, Json, Principal, RpcError, prompt, resource,
+    server::{Arguments, Extension, Failure, FromCall, Group, Header, HttpHeader, Invocation},
+    tool,
 };
 
 /// Whose connection it is, as whoever accepted it found out.

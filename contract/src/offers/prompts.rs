@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use turnbuckle::{
-    Args, Audio, Group, Image, RawArgs, RpcError, State, Typed, blocking_prompt, prompt,
+    Args, RpcError, State, prompt,
+    server::{Audio, Group, Image, RawArgs, Typed, blocking_prompt},
     types::{
         BlobResourceContents, EmbeddedResource, GetPromptResult, PromptArgument, PromptMessage,
         Role,

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use turnbuckle::{
-    Args, Ctx, Group, Json, NotFound, State, ToolError, Typed, blocking_resource,
-    blocking_template, resource, template,
+    Args, Ctx, Json, NotFound, State, ToolError, resource,
+    server::{Group, Typed, blocking_resource, blocking_template},
+    template,
     types::{
         Annotations, BlobResourceContents, Completion, ResourceContents, Role, TextResourceContents,
     },

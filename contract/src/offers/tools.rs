@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio_stream::StreamExt as _;
 use turnbuckle::{
-    Args, Audio, Ctx, Group, Image, Json, RpcError, State, Streaming, ToolError, blocking_tool,
+    Args, Ctx, Json, RpcError, State, ToolError,
+    server::{Audio, Group, Image, Streaming, blocking_tool},
     tool,
     types::{
         CallToolResult, ContentBlock, EmbeddedResource, LogLevel, Raw, ResourceLink,
@@ -66,7 +67,7 @@ async fn mixed() -> Vec<ContentBlock> {
     ]
 }
 
-fn described() -> turnbuckle::ToolDef {
+fn described() -> turnbuckle::server::ToolDef {
     let mut annotations = ToolAnnotations::new();
     annotations.read_only_hint = Some(true);
     annotations.open_world_hint = Some(false);

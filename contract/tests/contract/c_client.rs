@@ -5,7 +5,11 @@ use std::{future::IntoFuture, time::Duration};
 
 use serde_json::json;
 use tokio::sync::oneshot;
-use turnbuckle::{Call, Client, ErrorKind, Event, Filter, Limits, types::CallToolResult};
+use turnbuckle::{
+    Call, Client, ErrorKind, Limits,
+    subscribe::{Event, Filter},
+    types::CallToolResult,
+};
 
 use crate::{
     raw::said,
@@ -289,7 +293,7 @@ async fn c21b_a_call_that_is_kept_running_is_read_to_its_end() {
 }
 
 /// Opens a listen stream; the POST that it is.
-async fn listening(web: &mut Web, client: &Client) -> (turnbuckle::Listening, Post) {
+async fn listening(web: &mut Web, client: &Client) -> (turnbuckle::subscribe::Listening, Post) {
     let client = client.clone();
     let listen = tokio::spawn(async move { client.listen(Filter::new().tools()).await });
     let post = web.post().await;
@@ -331,7 +335,7 @@ async fn c21_dropping_a_listen_stream_closes_its_post() {
 async fn e35_the_result_ends_a_listen_stream_and_its_loss_is_an_error() {
     within(async {
         let mut web = Web::new().await;
-        let never = turnbuckle::Reconnect::never();
+        let never = turnbuckle::client::Reconnect::never();
         let client = modern().reconnect(never).connect(web.url()).await.unwrap();
         let (mut ended, post) = listening(&mut web, &client).await;
         let result = json!({"resultType": "complete", "_meta": subscription(&post)});

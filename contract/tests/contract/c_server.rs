@@ -9,7 +9,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
-use turnbuckle::{HttpReport, Limits};
+use turnbuckle::{Limits, http::HttpReport};
 use turnbuckle_contract::{Count, Fixture, server};
 
 use crate::rig::{eventually, within};

@@ -13,9 +13,12 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnbuckle::{
-    Cache, CacheMode, Client, ErrorKind, ItemKind, ResponseCache, Server, TraceContext,
+    Client, ErrorKind, Server, TraceContext,
+    cache::{CacheMode, ResponseCache},
     middleware::{Metrics, RequestStarted},
-    resource, tool,
+    resource,
+    server::{Cache, ItemKind},
+    tool,
     types::{ElicitAction, ElicitResult, Era, Meta},
 };
 

@@ -11,8 +11,10 @@ use std::{
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    CacheEntry, CacheKey, CacheMode, CacheStore, Client, MemoryCache, ResponseCache, Revision,
-    Server, StoreFuture, ToolDef, tool,
+    Client, Revision, Server, StoreFuture,
+    cache::{CacheEntry, CacheKey, CacheMode, CacheStore, MemoryCache, ResponseCache},
+    server::ToolDef,
+    tool,
     types::{Era, ListToolsResult},
 };
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    CallEvent, CallEvents, Client, Limits,
+    Client, Limits,
+    client::{CallEvent, CallEvents},
     types::{CallToolResult, Era, LogLevel},
 };
 

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use turnbuckle::{Client, ErrorKind, Filter, types::Era};
+use turnbuckle::{Client, ErrorKind, subscribe::Filter, types::Era};
 
 use crate::{
     raw::{Peer, client, client_with, in_both_eras, said},

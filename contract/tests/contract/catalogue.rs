@@ -5,8 +5,10 @@ use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Cache, Client, Ctx, Filter, Group, Item, ItemKind, Principal, RpcError, Server, ToolError,
-    prompt, resource, template, tool,
+    Client, Ctx, Principal, RpcError, Server, ToolError, prompt, resource,
+    server::{Cache, Group, Item, ItemKind},
+    subscribe::Filter,
+    template, tool,
     types::{
         Annotations, Era, PromptArgument, ReadResourceResult, Resource, Role, TextResourceContents,
         ToolAnnotations,

@@ -9,8 +9,8 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle::{
-    CallEvent, CallEvents, Client, ClientBuilder, CustomMethod, ErrorKind, Questions, Round,
-    Validate,
+    Client, ClientBuilder, ErrorKind,
+    client::{CallEvent, CallEvents, CustomMethod, Questions, Round, Validate},
     types::{
         CallToolResult, ClientCapabilities, Elicit, ElicitAction, ElicitResult, Era,
         ListRootsResult, LogLevel,

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use turnbuckle::{
-    Client, ErrorKind, Retry,
+    Client, ErrorKind,
+    client::Retry,
     types::{Era, PromptReference, ResourceTemplateReference},
 };
 

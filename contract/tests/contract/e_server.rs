@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use turnbuckle::{
-    Client, ErrorKind, Event, Filter,
+    Client, ErrorKind,
+    subscribe::{Event, Filter},
     types::{ClientCapabilities, Era, Raw, RootsCapability, SamplingCapability},
 };
 use turnbuckle_contract::Count;

@@ -9,7 +9,10 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use turnbuckle::{
-    Client, ClientBuilder, Ctx, RawArgs, Server, ServingHttp, State, tool,
+    Client, ClientBuilder, Ctx, Server, State,
+    http::ServingHttp,
+    server::RawArgs,
+    tool,
     types::{Era, LogLevel},
 };
 use turnbuckle_contract::{Fixture, server};

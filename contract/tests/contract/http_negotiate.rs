@@ -8,7 +8,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
 };
-use turnbuckle::{Client, ClientBuilder, Discovery, Error, ErrorKind, Result, Revision};
+use turnbuckle::{Client, ClientBuilder, Error, ErrorKind, Result, Revision, client::Discovery};
 
 use crate::{
     raw::said,

@@ -2,7 +2,7 @@
 //! the user adds, and where all of that goes when it is redirected.
 
 use serde_json::{Value, json};
-use turnbuckle::{Client, CustomMethod, ErrorKind, Redirects};
+use turnbuckle::{Client, ErrorKind, client::CustomMethod, http::Redirects};
 
 use crate::{
     raw::said,

@@ -15,7 +15,10 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{mpsc, oneshot},
 };
-use turnbuckle::{Client, PostBody, Redirects};
+use turnbuckle::{
+    Client,
+    http::{PostBody, Redirects},
+};
 
 use crate::{
     raw::said,

@@ -6,7 +6,9 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use turnbuckle::{
-    CallEvent, Client, ResponseCache, Round,
+    Client,
+    cache::ResponseCache,
+    client::{CallEvent, Round},
     types::{ElicitAction, ElicitResult, Era},
 };
 

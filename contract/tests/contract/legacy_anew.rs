@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use turnbuckle::{
-    Client, ClientBuilder, ResponseCache,
+    Client, ClientBuilder,
+    cache::ResponseCache,
     types::{LogLevel, Raw},
 };
 
@@ -150,7 +151,7 @@ async fn what_was_learnt_in_a_session_is_forgotten_with_it() {
     within(async {
         let mut web = Web::new().await;
         let minute = ResponseCache::new().default_ttl(Duration::from_secs(60));
-        let builder = legacy().cache(minute).validate_output(turnbuckle::Validate::IfKnown);
+        let builder = legacy().cache(minute).validate_output(turnbuckle::client::Validate::IfKnown);
         let Opened { client, .. } = open(&mut web, builder).await;
         let promised = json!({"type": "object", "required": ["sum"]});
         let tool =

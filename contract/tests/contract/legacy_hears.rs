@@ -5,7 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use turnbuckle::{Client, Limits, Reconnect, ServerRequest, types::Raw};
+use turnbuckle::{
+    Client, Limits,
+    client::{Reconnect, ServerRequest},
+    types::Raw,
+};
 
 use crate::{
     raw::said,

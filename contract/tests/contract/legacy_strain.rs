@@ -15,7 +15,7 @@ use std::{
 use serde_json::{Value, json};
 use std::future::IntoFuture;
 use tokio::{sync::mpsc, time::Instant};
-use turnbuckle::{PostBody, Redirects};
+use turnbuckle::http::{PostBody, Redirects};
 
 use crate::{
     raw::said,

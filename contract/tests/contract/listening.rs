@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Change, Client, Event, Filter, Limits, Listeners, Listening, SubscriptionBus, types::Era,
+    Client, Limits,
+    server::{Change, Listeners, SubscriptionBus},
+    subscribe::{Event, Filter, Listening},
+    types::Era,
 };
 use turnbuckle_contract::{Fixture, server};
 

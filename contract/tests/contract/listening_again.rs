@@ -3,7 +3,14 @@
 use std::{process::Command, time::Duration};
 
 use serde_json::{Value, json};
-use turnbuckle::{Client, Event, Filter, Listening, Reconnect, Server, resource, tool, types::Era};
+use turnbuckle::{
+    Client, Server,
+    client::Reconnect,
+    resource,
+    subscribe::{Event, Filter, Listening},
+    tool,
+    types::Era,
+};
 
 use crate::{
     live::{connect, connected},

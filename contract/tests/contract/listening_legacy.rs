@@ -1,7 +1,10 @@
 //! Listening on a legacy connection: a client, whose server is a script.
 
 use serde_json::{Value, json};
-use turnbuckle::{Client, ClientBuilder, ErrorKind, Event, Filter, Limits, Listening};
+use turnbuckle::{
+    Client, ClientBuilder, ErrorKind, Limits,
+    subscribe::{Event, Filter, Listening},
+};
 
 use crate::{
     raw::{Peer, connecting, initialized},
@@ -277,7 +280,8 @@ async fn the_end_of_the_connection_ends_it_with_the_reason() {
         tell(&mut peer, "note://7").await;
         heard(&mut peer).await;
         drop(peer);
-        eventually(|| matches!(client.state(), turnbuckle::ConnectionState::Closed { .. })).await;
+        eventually(|| matches!(client.state(), turnbuckle::client::ConnectionState::Closed { .. }))
+            .await;
         // What came before the end is told before it.
         assert_eq!(listening.next().await.unwrap().unwrap(), updated("note://7"));
         assert!(listening.next().await.unwrap().unwrap_err().is_closed());

@@ -4,8 +4,9 @@
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use turnbuckle::{
-    Client, ClientBuilder, Event, Filter, Listening, RpcError, Server, prompt, resource, template,
-    tool,
+    Client, ClientBuilder, RpcError, Server, prompt, resource,
+    subscribe::{Event, Filter, Listening},
+    template, tool,
     types::{Era, PromptArgument},
 };
 

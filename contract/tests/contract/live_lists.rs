@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use turnbuckle::{
-    Client, LiveList, Server, tool,
+    Client, Server,
+    subscribe::LiveList,
+    tool,
     types::{Era, Tool},
 };
 

@@ -7,7 +7,12 @@ use std::{
 };
 
 use serde_json::json;
-use turnbuckle::{Client, Header, HttpHeader, Server, tool, transport::child_process::ExitMethod};
+use turnbuckle::{
+    Client, Server,
+    server::{Header, HttpHeader},
+    tool,
+    transport::child_process::ExitMethod,
+};
 use turnbuckle_host::{ClientGroup, McpConfig, Status};
 
 use crate::rig::{eventually, within};

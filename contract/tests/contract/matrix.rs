@@ -4,7 +4,7 @@
 use std::{future::IntoFuture, process::Command};
 
 use turnbuckle::{
-    Client, ClientBuilder, Error, Limits, Result, Revision, Revisions,
+    Client, ClientBuilder, Error, Limits, Result, Revision, server::Revisions,
     transport::child_process::Spawn,
 };
 use turnbuckle_contract::{Fixture, server};

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use turnbuckle::{
-    Client, Principal, Server, State, Typed, prompt, resource, template, tool,
+    Client, Principal, Server, State, prompt, resource,
+    server::Typed,
+    template, tool,
     types::{Era, PromptArgument},
 };
 

@@ -17,8 +17,9 @@ use tokio::{
     time::Instant,
 };
 use turnbuckle::{
-    Client, ClientBuilder, ConnectionState, ConnectionStates, ErrorKind, Reconnect, Retry,
-    Revision, types::Era,
+    Client, ClientBuilder, ErrorKind, Revision,
+    client::{ConnectionState, ConnectionStates, Reconnect, Retry},
+    types::Era,
 };
 
 use crate::{
@@ -583,7 +584,7 @@ async fn an_orderly_end_that_is_dropped_closes_at_once() {
 async fn an_orderly_end_does_not_wait_for_streams_or_for_what_was_dropped() {
     virtually(async {
         let (_desk, mut peer, client) = connected(Era::Modern, Client::builder()).await;
-        let mut opening = client.listen(turnbuckle::Filter::new().tools()).into_future();
+        let mut opening = client.listen(turnbuckle::subscribe::Filter::new().tools()).into_future();
         assert!(poll_once(&mut opening).await.is_none());
         let id = peer.read().await["id"].clone();
         peer.say(json!({

@@ -4,7 +4,10 @@ use std::process::Command;
 
 use serde_json::json;
 use turnbuckle::{
-    Client, ConnectionState, Reconnect, transport::child_process::ExitMethod, types::Era,
+    Client,
+    client::{ConnectionState, Reconnect},
+    transport::child_process::ExitMethod,
+    types::Era,
 };
 
 use crate::{

@@ -4,7 +4,8 @@
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Client, ConnectionState, ErrorKind, Retry, RootSet,
+    Client, ErrorKind,
+    client::{ConnectionState, Retry, RootSet},
     types::{Era, Root},
 };
 

@@ -203,7 +203,7 @@ pub(crate) async fn reach(
     client.unwrap()
 }
 
-fn serve(serving: turnbuckle::Serving, fixture: &Fixture) {
+fn serve(serving: turnbuckle::server::Serving, fixture: &Fixture) {
     let serving = serving.extension(Tenant("connection".to_owned()));
     tokio::spawn(serving.with_shutdown(fixture.leaving()).into_future());
 }

@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Client, Ctx, RootSet, RootsChanged, Server, roots, tool,
+    Client, Ctx, Server,
+    client::RootSet,
+    elicit::roots,
+    server::RootsChanged,
+    tool,
     types::{Era, Root},
 };
 use turnbuckle_contract::Fixture;

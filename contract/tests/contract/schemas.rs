@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle::{
-    Client, Json, RawArgs, Server, ToolError, tool,
+    Client, Json, Server, ToolError,
+    server::RawArgs,
+    tool,
     types::{CallToolResult, Era, ListToolsResult, Raw},
 };
 

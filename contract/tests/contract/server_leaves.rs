@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use turnbuckle::{Filter, Limits, types::Era};
+use turnbuckle::{Limits, subscribe::Filter, types::Era};
 
 use crate::{
     raw::{Served, client, in_both_eras, opened, opened_with},

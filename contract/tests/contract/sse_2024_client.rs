@@ -1,7 +1,10 @@
 //! A client and a server that speaks the HTTP+SSE of 2024-11-05.
 
 use serde_json::{Value, json};
-use turnbuckle::{Client, ClientBuilder, ConnectionState, ErrorKind, Limits, Reconnect, Revision};
+use turnbuckle::{
+    Client, ClientBuilder, ErrorKind, Limits, Revision,
+    client::{ConnectionState, Reconnect},
+};
 
 use crate::{
     raw::said,

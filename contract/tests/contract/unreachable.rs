@@ -5,7 +5,9 @@ use std::{future::IntoFuture, net::SocketAddr, time::Duration};
 use serde_json::json;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 use turnbuckle::{
-    Client, ClientBuilder, ConnectionState, ErrorKind, Limits, Reconnect, Retry, types::Era,
+    Client, ClientBuilder, ErrorKind, Limits,
+    client::{ConnectionState, Reconnect, Retry},
+    types::Era,
 };
 use turnbuckle_contract::{Fixture, server};
 use turnbuckle_host::{ClientGroup, Status};

@@ -15,7 +15,9 @@ use tokio::{
     sync::Notify,
 };
 use turnbuckle::{
-    Client, Ctx, Json, RawArgs, Revision, Server, ToolError, tool,
+    Client, Ctx, Json, Revision, Server, ToolError,
+    server::RawArgs,
+    tool,
     types::{
         ElicitAction, ElicitForm, ElicitResult, ElicitSchema, Era, LogLevel, Meta, Method,
         NumberKind, NumberSchema,

@@ -5,8 +5,10 @@ use std::{pin::Pin, process::Command, sync::Arc, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite};
 use turnbuckle::{
     __seam::{Forward, copy_error, forwarding_server},
-    Client, ClientBuilder, Error, HttpAddress, HttpService, IntoSpawn, Limits, Result, Server,
-    Serving, ServingHttp,
+    Client, ClientBuilder, Error, Limits, Result, Server,
+    client::IntoSpawn,
+    http::{HttpAddress, HttpService, ServingHttp},
+    server::Serving,
     types::{Raw, RpcError},
 };
 

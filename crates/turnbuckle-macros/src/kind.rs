@@ -65,7 +65,7 @@ impl Kind {
     /// Its type in the SDK: `ToolDef`.
     pub(crate) fn ty(self) -> TokenStream {
         let ident = format_ident!("{}Def", self.upper());
-        quote!(::turnbuckle::#ident)
+        quote!(::turnbuckle::server::#ident)
     }
 
     /// An implementation of the trait whose values can be registered as one: `IntoTool`.
@@ -75,7 +75,7 @@ impl Kind {
         let ty = self.ty();
         quote! {
             #[automatically_derived]
-            impl ::turnbuckle::#convert for #value {
+            impl ::turnbuckle::server::#convert for #value {
                 fn #method(self) -> #ty {
                     #body
                 }

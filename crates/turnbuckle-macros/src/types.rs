@@ -259,7 +259,7 @@ mod tests {
             (parse_quote!(Asked<Name>), Some(Extractor::Other)),
             (parse_quote!(Option<Principal>), Some(Extractor::Other)),
             (parse_quote!(std::option::Option<Extension<User>>), Some(Extractor::Other)),
-            (parse_quote!(Option<turnbuckle::Header<Language>>), Some(Extractor::Other)),
+            (parse_quote!(Option<turnbuckle::server::Header<Language>>), Some(Extractor::Other)),
             (parse_quote!(Extension), None),
             (parse_quote!(Option<Header>), None),
             (parse_quote!(Option<State<Db>>), None),

@@ -25,7 +25,7 @@ pub use crate::client::seam::{
 #[cfg(feature = "server")]
 pub use crate::protocol::capabilities::written_at;
 #[cfg(feature = "server")]
-pub use crate::server::seam::{
+pub use crate::server::connection::forward::{
     Caller, ClientPeer, ClientScope, Forward, ForwardConnection, ForwardedRequest, SessionMemory,
     forwarding_server,
 };

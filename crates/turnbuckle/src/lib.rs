@@ -1,3 +1,4 @@
+#![cfg_attr(docsrs, feature(doc_cfg))]
 //! An SDK for the Model Context Protocol: clients and servers in which abandoning a call really
 //! cancels it.
 //!
@@ -50,7 +51,7 @@
 //! - The protocol's own types: [`types`].
 
 #[cfg(feature = "client")]
-mod client;
+pub mod client;
 #[cfg_attr(
     not(all(feature = "client", feature = "server")),
     expect(dead_code, reason = "each side makes its own errors")
@@ -72,7 +73,7 @@ mod protocol;
 )]
 mod rpc;
 #[cfg(feature = "server")]
-mod server;
+pub mod server;
 #[cfg(any(feature = "client", feature = "server"))]
 mod store;
 #[cfg(feature = "testing")]
@@ -80,74 +81,77 @@ pub mod testing;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod transport;
 
-#[cfg(any(feature = "client", feature = "server"))]
-pub use crate::protocol::elicitation::fits as field_fits;
-#[cfg(feature = "server")]
-pub use crate::protocol::sealed::KeyRing;
-#[cfg(any(feature = "client", feature = "server"))]
-pub use crate::protocol::trace_context::{InvalidTraceParent, TraceContext, TraceParent};
-#[cfg(any(feature = "client", feature = "server"))]
-pub use crate::rpc::Counters;
-#[cfg(all(feature = "server", feature = "sse-2024"))]
-pub use crate::{
-    transport::http::http_sse::server::SseFuture, transport::http::http_sse::server::SseService,
-};
-#[cfg(all(feature = "http", feature = "server"))]
-pub use crate::{
-    transport::http::session::events::EventStore, transport::http::session::events::MemoryEvents,
-    transport::http::session::events::StoredEvent, transport::http::session::events::StreamKey,
-    transport::http::session::store::MemorySessions, transport::http::session::store::SessionId,
-    transport::http::session::store::SessionRecord, transport::http::session::store::SessionStore,
-};
-#[cfg(all(feature = "client", feature = "http"))]
-pub use client::Discovery;
-#[cfg(all(feature = "client", feature = "validate"))]
-pub use client::Validate;
 #[cfg(feature = "client")]
-pub use client::{
-    CacheEntry, CacheKey, CacheMode, CacheStore, Call, CallEvent, CallEvents, Client,
-    ClientBuilder, ConnectionState, ConnectionStates, CustomMethod, Event, Filter, InputAnswer,
-    IntoSpawn, ListenCall, Listening, LiveList, MemoryCache, Pager, Pages, Questions, Reconnect,
-    ResponseCache, Retry, RootSet, Round, ServerQuestion, ServerRequest, ShutdownReport, Tools,
-    WireDirection, WireKind, WireLine, WireLog,
-};
+pub use client::{builder::ClientBuilder, call::Call, handle::Client};
 pub use error::{Error, ErrorKind, Result};
 pub use limits::Limits;
 #[cfg(feature = "server")]
 pub use principal::Principal;
+#[cfg(any(feature = "client", feature = "server"))]
+pub use protocol::trace_context::TraceContext;
 #[cfg(feature = "server")]
 pub use server::{
-    Action, Answered, AskError, Askable, Asking, ElicitFields, ElicitPage, Elicitation, Elicited,
-    InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,
-    elicit_url, form_of, roots, sample,
+    builder::Server,
+    handler::{
+        context::Ctx,
+        extract::{Args, State},
+        reply::{Json, NotFound, ToolError},
+    },
+    items::{prompt, resource, template, tool},
 };
-#[cfg(feature = "server")]
-pub use server::{
-    Amount, Args, Arguments, Audio, BlockingFn, Cache, Change, Changes, Ctx, Extension, Failure,
-    FromCall, Group, Handle, HandlerFn, Image, IntoGroup, IntoPrompt, IntoReply, IntoResource,
-    IntoTemplate, IntoTool, Invocation, Item, ItemKind, Json, Listeners, MemoryBus, NotFound,
-    PathError, PathSegment, ProgressUpdate, PromptDef, RawArgs, Registry, ResourceDef, Revisions,
-    RootsChanged, SafePath, Server, Serving, State, Streaming, SubscriptionBus, TemplateDef,
-    TemplateError, TextValue, ToolDef, ToolError, Toolset, Typed, UriTemplate, Variables,
-    blocking_prompt, blocking_resource, blocking_template, blocking_tool, prompt, resource,
-    safe_join, schema, template, tool,
-};
-#[cfg(all(feature = "http", feature = "server"))]
-pub use server::{Header, HttpHeader};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use store::{StoreError, StoreFuture};
-#[cfg(all(feature = "client", feature = "http"))]
-pub use transport::http::client::{PostBody, Redirects};
-#[cfg(all(feature = "auth", feature = "http", feature = "server"))]
-pub use transport::http::server::MetadataService;
-#[cfg(all(feature = "http", feature = "server"))]
-pub use transport::http::server::{
-    BoundHttp, HttpAddress, HttpBody, HttpFuture, HttpReport, HttpService, ServingHttp,
-};
 #[cfg(feature = "auth")]
 pub use turnbuckle_auth as auth;
 pub use turnbuckle_types as types;
 pub use turnbuckle_types::{Revision, RpcError};
+
+/// Elicitation, sampling and roots: what a handler asks its client with [`Ctx::ask`].
+#[cfg(any(feature = "client", feature = "server"))]
+pub mod elicit {
+    pub use crate::protocol::elicitation::fits as field_fits;
+    #[cfg(feature = "server")]
+    pub use crate::server::elicit::{
+        Action, Answered, AskError, Askable, Asking, ElicitFields, ElicitPage, Elicitation,
+        Elicited, InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit,
+        elicit_form, elicit_url, form_of, roots, sample,
+    };
+}
+
+/// The cache of a client's lists and resources.
+#[cfg(feature = "client")]
+pub mod cache {
+    pub use crate::client::cache::{
+        CacheEntry, CacheKey, CacheMode, CacheStore, MemoryCache, ResponseCache,
+    };
+}
+
+/// Subscriptions of a client: changed lists and updated resources.
+#[cfg(feature = "client")]
+pub mod subscribe {
+    pub use crate::client::subscribe::{Event, Filter, ListenCall, Listening, LiveList};
+}
+
+/// Streamable HTTP: the service of a server, its listener, its sessions; the options of a client.
+#[cfg(all(feature = "http", any(feature = "client", feature = "server")))]
+pub mod http {
+    #[cfg(feature = "client")]
+    pub use crate::transport::http::client::{PostBody, Redirects};
+    #[cfg(all(feature = "server", feature = "sse-2024"))]
+    pub use crate::transport::http::http_sse::server::{SseFuture, SseService};
+    #[cfg(all(feature = "auth", feature = "server"))]
+    pub use crate::transport::http::server::MetadataService;
+    #[cfg(feature = "server")]
+    pub use crate::transport::http::{
+        server::{
+            BoundHttp, HttpAddress, HttpBody, HttpFuture, HttpReport, HttpService, ServingHttp,
+        },
+        session::{
+            events::{EventStore, MemoryEvents, StoredEvent, StreamKey},
+            store::{MemorySessions, SessionId, SessionRecord, SessionStore},
+        },
+    };
+}
 
 /// Makes a tool from a function with plain arguments.
 ///

@@ -9,13 +9,17 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Args, Client, Ctx, Extension, Failure, FromCall, Header, HttpHeader, IntoGroup as _,
-    Invocation, NotFound, Principal, RawArgs, RpcError, Server, State, Typed,
+    Args, Client, Ctx, NotFound, Principal, RpcError, Server, State,
     middleware::{
         Response,
         server::{Next, Request},
     },
-    prompt, resource, tool, tools,
+    prompt, resource,
+    server::{
+        Extension, Failure, FromCall, Header, HttpHeader, IntoGroup as _, Invocation, RawArgs,
+        Typed,
+    },
+    tool, tools,
     types::{PromptMessage, Resource},
 };
 

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use turnbuckle::{
-    Client, Ctx, Revision, Server, ToolError, elicit, sample, tool,
+    Client, Ctx, Revision, Server, ToolError,
+    elicit::{elicit, sample},
+    tool,
     types::{CreateMessageResult, ElicitAction, ElicitResult, Role, TextContent},
 };
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use turnbuckle::{
-    Client, Group, IntoTool as _, Server,
+    Client, Server,
     middleware::server::{Audit, RateLimit, Timeout},
+    server::{Group, IntoTool as _},
     tool,
 };
 

@@ -2,7 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use turnbuckle::{Change, Client, Event, Filter, Listeners, Server, SubscriptionBus, tool};
+use turnbuckle::{
+    Client, Server,
+    server::{Change, Listeners, SubscriptionBus},
+    subscribe::{Event, Filter},
+    tool,
+};
 
 /// Say something back.
 #[tool]

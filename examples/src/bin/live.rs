@@ -1,6 +1,10 @@
 //! Tools that come and go while the server runs, and clients that are told.
 
-use turnbuckle::{Client, Event, Filter, Server, tool};
+use turnbuckle::{
+    Client, Server,
+    subscribe::{Event, Filter},
+    tool,
+};
 
 async fn hello() -> &'static str {
     "hello"

@@ -9,7 +9,7 @@ use std::sync::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use turnbuckle::{Args, Ctx, Json, RawArgs, Server, State, tool};
+use turnbuckle::{Args, Ctx, Json, Server, State, server::RawArgs, tool};
 
 type Visits = Arc<AtomicU64>;
 

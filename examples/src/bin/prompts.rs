@@ -2,7 +2,8 @@
 
 use serde_json::json;
 use turnbuckle::{
-    Client, Server, Typed, prompt,
+    Client, Server, prompt,
+    server::Typed,
     types::{PromptMessage, PromptReference},
 };
 

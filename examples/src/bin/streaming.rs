@@ -1,7 +1,7 @@
 //! Output that comes in parts: each is progress as soon as it is there, all together the result.
 
 use tokio_stream::Stream;
-use turnbuckle::{Client, Server, Streaming, tool};
+use turnbuckle::{Client, Server, server::Streaming, tool};
 
 async fn tell() -> Streaming<impl Stream<Item = &'static str>> {
     Streaming(tokio_stream::iter(["Once ", "upon ", "a time."]))

@@ -12,8 +12,12 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use turnbuckle::{
-    Changes, Ctx, Elicited, Json, Server, State, ToolError, Typed, elicit, prompt, resource, roots,
-    sample, tool, types::SamplingBlock,
+    Ctx, Json, Server, State, ToolError,
+    elicit::{Elicited, elicit, roots, sample},
+    prompt, resource,
+    server::{Changes, Typed},
+    tool,
+    types::SamplingBlock,
 };
 
 const USAGE: &str = "usage: interop-server --stdio LOG | --http";

@@ -8,7 +8,7 @@ use std::sync::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use turnbuckle::{
-    Ctx, Json, RawArgs, Server, State, ToolDef, ToolError, elicit, tool,
+    Ctx, Json, server::{RawArgs, ToolDef}, Server, State, ToolError, elicit::elicit, tool,
     types::{CallToolResult, Raw},
 };
 

@@ -7,7 +7,9 @@ use std::sync::{
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use turnbuckle::{Args, Changes, Ctx, Json, RawArgs, Server, State, ToolDef, tool, types::Raw};
+use turnbuckle::{
+    Args, server::{Changes, RawArgs, ToolDef}, Ctx, Json, Server, State, tool, types::Raw,
+};
 
 #[derive(Default)]
 struct Counters {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use turnbuckle::{
-    field_fits,
+    elicit::field_fits,
     types::{PrimitiveSchema, Raw},
 };
 

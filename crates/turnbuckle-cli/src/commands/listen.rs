@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Event, Filter, Listening,
+    subscribe::{Event, Filter, Listening},
     types::{Method, SubscriptionFilter},
 };
 

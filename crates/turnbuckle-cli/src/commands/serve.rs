@@ -4,7 +4,10 @@ use std::io::IsTerminal;
 
 use serde_json::json;
 use tokio::sync::oneshot;
-use turnbuckle::{BoundHttp, ErrorKind, HttpReport, HttpService, Server, ServingHttp};
+use turnbuckle::{
+    ErrorKind, Server,
+    http::{BoundHttp, HttpReport, HttpService, ServingHttp},
+};
 
 use crate::{
     args::{Format, Serve},

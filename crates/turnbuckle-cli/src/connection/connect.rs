@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use turnbuckle::{Client, ClientBuilder, ErrorKind, WireLog, transport::child_process::Spawn};
+use turnbuckle::{
+    Client, ClientBuilder, ErrorKind, client::WireLog, transport::child_process::Spawn,
+};
 use turnbuckle_host::{HttpConfig, ProcessConfig, ServerConfig};
 
 use crate::{

@@ -9,7 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 use turnbuckle::{
-    Args, Changes, Ctx, Json, Server, State, ToolDef, ToolError, elicit, tool,
+    Args, Ctx, Json, Server, State, ToolError,
+    elicit::elicit,
+    server::{Changes, ToolDef},
+    tool,
     types::{LogLevel, ToolAnnotations},
 };
 

@@ -6,7 +6,9 @@ use std::{
 };
 
 use turnbuckle::{
-    Args, Changes, Group, Json, NotFound, Typed, prompt, resource, template,
+    Args, Json, NotFound, prompt, resource,
+    server::{Changes, Group, Typed},
+    template,
     types::{PromptMessage, Resource},
 };
 

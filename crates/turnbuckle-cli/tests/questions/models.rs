@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use tokio::runtime::Runtime;
 use turnbuckle::{
-    Ctx, Server, ToolError, sample, tool,
+    Ctx, Server, ToolError,
+    elicit::sample,
+    tool,
     types::{Tool, ToolChoiceMode},
 };
 

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use turnbuckle::{
     __seam::{ClientPeer, ClientScope, Exchange, ForwardedRequest, Note, SessionMemory, decode},
-    SessionId,
+    http::SessionId,
     types::{EmptyResult, Initialize, LogLevel, Method, Raw, Revision, RpcError, SetLevel},
 };
 

@@ -10,7 +10,8 @@ use tokio::{
 };
 use turnbuckle::{
     __seam::{self, Note, ResourceClaim, ServerEvents, claim_resource},
-    Client, ErrorKind, Limits, Reconnect, Result,
+    Client, ErrorKind, Limits, Result,
+    client::Reconnect,
     types::{
         ClientCapabilities, ElicitationCapability, Implementation, Initialize, LogLevel, Method,
         Raw, Revision, RootsCapability, RpcError, SamplingCapability,

@@ -16,7 +16,8 @@ use tokio::{
 };
 use turnbuckle::{
     __seam::{ClientScope, Forward, ForwardConnection},
-    Error, Result, SessionId,
+    Error, Result,
+    http::SessionId,
     types::{Raw, Revision, RpcError},
 };
 

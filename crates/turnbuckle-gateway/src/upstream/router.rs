@@ -9,7 +9,8 @@ use std::{
 use tokio::sync::{Notify, oneshot, watch};
 use turnbuckle::{
     __seam::{Caller, Exchange, Note, ServerEvents, covers, lacking},
-    Error, ServerRequest,
+    Error,
+    client::ServerRequest,
     types::{LogLevel, Method, Raw, RequestId, RpcError},
 };
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::{task::AbortHandle, time::Instant};
 use turnbuckle::{
     __seam::SessionMemory,
-    SessionId,
+    http::SessionId,
     types::{Method, Raw, RpcError},
 };
 

@@ -2,7 +2,10 @@
 
 use serde_json::json;
 use tokio::sync::mpsc;
-use turnbuckle::{Client, Event, Filter};
+use turnbuckle::{
+    Client,
+    subscribe::{Event, Filter},
+};
 
 use crate::{
     script::{Between, Script, between},

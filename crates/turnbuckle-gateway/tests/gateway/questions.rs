@@ -306,6 +306,6 @@ async fn patient(
     struct Name {
         name: String,
     }
-    let Name { name } = ctx.ask("name", turnbuckle::elicit("Who are you?")).await?;
+    let Name { name } = ctx.ask("name", turnbuckle::elicit::elicit("Who are you?")).await?;
     Ok(name)
 }

@@ -9,8 +9,11 @@ use std::{
 
 use tokio::sync::Semaphore;
 use turnbuckle::{
-    Client, ClientBuilder, Ctx, RawArgs, Revision, RpcError, Server, State, ToolError, elicit,
-    resource, roots, sample, tool,
+    Client, ClientBuilder, Ctx, Revision, RpcError, Server, State, ToolError,
+    elicit::{elicit, roots, sample},
+    resource,
+    server::RawArgs,
+    tool,
     types::{LogLevel, Raw},
 };
 use turnbuckle_gateway::Gateway;

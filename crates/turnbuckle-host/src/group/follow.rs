@@ -1,6 +1,6 @@
 //! Follows the state of a connected client.
 
-use turnbuckle::{__seam::copy_error, Client, ConnectionState, Result};
+use turnbuckle::{__seam::copy_error, Client, Result, client::ConnectionState};
 
 use super::Status;
 use crate::BoxFuture;

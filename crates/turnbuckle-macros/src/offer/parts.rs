@@ -201,7 +201,7 @@ impl<'a> Parts<'a> {
         let parameters = self.arguments.iter().filter_map(|part| {
             let parameter = &part.parameter;
             match &part.field {
-                None => Some(quote!(#parameter: ::turnbuckle::FromCall)),
+                None => Some(quote!(#parameter: ::turnbuckle::server::FromCall)),
                 Some(Field { concrete: true, .. }) => None,
                 Some(_) => Some(quote!(#parameter: __Argument + ::core::marker::Send + 'static)),
             }
@@ -226,12 +226,18 @@ impl<'a> Parts<'a> {
             Flavour::Async => (
                 quote!(__F),
                 quote!(__F: ::core::future::Future<Output = __R> + ::core::marker::Send + 'static),
-                kind.maker(),
+                {
+                    let make = kind.maker();
+                    quote!(#make)
+                },
             ),
-            Flavour::Sync => (quote!(__R), quote!(), kind.blocking_maker()),
+            Flavour::Sync => (quote!(__R), quote!(), {
+                let make = kind.blocking_maker();
+                quote!(server::#make)
+            }),
         };
         quote! {
-            fn __register<#(#parameters,)* __R: ::turnbuckle::IntoReply<#wire> + 'static, #future>(
+            fn __register<#(#parameters,)* __R: ::turnbuckle::server::IntoReply<#wire> + 'static, #future>(
                 __function: impl ::core::ops::Fn(#(#inputs),*) -> #result
                     + ::core::marker::Send + ::core::marker::Sync + 'static,
             ) -> #ty {

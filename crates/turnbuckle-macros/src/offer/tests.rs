@@ -218,7 +218,7 @@ fn plain_arguments_become_the_fields_of_a_struct() {
         // The function keeps what is not for the macro, and nothing else.
         "const_:()={#[tracing::instrument]asyncfnadd(#[allow(unused)]muta:i64,ctx:turnbuckle::Ctx,r#type:Option<i64>,)->i64{a}",
         "struct__Arguments<__T2>{#[doc=\"Thefirst.\"]#[schemars(range(min=1))]a:i64,r#type:__T2}",
-        "fn__register<__T1:::turnbuckle::FromCall,__T2:__Argument+",
+        "fn__register<__T1:::turnbuckle::server::FromCall,__T2:__Argument+",
         "::turnbuckle::tool::<(__R,::turnbuckle::Args<__Arguments<__T2>>,__T1,),_>(\"add\",",
         "move|::turnbuckle::Args(__Arguments{a:__argument0,r#type:__argument2}):::turnbuckle::Args<__Arguments<__T2>>,__argument1:__T1|{__function(__argument0,__argument1,__argument2)}",
         "__register::<turnbuckle::Ctx,Option<i64>,i64,_>(__call).description(\"Add.\")",
@@ -264,7 +264,7 @@ fn a_function_without_plain_arguments_has_no_struct() {
     );
     assert!(!code.contains("__Arguments"), "{code}");
     for part in [
-        "::turnbuckle::blocking_tool::<(__R,__T0,),_>(\"now\",move|__argument0:__T0|",
+        "::turnbuckle::server::blocking_tool::<(__R,__T0,),_>(\"now\",move|__argument0:__T0|",
         "__register::<State<Clock>,String>(__call)",
         "typeTarget=fn(State<Clock>)->String;",
         ").description(\"Thetime.\")",
@@ -369,9 +369,9 @@ fn a_prompt_completes_its_arguments() {
     );
     let code = code.to_string().replace(' ', "");
     for part in [
-        "impl::turnbuckle::IntoPromptforreview{fninto_prompt(self)->::turnbuckle::PromptDef{",
-        "::turnbuckle::blocking_prompt::<(__R,",
-        "__R:::turnbuckle::IntoReply<::turnbuckle::types::GetPromptResult>+",
+        "impl::turnbuckle::server::IntoPromptforreview{fninto_prompt(self)->::turnbuckle::server::PromptDef{",
+        "::turnbuckle::server::blocking_prompt::<(__R,",
+        "__R:::turnbuckle::server::IntoReply<::turnbuckle::types::GetPromptResult>+",
         "message=\"`{Self}`can'tbeanargumentofaprompt\"",
         ".description(\"Askforareview.\").title(\"Review\").icon(::turnbuckle::types::Icon::new(\
          \"https://a/1.png\")).icon(::turnbuckle::types::Icon::new(\"https://a/2.png\"))",
@@ -393,7 +393,7 @@ fn a_uri_with_variables_makes_a_template() {
     let template = quote!("demo://items/{id}", list = items, mime_type = "text/plain");
     let code = super::expand(Kind::Resource, template, function()).to_string().replace(' ', "");
     for part in [
-        "impl::turnbuckle::IntoTemplateforitem{fninto_template(self)->::turnbuckle::TemplateDef{",
+        "impl::turnbuckle::server::IntoTemplateforitem{fninto_template(self)->::turnbuckle::server::TemplateDef{",
         "::turnbuckle::template::<",
         "(\"demo://items/{id}\",move|",
         ".name(\"item\").mime_type(\"text/plain\").list(items)",

@@ -191,17 +191,17 @@ fn implement(ty: &Type, added: &TokenStream) -> TokenStream {
     quote! {
         #[automatically_derived]
         #[allow(deprecated, clippy::too_many_arguments)]
-        impl ::turnbuckle::Toolset for #ty {
-            fn group(self: ::std::sync::Arc<Self>) -> ::turnbuckle::Group {
-                let __group = ::turnbuckle::Group::new();
+        impl ::turnbuckle::server::Toolset for #ty {
+            fn group(self: ::std::sync::Arc<Self>) -> ::turnbuckle::server::Group {
+                let __group = ::turnbuckle::server::Group::new();
                 #added
                 __group
             }
         }
         #[automatically_derived]
-        impl ::turnbuckle::IntoGroup for #ty {
-            fn into_group(self) -> ::turnbuckle::Group {
-                ::turnbuckle::Toolset::group(::std::sync::Arc::new(self))
+        impl ::turnbuckle::server::IntoGroup for #ty {
+            fn into_group(self) -> ::turnbuckle::server::Group {
+                ::turnbuckle::server::Toolset::group(::std::sync::Arc::new(self))
             }
         }
     }

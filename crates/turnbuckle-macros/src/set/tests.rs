@@ -44,7 +44,7 @@ fn methods_are_added_to_a_group() {
         "implNotes{#[doc=r\"Writeanote.\"]asyncfnadd(&self,text:String,ctx:Ctx)->Vec<Self>{unreachable!()}\
          #[cfg(unix)]fnsummarise(&self)->String{unreachable!()}asyncfnnote(&self,id:u32)->",
         "fnother(&mutself){}",
-        "impl::turnbuckle::ToolsetforNotes{fngroup(self:::std::sync::Arc<Self>)->",
+        "impl::turnbuckle::server::ToolsetforNotes{fngroup(self:::std::sync::Arc<Self>)->",
         "let__group=__group.tool({",
         "fn__call(__this:::std::sync::Arc<Notes>,__argument0:String,__argument1:Ctx)->\
          impl::core::future::Future<Output=Vec<Notes>>",
@@ -57,7 +57,7 @@ fn methods_are_added_to_a_group() {
         "let__group=__group.template({",
         ".complete(\"id\",{let__this=::std::sync::Arc::clone(&self);move|__argument0:Typed|{",
         "asyncmove{<Notes>::ids(&*__this,__argument0).await}",
-        "impl::turnbuckle::IntoGroupforNotes{",
+        "impl::turnbuckle::server::IntoGroupforNotes{",
     ] {
         assert!(code.contains(part), "no {part} in {code}");
     }

@@ -8,7 +8,9 @@ use std::{
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    Change, Changes, Client, Event, Filter, Limits, Listeners, Listening, Server, SubscriptionBus,
+    Client, Limits, Server,
+    server::{Change, Changes, Listeners, SubscriptionBus},
+    subscribe::{Event, Filter, Listening},
 };
 
 fn everything() -> Server {

@@ -46,6 +46,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 use turnbuckle_types::{Method, Raw, jsonrpc::Text};
 
+pub use crate::protocol::trace_context::{InvalidTraceParent, TraceParent};
 #[cfg(feature = "logs")]
 pub use log_forwarding::ForwardLogs;
 pub use metrics::{Metrics, RequestFinished, RequestStarted};

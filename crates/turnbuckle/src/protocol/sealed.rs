@@ -51,7 +51,7 @@ const LABEL: &[u8] = b"turnbuckle seal 2";
 /// with it, and stop accepting the old one when the last text that it sealed has expired.
 ///
 /// ```
-/// use turnbuckle::KeyRing;
+/// use turnbuckle::server::KeyRing;
 /// // From a secret store, in practice.
 /// let (new, old) = ([7; 32], [3; 32]);
 /// let keys = KeyRing::new(new).and_accept(old);

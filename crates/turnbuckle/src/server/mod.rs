@@ -1,402 +1,76 @@
-//! Everything a server author needs.
+//! Servers: tools, resources, prompts and their handlers.
 //!
-//! Owns: what a server offers and how a request for it is answered, in both eras. Does
-//! not own: wires, framing, which requests are in flight.
+//! [`Server`](crate::Server) is at the root of the crate, as are [`Ctx`](crate::Ctx) and the extractors
+//! that most handlers take. This module has the rest: registration, replies, notifications of changes.
+//!
+//! ```
+//! use turnbuckle::{
+//!     Server,
+//!     server::{Group, Image},
+//!     tool,
+//! };
+//!
+//! async fn dot() -> Image {
+//!     Image::new("image/png", [0x89, b'P', b'N', b'G'])
+//! }
+//!
+//! let pictures = Group::new().tool(tool("dot", dot));
+//! let server = Server::new("pictures", "1.0").group(pictures);
+//! # server.check().unwrap();
+//! ```
 
 #[cfg(feature = "http")]
 pub(crate) mod auth;
+pub(crate) mod builder;
 pub(crate) mod connection;
-mod elicit;
+pub(crate) mod elicit;
 pub(crate) mod handler;
-mod items;
+pub(crate) mod items;
 mod methods;
 pub(crate) mod notify;
 mod registry;
 mod revisions;
 pub mod schema;
-pub(crate) mod seam;
 mod serve;
 mod shared;
 mod uri;
 
-use std::{
-    panic::Location,
-    sync::{Arc, OnceLock},
-};
-
-use turnbuckle_types::Implementation;
-
-pub use crate::server::{
-    handler::{
-        context::Ctx,
-        extract::{Args, Arguments, Extension, FromCall, Invocation, RawArgs, State, Typed},
-        function::{BlockingFn, HandlerFn},
-        notifications::{Amount, ProgressUpdate},
-        reply::{Audio, Failure, Image, IntoReply, Json, NotFound, Streaming, ToolError},
-    },
-    methods::cache_hints::Cache,
-    notify::{
-        bus::{Change, MemoryBus, SubscriptionBus},
-        changes::Changes,
-        listeners::Listeners,
-        roots::RootsChanged,
-    },
-    serve::Serving,
-};
+pub use crate::protocol::sealed::KeyRing;
 #[cfg(feature = "http")]
-pub use crate::{server::handler::extract::Header, server::handler::extract::HttpHeader};
-pub use elicit::{
-    Action, Answered, AskError, Askable, Asking, ElicitFields, ElicitPage, Elicitation, Elicited,
-    InputRequired, MemoryStates, Question, Roots, Sampling, StateStore, elicit, elicit_form,
-    elicit_url, form_of, roots, sample,
+pub use handler::extract::{Header, HttpHeader};
+pub use handler::{
+    extract::{Arguments, Extension, FromCall, Invocation, RawArgs, Typed},
+    function::{BlockingFn, HandlerFn},
+    notifications::{Amount, ProgressUpdate},
+    reply::{Audio, Failure, Image, IntoReply, Streaming},
 };
 pub use items::{
     Group, IntoGroup, IntoPrompt, IntoResource, IntoTemplate, IntoTool, Item, ItemKind, PromptDef,
     ResourceDef, TemplateDef, ToolDef, Toolset, blocking_prompt, blocking_resource,
-    blocking_template, blocking_tool, prompt, resource, template, tool,
+    blocking_template, blocking_tool,
+};
+pub use methods::cache_hints::Cache;
+pub use notify::{
+    bus::{Change, MemoryBus, SubscriptionBus},
+    changes::Changes,
+    listeners::Listeners,
+    roots::RootsChanged,
 };
 pub use registry::{Handle, Registry};
 pub use revisions::Revisions;
+pub use serve::Serving;
 pub use uri::{
     PathError, PathSegment, SafePath, TemplateError, TextValue, UriTemplate, Variables, safe_join,
 };
 
 #[doc(hidden)]
-pub use crate::server::handler::extract::Description;
-pub(crate) use crate::server::{handler::context::Lent, methods::HandlerRequest, shared::App};
-use crate::{
-    error::{Error, ErrorKind, Result},
-    limits::Limits,
-    middleware::{
-        Metrics, Middleware,
-        server::{IncomingRequest, OutgoingInput, ServerMiddleware},
-    },
-    protocol::sealed::KeyRing,
-    rpc::Serve,
-    server::{
-        connection::dispatch::Kernel,
-        handler::{context::ConnectionContext, extract::States},
-        methods::cache_hints::{CachePolicy, Nature},
-        notify::roots::RootsHook,
-    },
+pub use handler::extract::Description;
+
+pub(crate) use builder::Server;
+pub(crate) use handler::{
+    context::{Ctx, Lent},
+    extract::Args,
+    reply::{NotFound, ToolError},
 };
-use items::Rules;
-
-/// How many items a page of a list has unless a server is told otherwise. Without cursors, which are
-/// sealed, there is one page.
-const PAGE_SIZE: usize = 1_000;
-
-/// A server: a name, and the tools, resources and prompts it offers.
-///
-/// It serves both eras of the protocol at once, on any number of connections.
-///
-/// ```no_run
-/// use turnbuckle::{Args, Server, tool};
-///
-/// #[derive(serde::Deserialize, schemars::JsonSchema)]
-/// struct Add { a: i64, b: i64 }
-///
-/// async fn add(Args(add): Args<Add>) -> i64 { add.a + add.b }
-///
-/// #[tokio::main]
-/// async fn main() -> turnbuckle::Result<()> {
-///     Server::new("calc", "1.0")
-///         .tool(tool("add", add).description("Add two integers."))
-///         .serve_stdio()
-///         .await
-/// }
-/// ```
-#[derive(Clone)]
-pub struct Server {
-    info: Implementation,
-    instructions: Option<String>,
-    offers: Group,
-    states: States,
-    limits: Limits,
-    changes: Changes,
-    revisions: Revisions,
-    middleware: ServerMiddleware,
-    asking: Asking,
-    /// Who hears that a client's roots are others.
-    roots: Option<RootsHook>,
-    rules: Rules,
-    caching: CachePolicy,
-    page_size: usize,
-    /// What seals all that clients keep for this server, but for session ids.
-    keys: KeyRing,
-    /// Where it was changed although its registry was taken.
-    late: Option<&'static Location<'static>>,
-    /// Whom it lets in over HTTP.
-    #[cfg(all(feature = "auth", feature = "http"))]
-    doorkeeper: auth::protect::Doorkeeper,
-    /// Who answers everything in its stead.
-    forward: Option<Arc<dyn seam::Forward>>,
-    /// Made when the first connection needs it, for all clones.
-    app: Arc<OnceLock<Arc<App>>>,
-}
-
-impl Server {
-    /// A server that offers nothing yet.
-    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Server {
-        Server {
-            info: Implementation::new(name, version),
-            instructions: None,
-            offers: Group::new(),
-            states: States::default(),
-            limits: Limits::default(),
-            changes: Changes::default(),
-            revisions: Revisions::default(),
-            middleware: ServerMiddleware::default(),
-            asking: Asking::default(),
-            roots: None,
-            rules: Rules::default(),
-            caching: CachePolicy::default(),
-            page_size: PAGE_SIZE,
-            keys: KeyRing::random(),
-            late: None,
-            #[cfg(all(feature = "auth", feature = "http"))]
-            doorkeeper: auth::protect::Doorkeeper::default(),
-            forward: None,
-            app: Arc::default(),
-        }
-    }
-
-    /// Offers a tool: a function that carries `#[tool]`, or a [`tool`](crate::tool()).
-    #[must_use]
-    #[track_caller]
-    pub fn tool(mut self, tool: impl IntoTool) -> Server {
-        let offers = std::mem::take(&mut self.offers).tool(tool);
-        self.changed(|server| server.offers = offers)
-    }
-
-    /// Offers several tools of one kind, as a loop would make them.
-    #[must_use]
-    #[track_caller]
-    pub fn tools<T: IntoTool>(mut self, tools: impl IntoIterator<Item = T>) -> Server {
-        let mut offers = std::mem::take(&mut self.offers);
-        // Not a fold: that would be the place where each was registered.
-        for tool in tools {
-            offers = offers.tool(tool);
-        }
-        self.changed(|server| server.offers = offers)
-    }
-
-    /// Offers a prompt: a function that carries `#[prompt]`, or a [`prompt`](crate::prompt()).
-    #[must_use]
-    #[track_caller]
-    pub fn prompt(mut self, prompt: impl IntoPrompt) -> Server {
-        let offers = std::mem::take(&mut self.offers).prompt(prompt);
-        self.changed(|server| server.offers = offers)
-    }
-
-    /// Offers a resource: a function that carries `#[resource]`, or a
-    /// [`resource`](crate::resource()).
-    #[must_use]
-    #[track_caller]
-    pub fn resource(mut self, resource: impl IntoResource) -> Server {
-        let offers = std::mem::take(&mut self.offers).resource(resource);
-        self.changed(|server| server.offers = offers)
-    }
-
-    /// Offers a family of resources: a [`template`](crate::template()).
-    #[must_use]
-    #[track_caller]
-    pub fn template(mut self, template: impl IntoTemplate) -> Server {
-        let offers = std::mem::take(&mut self.offers).template(template);
-        self.changed(|server| server.offers = offers)
-    }
-
-    /// Offers everything of a group: a [`Group`], or a value whose `impl` carries `#[tools]`.
-    #[must_use]
-    #[track_caller]
-    pub fn group(mut self, group: impl IntoGroup) -> Server {
-        let offers = std::mem::take(&mut self.offers).group(group);
-        self.changed(|server| server.offers = offers)
-    }
-
-    /// Gives handlers a value that they take as [`State`].
-    #[must_use]
-    #[track_caller]
-    pub fn state<S: Clone + Send + Sync + 'static>(self, state: S) -> Server {
-        self.changed(|server| server.states.insert(state))
-    }
-
-    /// What a model should know about using this server.
-    #[must_use]
-    #[track_caller]
-    pub fn instructions(self, instructions: impl Into<String>) -> Server {
-        self.changed(|server| server.instructions = Some(instructions.into()))
-    }
-
-    /// The server's description of itself: title, website, icons.
-    #[must_use]
-    #[track_caller]
-    pub fn info(self, info: Implementation) -> Server {
-        self.changed(|server| server.info = info)
-    }
-
-    /// Limits of each connection.
-    #[must_use]
-    #[track_caller]
-    pub fn limits(self, limits: Limits) -> Server {
-        self.changed(|server| server.limits = limits)
-    }
-
-    /// How requests that wait for answers of the client are treated: how often they may ask, how
-    /// long the answers may take, whether they can be used once.
-    #[must_use]
-    #[track_caller]
-    pub fn asking(self, asking: Asking) -> Server {
-        self.changed(|server| server.asking = asking)
-    }
-
-    /// The keys that seal what clients keep for this server. They are random unless given: then
-    /// another replica, or this one after a restart, refuses what clients kept.
-    #[must_use]
-    #[track_caller]
-    pub fn keys(self, keys: KeyRing) -> Server {
-        self.changed(|server| server.keys = keys)
-    }
-
-    /// Sets the revisions of the protocol that are served; by default all. A client that speaks none
-    /// of them is told which the server has.
-    #[must_use]
-    #[track_caller]
-    pub fn revisions(self, revisions: Revisions) -> Server {
-        self.changed(|server| server.revisions = revisions)
-    }
-
-    /// Adds middleware for every request of this server, in either era and on every transport,
-    /// except `initialize` and `ping`: see [`middleware::server`](crate::middleware::server). The
-    /// middleware that is added first sees a request first.
-    #[must_use]
-    #[track_caller]
-    pub fn layer(self, middleware: impl Middleware<IncomingRequest>) -> Server {
-        self.changed(|server| server.middleware.requests.push(middleware))
-    }
-
-    /// Adds middleware for every request that handlers send to their clients (elicitation,
-    /// sampling, roots): see [`InputRequest`](crate::middleware::server::InputRequest). The
-    /// middleware that is added first sees a request first, after that of the tool, prompt,
-    /// resource or template and that of its groups. A request that it does not pass on is not sent.
-    #[must_use]
-    #[track_caller]
-    pub fn input_request_layer(self, middleware: impl Middleware<OutgoingInput>) -> Server {
-        self.changed(|server| server.middleware.input.push(middleware))
-    }
-
-    /// Sets the receiver of metrics: the start and the end of every request. Calling this again
-    /// replaces the receiver.
-    #[must_use]
-    #[track_caller]
-    pub fn metrics(self, metrics: impl Metrics) -> Server {
-        self.changed(|server| server.middleware.metrics = Some(Arc::new(metrics)))
-    }
-
-    /// Hears that a client's roots are others than those it told before, so that what was made of them
-    /// can be thrown away: a handler that [asks](crate::roots) is always told those of now. The last
-    /// that is given is told.
-    ///
-    /// Only the legacy era has such a word, `notifications/roots/list_changed`. It runs apart from
-    /// the connection, and for one connection once at a time: changes meanwhile are one more run.
-    /// Past 256 connections that it runs for at once, further ones are not heard of, and the log
-    /// says so.
-    ///
-    /// ```
-    /// use turnbuckle::Server;
-    /// let server = Server::new("demo", "1.0").on_roots_changed(async |changed| {
-    ///     println!("{} works elsewhere now", changed.client_info().name);
-    /// });
-    /// # let _ = server;
-    /// ```
-    #[must_use]
-    #[track_caller]
-    pub fn on_roots_changed<F, Fut>(self, hear: F) -> Server
-    where
-        F: Fn(RootsChanged) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = ()> + Send + 'static,
-    {
-        self.changed(|server| server.roots = Some(RootsHook::new(hear)))
-    }
-
-    /// How many items a page of a list has: 1,000 unless told otherwise, and at least one. Without the
-    /// feature `ask` a list is one page.
-    #[must_use]
-    #[track_caller]
-    pub fn page_size(self, items: usize) -> Server {
-        self.changed(|server| server.page_size = items.max(1))
-    }
-
-    /// Carries changes to every replica of this server, instead of the [`MemoryBus`] that it
-    /// has unless told otherwise. The bus is handed this replica's listeners at once; handles
-    /// from [`changes`](Server::changes) use it whether they were taken before or after.
-    #[must_use]
-    pub fn bus(self, bus: impl SubscriptionBus) -> Server {
-        self.changes.go_by(bus);
-        self
-    }
-
-    /// The way to tell clients that something changed.
-    pub fn changes(&self) -> Changes {
-        self.changes.clone()
-    }
-
-    /// Looks whether everything that was registered fits together: names, schemas, state.
-    /// Serving does this first.
-    pub fn check(&self) -> Result<()> {
-        self.app().map(drop)
-    }
-
-    #[track_caller]
-    fn changed(mut self, change: impl FnOnce(&mut Server)) -> Server {
-        if self.app.get().is_some_and(|app| app.nature() == Nature::Changing) {
-            self.late.get_or_insert(Location::caller());
-        }
-        change(&mut self);
-        self.app = Arc::default();
-        self
-    }
-
-    pub(crate) fn app(&self) -> Result<Arc<App>> {
-        if let Some(app) = self.app.get() {
-            return Ok(app.clone());
-        }
-        let app =
-            Arc::new(App::new(self).map_err(|problem| Error::new(ErrorKind::Refused, problem))?);
-        Ok(self.app.get_or_init(|| app).clone())
-    }
-
-    /// What is true of its answers unless someone says otherwise.
-    fn own_caching(&self) -> CachePolicy {
-        let caching = self.caching.clone();
-        #[cfg(all(feature = "auth", feature = "http"))]
-        if self.doorkeeper.is_there() {
-            return caching.protected();
-        }
-        caching
-    }
-
-    /// What serves one connection.
-    #[cfg(feature = "client")]
-    pub(crate) fn connection(&self) -> Result<Arc<dyn Serve>> {
-        self.connection_with(ConnectionContext::default())
-    }
-
-    /// What serves one connection that began with something.
-    fn connection_with(&self, connection: ConnectionContext) -> Result<Arc<dyn Serve>> {
-        Ok(Kernel::new(self.app()?, self.revisions.revisions()).with(connection).shared())
-    }
-
-    pub(crate) fn connection_limits(&self) -> Limits {
-        self.limits.clone()
-    }
-}
-
-impl std::fmt::Debug for Server {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server")
-            .field("info", &self.info)
-            .field("offers", &self.offers)
-            .finish_non_exhaustive()
-    }
-}
+pub(crate) use methods::HandlerRequest;
+pub(crate) use shared::App;

@@ -9,9 +9,10 @@ use super::{
     registry::{FoundResource, LiveRegistry, MethodSets, RegistrySnapshot},
 };
 use crate::{
-    Asking, KeyRing,
+    elicit::Asking,
     error::Error,
     middleware::server::ServerMiddleware,
+    server::KeyRing,
     server::{
         handler::{context::Ctx, extract::States},
         methods::cache_hints::{CachePolicy, Nature},
@@ -46,7 +47,7 @@ pub(crate) struct App {
     pub(super) rules: Rules,
     pub(super) caching: CachePolicy,
     /// Who answers everything instead.
-    pub(super) forward: Option<Arc<dyn super::seam::Forward>>,
+    pub(super) forward: Option<Arc<dyn super::connection::forward::Forward>>,
     /// What ends a modern result: `"_meta":{…}}` with the server's name.
     tail: Vec<u8>,
 }

@@ -8,8 +8,10 @@ use std::sync::{
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Answered, Args, Ctx, Failure, FromCall, Invocation, RpcError, Server, ToolError, blocking_tool,
-    elicit, roots, tool,
+    Args, Ctx, RpcError, Server, ToolError,
+    elicit::{Answered, elicit, roots},
+    server::{Failure, FromCall, Invocation, blocking_tool},
+    tool,
 };
 
 use crate::{
@@ -199,17 +201,17 @@ async fn says_why(ctx: Ctx) -> Result<String, ToolError> {
     Ok(roots?.len().to_string())
 }
 
-async fn passes_on<E: From<turnbuckle::AskError>>(ctx: Ctx) -> Result<String, E> {
+async fn passes_on<E: From<turnbuckle::elicit::AskError>>(ctx: Ctx) -> Result<String, E> {
     let roots = ctx.ask("roots", roots()).await;
     let roots = roots.inspect_err(|error| assert!(error.missing_capability().is_some()));
     Ok(roots?.len().to_string())
 }
 
 #[derive(Debug)]
-struct Wrapped(turnbuckle::AskError);
+struct Wrapped(turnbuckle::elicit::AskError);
 
-impl From<turnbuckle::AskError> for Wrapped {
-    fn from(error: turnbuckle::AskError) -> Wrapped {
+impl From<turnbuckle::elicit::AskError> for Wrapped {
+    fn from(error: turnbuckle::elicit::AskError) -> Wrapped {
         Wrapped(error)
     }
 }

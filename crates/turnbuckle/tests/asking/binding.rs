@@ -3,7 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnbuckle::{Asking, Ctx, KeyRing, MemoryStates, Server, ToolError, elicit, roots, tool};
+use turnbuckle::{
+    Ctx, Server, ToolError,
+    elicit::{Asking, MemoryStates, elicit, roots},
+    server::KeyRing,
+    tool,
+};
 
 use crate::{
     peer::{Peer, able, accept, asked, code, message, text},

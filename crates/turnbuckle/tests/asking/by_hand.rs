@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Asking, Ctx, InputRequired, RpcError, Server, elicit,
+    Ctx, RpcError, Server,
+    elicit::{Asking, InputRequired, elicit},
     middleware::{
         Response,
         server::{InputNext, InputRequest},

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use turnbuckle::{
-    Ctx, RpcError, Server, State, ToolError, elicit, elicit_url, prompt, roots, sample, tool,
+    Ctx, RpcError, Server, State, ToolError,
+    elicit::{elicit, elicit_url, roots, sample},
+    prompt, tool,
     types::{ElicitUrl, UrlElicitationRequired, code::URL_ELICITATION_REQUIRED},
 };
 

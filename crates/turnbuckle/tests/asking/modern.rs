@@ -2,7 +2,10 @@
 
 use serde_json::json;
 use turnbuckle::{
-    Answered, Askable, Ctx, Elicitation, Invocation, Server, ToolError, elicit, tool,
+    Ctx, Server, ToolError,
+    elicit::{Answered, Askable, Elicitation, elicit},
+    server::Invocation,
+    tool,
 };
 
 use crate::{

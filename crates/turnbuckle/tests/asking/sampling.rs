@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Ctx, Server, ToolError, sample, tool,
+    Ctx, Server, ToolError,
+    elicit::sample,
+    tool,
     types::{
         AudioContent, ContentBlock, ImageContent, IncludeContext, ModelPreferences, Role,
         SamplingBlock, SamplingContent, SamplingMessage, TextContent, Tool, ToolChoiceMode,

@@ -7,8 +7,11 @@ use std::sync::{
 
 use serde::Deserialize;
 use turnbuckle::{
-    Answered, Askable, Ctx, Elicitation, Elicited, Invocation, RpcError, Server, State, ToolError,
-    elicit, elicit_url, prompt, resource, roots, template, tool,
+    Ctx, RpcError, Server, State, ToolError,
+    elicit::{Answered, Askable, Elicitation, Elicited, elicit, elicit_url, roots},
+    prompt, resource,
+    server::Invocation,
+    template, tool,
 };
 
 #[derive(Deserialize, schemars::JsonSchema)]

@@ -9,12 +9,13 @@ use std::{path::Path, time::Duration};
 
 use serde_json::json;
 use turnbuckle::{
-    Client, ErrorKind, Revision, Revisions,
+    Client, ErrorKind, Revision,
     auth::{
         Auth, AuthError, Grant, GrantStore as _, LoggedOut, MemoryStore, Scopes, Secret, Settings,
         StoreKey,
         testing::{Endpoint, Fault},
     },
+    server::Revisions,
 };
 
 use self::world::World;

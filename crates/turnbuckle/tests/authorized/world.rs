@@ -17,12 +17,13 @@ use tokio::{
     sync::{Semaphore, watch},
 };
 use turnbuckle::{
-    Args, Client, ClientBuilder, Revisions, Server,
+    Args, Client, ClientBuilder, Server,
     auth::{
         Auth, Clock, HandledLogin, LoginRequest, Scopes,
         resource_server::ResourceServer,
         testing::{InsecureAuthorizationServer, InsecureListener, InsecureServing},
     },
+    server::Revisions,
     tool,
 };
 

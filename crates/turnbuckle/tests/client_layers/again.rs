@@ -16,8 +16,10 @@ use tower::{
     timeout::TimeoutLayer,
 };
 use turnbuckle::{
-    Cache, CallEvent, Client, Ctx, ErrorKind, RpcError, Server,
+    Client, Ctx, ErrorKind, RpcError, Server,
+    client::CallEvent,
     middleware::{Response, client::Request},
+    server::Cache,
     tool,
 };
 

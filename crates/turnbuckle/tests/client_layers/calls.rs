@@ -127,7 +127,7 @@ async fn dropping_a_call_cancels_it_through_layers() {
 async fn a_call_with_questions_passes_once() {
     async fn asks(ctx: turnbuckle::Ctx) -> Result<String, turnbuckle::ToolError> {
         for key in ["one", "two"] {
-            ctx.ask(key, turnbuckle::elicit::<crate::support::Said>("Which?")).await?;
+            ctx.ask(key, turnbuckle::elicit::elicit::<crate::support::Said>("Which?")).await?;
         }
         Ok("done".to_owned())
     }

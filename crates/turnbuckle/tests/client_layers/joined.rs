@@ -5,8 +5,10 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use turnbuckle::{
-    Cache, Client, Ctx, ErrorKind, Round, Server, ToolError, TraceContext, WireLog,
+    Client, Ctx, ErrorKind, Server, ToolError, TraceContext,
+    client::{Round, WireLog},
     middleware::Response,
+    server::Cache,
     tool,
     types::{ClientCapabilities, ElicitAction, ElicitResult, ElicitationCapability, Raw},
 };
@@ -84,7 +86,7 @@ async fn what_a_layer_answers_is_read_as_the_server_s_would_be() {
 }
 
 async fn asks(ctx: Ctx) -> Result<String, ToolError> {
-    let said: crate::support::Said = ctx.ask("which", turnbuckle::elicit("Which?")).await?;
+    let said: crate::support::Said = ctx.ask("which", turnbuckle::elicit::elicit("Which?")).await?;
     Ok(said.text)
 }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::json;
 use tower::{buffer::BufferLayer, limit::ConcurrencyLimitLayer};
 use turnbuckle::{
-    Client, ErrorKind, Event, Filter, RpcError, Server,
+    Client, ErrorKind, RpcError, Server,
     middleware::{Response, client::Request},
     resource,
+    subscribe::{Event, Filter},
     types::Era,
 };
 

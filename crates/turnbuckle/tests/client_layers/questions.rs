@@ -3,12 +3,13 @@
 use serde_json::json;
 use tower::ServiceExt as _;
 use turnbuckle::{
-    Client, Ctx, RpcError, Server, ToolError, elicit_url,
+    Client, Ctx, RpcError, Server, ToolError,
+    elicit::{elicit_url, roots},
     middleware::{
         Response,
         client::{InputNext, InputRequest},
     },
-    roots, tool,
+    tool,
     types::{ElicitAction, ElicitResult, Raw, Root},
 };
 

@@ -3,7 +3,9 @@
 use std::{future::IntoFuture as _, time::Duration};
 
 use serde_json::json;
-use turnbuckle::{Args, Client, Ctx, Server, ToolError, WireLog, roots, tool, types::Root};
+use turnbuckle::{
+    Args, Client, Ctx, Server, ToolError, client::WireLog, elicit::roots, tool, types::Root,
+};
 
 use crate::{
     support::{Said, holding},

@@ -1,7 +1,7 @@
 //! Requests that ask, over HTTP: what a client keeps is its principal's alone.
 
 use serde_json::{Value, json};
-use turnbuckle::{Ctx, HttpService, Principal, Server, ToolError, roots, tool};
+use turnbuckle::{Ctx, Principal, Server, ToolError, elicit::roots, http::HttpService, tool};
 
 use crate::support::{Message, ask, text};
 

@@ -7,8 +7,9 @@ use axum::{extract::Request, middleware::Next, response::Response};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use turnbuckle::{
-    Client, ClientBuilder, Extension, Header, HttpHeader, Principal, Revision, Server, State,
-    prompt, resource, template, tool,
+    Client, ClientBuilder, Principal, Revision, Server, State, prompt, resource,
+    server::{Extension, Header, HttpHeader},
+    template, tool,
 };
 
 /// Where a client goes, and what it speaks there.

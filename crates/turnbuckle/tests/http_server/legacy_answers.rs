@@ -2,7 +2,7 @@
 
 use std::{future::IntoFuture as _, time::Duration};
 
-use turnbuckle::{Client, Ctx, Revision, Server, ToolError, roots, tool, types::Root};
+use turnbuckle::{Client, Ctx, Revision, Server, ToolError, elicit::roots, tool, types::Root};
 
 async fn places(ctx: Ctx) -> Result<String, ToolError> {
     let places = ctx.ask("roots", roots()).await?;

@@ -9,8 +9,9 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use turnbuckle::{
-    Ctx, Limits, MemorySessions, Server, SessionId, SessionRecord, SessionStore, State,
-    StoreFuture, tool,
+    Ctx, Limits, Server, State, StoreFuture,
+    http::{MemorySessions, SessionId, SessionRecord, SessionStore},
+    tool,
 };
 
 use crate::{

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use turnbuckle::{Ctx, MemoryEvents, State, tool};
+use turnbuckle::{Ctx, State, http::MemoryEvents, tool};
 
 use crate::{
     legacy_support::{Events, LATEST, Session, call, cancel, legacy_server, ping},

@@ -6,9 +6,11 @@ use http::Request;
 use serde_json::json;
 use tower_service::Service;
 use turnbuckle::{
-    KeyRing, Limits, MemoryEvents, MemorySessions, Revisions, RpcError,
+    Limits, RpcError,
+    http::{MemoryEvents, MemorySessions},
     middleware::{self, server::Next},
     resource,
+    server::{KeyRing, Revisions},
     types::LogLevel,
 };
 
@@ -414,18 +416,18 @@ async fn a_session_expires() {
 
 struct Shared(std::sync::Arc<MemorySessions>);
 
-impl turnbuckle::SessionStore for Shared {
+impl turnbuckle::http::SessionStore for Shared {
     fn load(
         &self,
-        session: turnbuckle::SessionId,
-    ) -> turnbuckle::StoreFuture<'_, Option<turnbuckle::SessionRecord>> {
+        session: turnbuckle::http::SessionId,
+    ) -> turnbuckle::StoreFuture<'_, Option<turnbuckle::http::SessionRecord>> {
         self.0.load(session)
     }
 
     fn save(
         &self,
-        session: turnbuckle::SessionId,
-        record: turnbuckle::SessionRecord,
+        session: turnbuckle::http::SessionId,
+        record: turnbuckle::http::SessionRecord,
         until: std::time::SystemTime,
     ) -> turnbuckle::StoreFuture<'_, ()> {
         self.0.save(session, record, until)
@@ -436,7 +438,7 @@ impl turnbuckle::SessionStore for Shared {
 #[derive(Clone)]
 struct Kept {
     sessions: std::sync::Arc<MemorySessions>,
-    all: std::sync::Arc<std::sync::Mutex<Vec<turnbuckle::SessionRecord>>>,
+    all: std::sync::Arc<std::sync::Mutex<Vec<turnbuckle::http::SessionRecord>>>,
 }
 
 impl Default for Kept {
@@ -446,7 +448,7 @@ impl Default for Kept {
 }
 
 impl Kept {
-    fn last(&self) -> turnbuckle::SessionRecord {
+    fn last(&self) -> turnbuckle::http::SessionRecord {
         self.all.lock().unwrap().last().cloned().unwrap_or_default()
     }
 
@@ -455,18 +457,18 @@ impl Kept {
     }
 }
 
-impl turnbuckle::SessionStore for Kept {
+impl turnbuckle::http::SessionStore for Kept {
     fn load(
         &self,
-        session: turnbuckle::SessionId,
-    ) -> turnbuckle::StoreFuture<'_, Option<turnbuckle::SessionRecord>> {
+        session: turnbuckle::http::SessionId,
+    ) -> turnbuckle::StoreFuture<'_, Option<turnbuckle::http::SessionRecord>> {
         self.sessions.load(session)
     }
 
     fn save(
         &self,
-        session: turnbuckle::SessionId,
-        record: turnbuckle::SessionRecord,
+        session: turnbuckle::http::SessionId,
+        record: turnbuckle::http::SessionRecord,
         until: std::time::SystemTime,
     ) -> turnbuckle::StoreFuture<'_, ()> {
         self.all.lock().unwrap().push(record.clone());
@@ -476,28 +478,31 @@ impl turnbuckle::SessionStore for Kept {
 
 struct SharedEvents(std::sync::Arc<MemoryEvents>);
 
-impl turnbuckle::EventStore for SharedEvents {
+impl turnbuckle::http::EventStore for SharedEvents {
     fn append(
         &self,
-        stream: &turnbuckle::StreamKey,
-        event: turnbuckle::StoredEvent,
+        stream: &turnbuckle::http::StreamKey,
+        event: turnbuckle::http::StoredEvent,
     ) -> turnbuckle::StoreFuture<'_, ()> {
         self.0.append(stream, event)
     }
 
     fn after(
         &self,
-        stream: &turnbuckle::StreamKey,
+        stream: &turnbuckle::http::StreamKey,
         number: u64,
-    ) -> turnbuckle::StoreFuture<'_, Vec<turnbuckle::StoredEvent>> {
+    ) -> turnbuckle::StoreFuture<'_, Vec<turnbuckle::http::StoredEvent>> {
         self.0.after(stream, number)
     }
 
-    fn forget(&self, stream: &turnbuckle::StreamKey) -> turnbuckle::StoreFuture<'_, ()> {
+    fn forget(&self, stream: &turnbuckle::http::StreamKey) -> turnbuckle::StoreFuture<'_, ()> {
         self.0.forget(stream)
     }
 
-    fn forget_session(&self, session: turnbuckle::SessionId) -> turnbuckle::StoreFuture<'_, ()> {
+    fn forget_session(
+        &self,
+        session: turnbuckle::http::SessionId,
+    ) -> turnbuckle::StoreFuture<'_, ()> {
         self.0.forget_session(session)
     }
 }
@@ -512,18 +517,18 @@ impl Broken {
     }
 }
 
-impl turnbuckle::SessionStore for Broken {
+impl turnbuckle::http::SessionStore for Broken {
     fn load(
         &self,
-        _: turnbuckle::SessionId,
-    ) -> turnbuckle::StoreFuture<'_, Option<turnbuckle::SessionRecord>> {
+        _: turnbuckle::http::SessionId,
+    ) -> turnbuckle::StoreFuture<'_, Option<turnbuckle::http::SessionRecord>> {
         self.answer(None)
     }
 
     fn save(
         &self,
-        _: turnbuckle::SessionId,
-        _: turnbuckle::SessionRecord,
+        _: turnbuckle::http::SessionId,
+        _: turnbuckle::http::SessionRecord,
         _: std::time::SystemTime,
     ) -> turnbuckle::StoreFuture<'_, ()> {
         self.answer(())

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::{net::TcpStream, sync::oneshot, task::JoinHandle};
-use turnbuckle::{HttpReport, Server, ServingHttp};
+use turnbuckle::{
+    Server,
+    http::{HttpReport, ServingHttp},
+};
 
 use crate::{
     legacy_support::{LATEST, initialize, legacy_server, wait},

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use http::{Request, Response, request::Builder};
 use serde_json::{Value, json};
-use turnbuckle::{Ctx, HttpBody, HttpService, Limits, Principal, Server, tool};
+use turnbuckle::{
+    Ctx, Limits, Principal, Server,
+    http::{HttpBody, HttpService},
+    tool,
+};
 
 use crate::support::{Fed, Watch, ask, frame, server_with, text};
 

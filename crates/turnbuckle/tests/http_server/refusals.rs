@@ -8,7 +8,7 @@ use std::{
 use http::{Method, Request};
 use serde_json::{Value, json};
 use tower::ServiceExt;
-use turnbuckle::{HttpBody, Limits};
+use turnbuckle::{Limits, http::HttpBody};
 
 use crate::support::{Fed, Progress::Unwanted, ask, call, server, server_with, text};
 

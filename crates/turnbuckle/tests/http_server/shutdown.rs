@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::{net::TcpStream, sync::oneshot, task::JoinHandle};
-use turnbuckle::{HttpReport, Server};
+use turnbuckle::{Server, http::HttpReport};
 
 use crate::support::{
     Progress::{Unwanted, Wanted},

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use tokio::{net::TcpStream, sync::oneshot};
 use tower_service::Service;
 use turnbuckle::{
-    Ctx, HttpBody, Limits, Principal, RawArgs, Revisions, Server, SseService, ToolError, tool,
+    Ctx, Limits, Principal, Server, ToolError,
+    http::{HttpBody, SseService},
+    server::{RawArgs, Revisions},
+    tool,
 };
 
 use crate::support::{Fed, Raw, Watch, frame, server, server_with, text};

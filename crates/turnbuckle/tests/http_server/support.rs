@@ -19,7 +19,11 @@ use tokio::{
     sync::{Semaphore, mpsc},
 };
 use tower_service::Service;
-use turnbuckle::{Args, Ctx, HttpBody, HttpService, Limits, Server, State, tool};
+use turnbuckle::{
+    Args, Ctx, Limits, Server, State,
+    http::{HttpBody, HttpService},
+    tool,
+};
 
 /// What handlers tell, and what lets those that wait go on.
 #[derive(Clone)]

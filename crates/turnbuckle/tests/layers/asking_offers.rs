@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Args, Client, Ctx, Group, RpcError, Server, Typed, prompt, resource, roots, template, tool,
+    Args, Client, Ctx, RpcError, Server,
+    elicit::roots,
+    prompt, resource,
+    server::{Group, Typed},
+    template, tool,
     types::{Era, Raw, Resource, Revision, Root},
 };
 

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Revision, Server, blocking_tool, prompt, resource, tool,
+    Revision, Server, prompt, resource,
+    server::blocking_tool,
+    tool,
     types::{Method, MethodKind},
 };
 
@@ -131,7 +133,7 @@ async fn a_stream_of_changes_goes_through_layers_and_lives() {
     let server = everything(&log).layer(Guard::telling("server", &log));
     for wire in [Wire::Memory, Wire::Direct, Wire::Http] {
         let client = connect(&server, wire, MODERN).await;
-        let mut events = client.listen(turnbuckle::Filter::new().tools()).await.unwrap();
+        let mut events = client.listen(turnbuckle::subscribe::Filter::new().tools()).await.unwrap();
         server.changes().tools();
         assert!(events.next().await.is_some(), "{wire:?}");
         assert!(log.take().contains(&"server: subscriptions/listen -".to_owned()), "{wire:?}");

@@ -5,12 +5,15 @@ use std::future::IntoFuture as _;
 use serde_json::json;
 use tokio::sync::watch;
 use turnbuckle::{
-    Client, Event, Filter, Group, Revision, RpcError, Server,
+    Client, Revision, RpcError, Server,
     middleware::{
         Response,
         server::{Next, Request},
     },
-    resource, template, tool,
+    resource,
+    server::Group,
+    subscribe::{Event, Filter},
+    template, tool,
 };
 
 use crate::support::{Guard, LEGACY, Log, MODERN, WAYS, Wire, connect};

@@ -4,7 +4,9 @@
 
 use serde_json::{Value, json};
 use tracing_subscriber::layer::SubscriberExt as _;
-use turnbuckle::{Client, Ctx, Server, blocking_tool, middleware::ForwardLogs, tool, types::Meta};
+use turnbuckle::{
+    Client, Ctx, Server, middleware::ForwardLogs, server::blocking_tool, tool, types::Meta,
+};
 
 use crate::{
     heard::heard_by,

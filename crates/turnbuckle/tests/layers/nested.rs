@@ -9,9 +9,11 @@ use std::{
 use serde_json::json;
 use tokio::sync::mpsc;
 use turnbuckle::{
-    Client, Ctx, Extension, Limits, Principal, RpcError, Server, blocking_resource, blocking_tool,
+    Client, Ctx, Limits, Principal, RpcError, Server,
     middleware::server::{BUSY, Concurrency, Next, RATE_LIMITED, RateLimit, Request},
-    resource, tool,
+    resource,
+    server::{Extension, blocking_resource, blocking_tool},
+    tool,
 };
 
 use crate::support::{Guard, Log, MODERN, WAYS, Wire, connect};

@@ -5,9 +5,11 @@ use std::{future::IntoFuture as _, time::Duration};
 use serde_json::json;
 use tokio::sync::mpsc;
 use turnbuckle::{
-    Extension, Group, Principal, Server, Typed, blocking_tool,
+    Principal, Server,
     middleware::server::{Audit, Next, RATE_LIMITED, RateLimit, Request, Timeout},
-    prompt, resource, template, tool,
+    prompt, resource,
+    server::{Extension, Group, Typed, blocking_tool},
+    template, tool,
 };
 
 use crate::support::{Guard, LEGACY, Log, MODERN, WAYS, Wire, connect, eventually};

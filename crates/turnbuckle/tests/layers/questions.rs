@@ -5,12 +5,13 @@ use std::task::{Context, Poll};
 use serde_json::json;
 use tower_service::Service;
 use turnbuckle::{
-    Client, ClientBuilder, Ctx, Elicitation, InputRequired, RpcError, Server, elicit,
+    Client, ClientBuilder, Ctx, RpcError, Server,
+    elicit::{Elicitation, InputRequired, elicit, roots},
     middleware::{
         Middleware, Response,
         server::{InputNext, InputRequest, OutgoingInput},
     },
-    prompt, resource, roots, tool,
+    prompt, resource, tool,
     types::{ElicitAction, ElicitResult, Era, GetPromptResult, Revision, Root},
 };
 

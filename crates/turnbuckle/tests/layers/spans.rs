@@ -16,7 +16,9 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 use turnbuckle::{
-    Client, ClientBuilder, Ctx, InputRequired, RpcError, Server, elicit, sample, tool,
+    Client, ClientBuilder, Ctx, RpcError, Server,
+    elicit::{InputRequired, elicit, sample},
+    tool,
     types::{
         CreateMessage, CreateMessageResult, Elicit, ElicitAction, ElicitResult, Meta, Role,
         TextContent,

@@ -11,9 +11,11 @@ use std::{
 use serde_json::json;
 use tokio::sync::mpsc;
 use turnbuckle::{
-    RpcError, Server, ToolError, blocking_tool,
+    RpcError, Server, ToolError,
     middleware::{Metrics, RequestFinished, RequestOutcome, RequestStarted},
-    prompt, tool,
+    prompt,
+    server::blocking_tool,
+    tool,
 };
 
 use crate::support::{LEGACY, Log, MODERN, WAYS, Wire, connect, eventually};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Cache, Ctx, Server, ToolError, auth::Secret, elicit, template, tool, types::Resource,
+    Ctx, Server, ToolError, auth::Secret, elicit::elicit, server::Cache, template, tool,
+    types::Resource,
 };
 
 use crate::support::{Ask, Issuers, Plan, World, call};

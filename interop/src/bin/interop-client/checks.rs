@@ -10,7 +10,8 @@ use std::{
 
 use serde_json::{Value, json};
 use turnbuckle::{
-    Client, Event, Filter,
+    Client,
+    subscribe::{Event, Filter},
     types::{CallToolResult, PromptReference, ServerCapabilities},
 };
 

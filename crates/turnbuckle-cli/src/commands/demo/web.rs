@@ -12,7 +12,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 use tower_service::Service as _;
-use turnbuckle::{HttpService, Server};
+use turnbuckle::{Server, http::HttpService};
 
 use crate::exit::Failure;
 

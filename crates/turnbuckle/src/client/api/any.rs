@@ -16,7 +16,7 @@ use crate::{error::Result, rpc::Note};
 ///
 /// ```no_run
 /// use serde::{Deserialize, Serialize};
-/// use turnbuckle::CustomMethod;
+/// use turnbuckle::client::CustomMethod;
 ///
 /// #[derive(Serialize)]
 /// struct Window { days: u32 }

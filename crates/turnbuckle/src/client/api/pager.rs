@@ -24,7 +24,7 @@ use turnbuckle_types::{Prompt, Raw, Resource, ResourceTemplate, Tool};
 /// ```no_run
 /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
 /// use std::time::Duration;
-/// use turnbuckle::Retry;
+/// use turnbuckle::client::Retry;
 /// let mut resources = client.resources().timeout(Duration::from_secs(5)).retry(Retry::Idempotent);
 /// while let Some(resource) = resources.next().await {
 ///     println!("{}", resource?.uri);

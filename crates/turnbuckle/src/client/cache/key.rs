@@ -44,7 +44,7 @@ impl CachedRequest {
     }
 }
 
-/// The key of an entry in a [`CacheStore`](crate::CacheStore). Both parts are digests, so that they
+/// The key of an entry in a [`CacheStore`](crate::cache::CacheStore). Both parts are digests, so that they
 /// disclose neither server nor principal nor request.
 ///
 /// The pages of a list are one group, as are the results of one resource.

@@ -33,7 +33,7 @@ const SKEW: Duration = Duration::from_secs(1);
 ///
 /// ```
 /// use std::time::Duration;
-/// use turnbuckle::{Client, MemoryCache, ResponseCache};
+/// use turnbuckle::{Client, cache::{MemoryCache, ResponseCache}};
 /// let shared = MemoryCache::new();
 /// let builder = Client::builder().cache(
 ///     ResponseCache::new().store(shared).partition("alice").max_ttl(Duration::from_secs(600)),
@@ -178,7 +178,7 @@ impl fmt::Debug for ResponseCache {
 ///
 /// ```no_run
 /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
-/// use turnbuckle::CacheMode;
+/// use turnbuckle::cache::CacheMode;
 /// let tools = client.list_tools().cache(CacheMode::Refresh).await?;
 /// # let _ = tools; Ok(()) }
 /// ```

@@ -21,7 +21,7 @@ use crate::store::StoreFuture;
 ///
 /// ```
 /// use std::{collections::HashMap, sync::Mutex};
-/// use turnbuckle::{CacheEntry, CacheKey, CacheStore, StoreFuture};
+/// use turnbuckle::{cache::{CacheEntry, CacheKey, CacheStore}, StoreFuture};
 ///
 /// #[derive(Default)]
 /// struct Store(Mutex<HashMap<String, HashMap<String, CacheEntry>>>);
@@ -62,7 +62,7 @@ pub trait CacheStore: Send + Sync + 'static {
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
-/// use turnbuckle::{CacheEntry, types::Raw};
+/// use turnbuckle::{cache::CacheEntry, types::Raw};
 /// let entry = CacheEntry::new(Raw::empty_object(), SystemTime::now(), Duration::from_secs(60));
 /// assert_eq!(entry.result.as_str(), "{}");
 /// ```
@@ -90,7 +90,7 @@ impl CacheEntry {
 /// It holds up to 1,024 entries and 32 MiB, then removes the least recently used entry.
 ///
 /// ```
-/// use turnbuckle::{Client, MemoryCache, ResponseCache};
+/// use turnbuckle::{Client, cache::{MemoryCache, ResponseCache}};
 /// let shared = MemoryCache::new();
 /// let cache = |user| ResponseCache::new().store(shared.clone()).partition(user);
 /// let (one, other) = (Client::builder().cache(cache("alice")), Client::builder().cache(cache("bob")));

@@ -40,7 +40,7 @@ pub enum CallEvent<T> {
 ///
 /// ```no_run
 /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
-/// use turnbuckle::CallEvent;
+/// use turnbuckle::client::CallEvent;
 /// let mut events = client.call_tool("render", serde_json::json!({"scene": 3})).events();
 /// while let Some(event) = events.next().await {
 ///     match event {
@@ -74,7 +74,7 @@ impl<T: Send + 'static> Call<T> {
     /// been. The end is never lost.
     ///
     /// ```
-    /// # use turnbuckle::{CallEvent, Client, Ctx, Server, tool};
+    /// # use turnbuckle::{client::CallEvent, Client, Ctx, Server, tool};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> turnbuckle::Result<()> {
     /// let count = tool("count", async |ctx: Ctx| ctx.progress(1).await);

@@ -24,7 +24,7 @@ use std::time::Duration;
 ///
 /// ```
 /// use std::time::Duration;
-/// use turnbuckle::{Client, Reconnect};
+/// use turnbuckle::{Client, client::Reconnect};
 /// let builder = Client::builder()
 ///     .reconnect(Reconnect::new().attempts(8).restarts(3).longest_pause(Duration::from_secs(10)));
 /// # let _ = builder;

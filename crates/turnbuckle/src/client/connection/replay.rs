@@ -11,7 +11,7 @@ use crate::error::Error;
 ///
 /// ```no_run
 /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
-/// use turnbuckle::Retry;
+/// use turnbuckle::client::Retry;
 /// let found = client
 ///     .call_tool("search", serde_json::json!({"text": "turnbuckle"}))
 ///     .retry(Retry::Idempotent)

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 /// How a client's connection is.
 ///
 /// ```
-/// use turnbuckle::ConnectionState;
+/// use turnbuckle::client::ConnectionState;
 /// fn light(state: &ConnectionState) -> &'static str {
 ///     match state {
 ///         ConnectionState::Ready { .. } => "green",

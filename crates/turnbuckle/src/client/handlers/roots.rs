@@ -26,7 +26,7 @@ use turnbuckle_types::{Method, Root};
 /// succession. A set keeps no connection open.
 ///
 /// ```
-/// use turnbuckle::{Client, RootSet, types::Root};
+/// use turnbuckle::{Client, client::RootSet, types::Root};
 /// # fn main() -> turnbuckle::Result<()> {
 /// let roots = RootSet::new([Root::new("file:///home/ada/engine")])?;
 /// let builder = Client::builder().root_set(roots.clone());

@@ -26,7 +26,7 @@ const MOST: usize = 256;
 /// given to a later connection, see [`ClientBuilder::discovery`](crate::ClientBuilder::discovery).
 ///
 /// ```
-/// use turnbuckle::Discovery;
+/// use turnbuckle::client::Discovery;
 /// let saved = r#"{"revision":"2026-07-28"}"#;
 /// let discovery: Discovery = serde_json::from_str(saved).unwrap();
 /// assert_eq!(serde_json::to_string(&discovery).unwrap(), saved);

@@ -41,7 +41,7 @@ pub(super) use subscriptions::{Claim, With};
 /// What to listen for.
 ///
 /// ```
-/// use turnbuckle::Filter;
+/// use turnbuckle::subscribe::Filter;
 /// let watch = Filter::new().tools().resource("note://7").resource("note://8");
 /// # let _ = watch;
 /// ```
@@ -151,7 +151,7 @@ impl EventSource {
 /// What a listen stream tells. Each is a cue to ask again; none carries what is new.
 ///
 /// ```
-/// use turnbuckle::Event;
+/// use turnbuckle::subscribe::Event;
 /// fn is_about(event: &Event, watched: &str) -> bool {
 ///     match event {
 ///         Event::ResourceUpdated(uri) => uri == watched,
@@ -194,7 +194,7 @@ pub enum Event {
 ///
 /// ```no_run
 /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
-/// let mut listening = client.listen(turnbuckle::Filter::new().tools()).await?;
+/// let mut listening = client.listen(turnbuckle::subscribe::Filter::new().tools()).await?;
 /// if listening.granted().tools_list_changed != Some(true) {
 ///     println!("this server does not tell when its tools change");
 /// }

@@ -27,12 +27,12 @@ impl Client {
     /// [ignored](crate::ClientBuilder::ignore_capabilities); else
     /// [`granted`](Listening::granted) says what will come.
     ///
-    /// A stream that is lost is opened again if the client's [`Reconnect`](crate::Reconnect)
-    /// allows it, and then tells [`Event::Missed`](crate::Event::Missed).
+    /// A stream that is lost is opened again if the client's [`Reconnect`](crate::client::Reconnect)
+    /// allows it, and then tells [`Event::Missed`](crate::subscribe::Event::Missed).
     ///
     /// ```no_run
     /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
-    /// use turnbuckle::{Event, Filter};
+    /// use turnbuckle::subscribe::{Event, Filter};
     /// let mut listening = client.listen(Filter::new().tools().resource("note://7")).await?;
     /// while let Some(event) = listening.next().await {
     ///     match event? {
@@ -64,7 +64,7 @@ impl Client {
 /// ```no_run
 /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
 /// use std::time::Duration;
-/// use turnbuckle::Filter;
+/// use turnbuckle::subscribe::Filter;
 /// let listening = client
 ///     .listen(Filter::new().resource("note://7"))
 ///     .timeout(Duration::from_secs(5))

@@ -10,7 +10,7 @@ use crate::{Call, ClientBuilder, protocol::json_schema::validator::OutputCheck};
 /// Whether structured output is validated by the schema of its tool.
 ///
 /// ```
-/// use turnbuckle::{Client, Validate};
+/// use turnbuckle::{Client, client::Validate};
 /// let builder = Client::builder().validate_output(Validate::IfKnown);
 /// # let _ = builder;
 /// ```

@@ -71,7 +71,7 @@ impl WireKind {
 /// One entry of the wire log, without secrets. `Display` formats it as one line.
 ///
 /// ```
-/// use turnbuckle::{WireKind, WireLine};
+/// use turnbuckle::client::{WireKind, WireLine};
 /// fn is_failure(line: &WireLine) -> bool {
 ///     matches!(line.kind, WireKind::Error | WireKind::Lost)
 /// }
@@ -132,7 +132,7 @@ pub(super) enum Content<'a> {
 /// has neither such a name nor such a form is shown: treat the log as confidential.
 ///
 /// ```
-/// use turnbuckle::{Client, WireLog};
+/// use turnbuckle::{Client, client::WireLog};
 /// let builder = Client::builder().wire_log(WireLog::new(|line| eprintln!("{line}")));
 /// # let _ = builder;
 /// ```

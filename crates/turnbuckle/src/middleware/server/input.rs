@@ -12,8 +12,8 @@ use crate::{
 use turnbuckle_types::Raw;
 
 /// A request that a handler sends to its client, on its way through the middleware of
-/// [`ToolDef::input_request_layer`](crate::ToolDef::input_request_layer),
-/// [`Group::input_request_layer`](crate::Group::input_request_layer) and
+/// [`ToolDef::input_request_layer`](crate::server::ToolDef::input_request_layer),
+/// [`Group::input_request_layer`](crate::server::Group::input_request_layer) and
 /// [`Server::input_request_layer`](crate::Server::input_request_layer). The method is
 /// `elicitation/create`, `sampling/createMessage`, `roots/list`, or one of the handler's own.
 ///

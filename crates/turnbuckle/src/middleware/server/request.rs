@@ -64,7 +64,7 @@ impl Request {
     }
 
     /// Adds a value that middleware further in and handlers can take as
-    /// [`Extension`](crate::Extension). It hides an earlier one of the same type. Use
+    /// [`Extension`](crate::server::Extension). It hides an earlier one of the same type. Use
     /// [`set_principal`](Request::set_principal) for the caller's identity.
     pub fn insert<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
         self.kind.ctx.insert(value);

@@ -155,7 +155,7 @@ fn default_of(field: &PrimitiveSchema) -> Option<Raw> {
 ///
 /// ```
 /// use serde_json::json;
-/// use turnbuckle::{field_fits, types::{PrimitiveSchema, StringSchema}};
+/// use turnbuckle::{elicit::field_fits, types::{PrimitiveSchema, StringSchema}};
 /// let mut name = StringSchema::new();
 /// name.min_length = Some(2);
 /// let name = PrimitiveSchema::from(name);

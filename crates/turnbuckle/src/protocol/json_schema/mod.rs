@@ -12,7 +12,7 @@ use std::fmt;
 /// A schema that cannot be used for a tool: one sentence that says what to write instead.
 ///
 /// ```
-/// use turnbuckle::schema::input_schema_of;
+/// use turnbuckle::server::schema::input_schema_of;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// enum Shape { Circle, Square }

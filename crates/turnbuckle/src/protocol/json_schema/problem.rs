@@ -9,14 +9,14 @@ use serde_json::Value;
 ///
 /// ```
 /// use std::collections::BTreeMap;
-/// use turnbuckle::schema::{decode_arguments, input_schema_of};
+/// use turnbuckle::server::schema::{decode_arguments, input_schema_of};
 ///
 /// type Colors = BTreeMap<String, Vec<u8>>;
 /// let checks = input_schema_of::<Colors>()?.checks;
 /// let error = decode_arguments::<Colors>(r#"{"red": [0, 256]}"#, Some(&checks)).unwrap_err();
 /// assert_eq!(error.problems[0].path, "red[1]");
 /// assert_eq!(error.problems[0].message, "expected an integer from 0 to 255, got 256");
-/// # Ok::<(), turnbuckle::schema::SchemaError>(())
+/// # Ok::<(), turnbuckle::server::schema::SchemaError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

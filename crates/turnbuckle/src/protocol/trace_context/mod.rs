@@ -43,7 +43,7 @@ pub struct TraceContext {
 /// Which trace, and which span of it: the value of `traceparent`.
 ///
 /// ```
-/// use turnbuckle::TraceParent;
+/// use turnbuckle::middleware::TraceParent;
 /// let text = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 /// let parent: TraceParent = text.parse().unwrap();
 /// assert_eq!(parent.to_string(), text);

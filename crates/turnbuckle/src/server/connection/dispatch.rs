@@ -11,6 +11,9 @@ use crate::{
     },
     rpc::{Incoming, Note, Outcome, Peer, Reply, Serve, connection::Replies},
     server::{
+        connection::forward::{
+            Caller, ClientPeer, ClientScope, ForwardConnection, ForwardedRequest,
+        },
         connection::handshake::{ClientHello, HandshakeState},
         handler::{
             context::{ConnectionContext, Ctx, Inner},
@@ -26,7 +29,6 @@ use crate::{
             subscriptions::ConnectionSubscriptions,
         },
         registry::{Definition, lists},
-        seam::{Caller, ClientPeer, ClientScope, ForwardConnection, ForwardedRequest},
         shared::App,
     },
 };
@@ -353,8 +355,8 @@ impl Kernel {
 
 #[cfg(feature = "http")]
 impl crate::transport::http::session::Session for Kernel {
-    fn record(&self) -> crate::SessionRecord {
-        crate::SessionRecord {
+    fn record(&self) -> crate::http::SessionRecord {
+        crate::http::SessionRecord {
             ended: false,
             log_level: self.handshake.log_level(),
             subscriptions: match &self.forward {

@@ -45,7 +45,7 @@ impl Ctx {
     /// else asks nothing.
     ///
     /// ```
-    /// use turnbuckle::{Ctx, Server, ToolError, elicit, roots, tool};
+    /// use turnbuckle::{Ctx, Server, ToolError, elicit::{elicit, roots}, tool};
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
     /// struct Name { name: String }
     ///
@@ -93,7 +93,7 @@ impl Ctx {
     /// Dropping the future drops `work` where it stands; nothing is kept then.
     ///
     /// ```
-    /// use turnbuckle::{Ctx, Server, ToolError, elicit, tool};
+    /// use turnbuckle::{Ctx, Server, ToolError, elicit::elicit, tool};
     /// # async fn reserve() -> Result<u32, ToolError> { Ok(7) }
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
     /// struct Address { street: String }
@@ -129,7 +129,7 @@ impl Ctx {
     }
 
     /// The answer to a question that was asked by hand, with
-    /// [`InputRequired`](crate::InputRequired): `None` if there is none.
+    /// [`InputRequired`](crate::elicit::InputRequired): `None` if there is none.
     ///
     /// Like any other, it passes the [middleware](crate::middleware::server::InputRequest) for
     /// input requests once before a handler sees it. In the legacy era it has done so before the
@@ -150,7 +150,7 @@ impl Ctx {
         Some(known.and_then(|known| self.checked(key, &question, &known)))
     }
 
-    /// What was kept by hand, with [`InputRequired::state`](crate::InputRequired::state), when the
+    /// What was kept by hand, with [`InputRequired::state`](crate::elicit::InputRequired::state), when the
     /// handler ran before: `None` the first time.
     pub fn state<S: DeserializeOwned>(&self) -> Option<S> {
         let state = self.asking().by_hand()?;
@@ -166,7 +166,7 @@ impl Ctx {
     /// Whether the client says that it can answer this.
     ///
     /// ```
-    /// use turnbuckle::{Ctx, sample};
+    /// use turnbuckle::{Ctx, elicit::sample};
     /// async fn summary(ctx: Ctx) -> &'static str {
     ///     if ctx.can_ask(&sample("…")) { "the client has a model" } else { "it has none" }
     /// }
@@ -179,7 +179,7 @@ impl Ctx {
     }
 
     /// Tells a client of 2025-11-25 that what happened on a page is over: see
-    /// [`ElicitPage::id`](crate::ElicitPage::id). Other revisions know no such message, and for them
+    /// [`ElicitPage::id`](crate::elicit::ElicitPage::id). Other revisions know no such message, and for them
     /// this does nothing. It reaches the client that made this request, also after the request has
     /// ended. Waits only while the client is far behind. Dropping the future tells nothing.
     pub async fn elicitation_complete(&self, id: &str) {

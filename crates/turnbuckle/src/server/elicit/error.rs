@@ -13,14 +13,14 @@ use std::{
 use turnbuckle_types::{Questions, Revision, RpcError, code};
 
 use super::question::AnswerMismatch;
-use crate::{Failure, ToolError, error::Error};
+use crate::{ToolError, error::Error, server::Failure};
 
 /// Why [`Ctx::ask`](crate::Ctx::ask) gave no answer. Pass it on with `?`, whatever it is: then a
 /// question that has yet to be answered is asked, and anything else is told to whoever can do
 /// something about it.
 ///
 /// ```
-/// use turnbuckle::{Ctx, ToolError, elicit};
+/// use turnbuckle::{Ctx, ToolError, elicit::elicit};
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Name { name: String }
 /// async fn greet(ctx: Ctx) -> Result<String, ToolError> {

@@ -19,11 +19,16 @@ pub trait Askable: Sized + Send + 'static {
 /// An answer, asked for before the handler runs. Several are asked for at once.
 ///
 /// ```
-/// use turnbuckle::{Ask, Asked, Elicitation, Invocation, Server, elicit, tool};
+/// use turnbuckle::{
+///     Server,
+///     elicit::{Answered, Askable, Elicitation, elicit},
+///     server::Invocation,
+///     tool,
+/// };
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Name { name: String }
 ///
-/// impl Ask for Name {
+/// impl Askable for Name {
 ///     const KEY: &'static str = "name";
 ///     type Question = Elicitation<Name>;
 ///     fn question(_: &Invocation) -> Elicitation<Name> {
@@ -31,7 +36,7 @@ pub trait Askable: Sized + Send + 'static {
 ///     }
 /// }
 ///
-/// async fn greet(Asked(Name { name }): Asked<Name>) -> String {
+/// async fn greet(Answered(Name { name }): Answered<Name>) -> String {
 ///     format!("Hello, {name}!")
 /// }
 /// let server = Server::new("demo", "1.0").tool(tool("greet", greet));

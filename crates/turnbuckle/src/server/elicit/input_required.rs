@@ -23,7 +23,7 @@ use turnbuckle_types::{MayAsk, Method, Raw, Revision};
 /// put to the client as requests, and the handler is run again all the same.
 ///
 /// ```
-/// use turnbuckle::{Ctx, InputRequired, Server, elicit, tool};
+/// use turnbuckle::{Ctx, elicit::{InputRequired, elicit}, Server, tool};
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Guess { number: u8 }
 ///

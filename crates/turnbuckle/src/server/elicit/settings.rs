@@ -8,7 +8,7 @@ use super::store::StateStore;
 ///
 /// ```
 /// use std::time::Duration;
-/// use turnbuckle::{Asking, MemoryStates, Server};
+/// use turnbuckle::{elicit::{Asking, MemoryStates}, Server};
 /// let asking = Asking::default()
 ///     .rounds(3)
 ///     .expires(Duration::from_secs(120))

@@ -206,7 +206,7 @@ impl Ctx {
     }
 
     /// Who sends the request, if that is known: what was [attached](Principal::attach) to the HTTP
-    /// request, what [`Serving::principal`](crate::Serving::principal) or middleware's
+    /// request, what [`Serving::principal`](crate::server::Serving::principal) or middleware's
     /// [`Request::set_principal`](crate::middleware::server::Request::set_principal) said, and
     /// else, on a wire that is one client's own, without claims, [`Principal::local`].
     pub fn principal<C: Clone + Send + Sync + 'static>(&self) -> Option<Principal<C>> {

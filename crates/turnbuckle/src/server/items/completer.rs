@@ -96,11 +96,11 @@ macro_rules! completed {
     ($kind:ident) => {
         impl $kind {
             /// Completes an argument with a handler: an `async fn` that takes the
-            /// [`Typed`](crate::Typed) text, and extractors as any handler does.
+            /// [`Typed`](crate::server::Typed) text, and extractors as any handler does.
             #[must_use]
             pub fn complete<M: 'static, F>(mut self, argument: &str, completer: F) -> $kind
             where
-                F: crate::HandlerFn<turnbuckle_types::Completion, M>,
+                F: crate::server::HandlerFn<turnbuckle_types::Completion, M>,
             {
                 self.completers.add(argument, completer);
                 self

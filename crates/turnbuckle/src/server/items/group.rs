@@ -20,7 +20,7 @@ use crate::{
 /// Tools, prompts and resources that are registered together and share settings.
 ///
 /// ```
-/// use turnbuckle::{Ctx, Group, Server, tool};
+/// use turnbuckle::{Ctx, server::Group, Server, tool};
 /// async fn stop() {}
 /// async fn restart() {}
 /// let admin = Group::new()
@@ -120,7 +120,7 @@ impl Group {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use turnbuckle::{IntoGroup, Server, middleware::server::Timeout, tools};
+    /// use turnbuckle::{server::IntoGroup, Server, middleware::server::Timeout, tools};
     /// struct Backup;
     ///
     /// #[tools]
@@ -203,7 +203,7 @@ impl Group {
     ///
     /// ```
     /// use tower::ServiceExt as _;
-    /// use turnbuckle::{Group, middleware::server::{InputNext, InputRequest}};
+    /// use turnbuckle::{server::Group, middleware::server::{InputNext, InputRequest}};
     /// let log = tower_layer::layer_fn(|next: InputNext| {
     ///     next.map_request(|request: InputRequest| {
     ///         eprintln!("request {} sends {}", request.ctx().request_id(), request.method());
@@ -219,7 +219,7 @@ impl Group {
     }
 
     /// Hides all items from callers for whom the rule returns `false`, whether they were added
-    /// before or are added later; see [`ToolDef::visible_to`](crate::ToolDef::visible_to).
+    /// before or are added later; see [`ToolDef::visible_to`](crate::server::ToolDef::visible_to).
     pub fn visible_to(mut self, rule: impl Fn(&Ctx) -> bool + Send + Sync + 'static) -> Group {
         self.all.visible.push(Arc::new(rule));
         self

@@ -117,7 +117,7 @@ impl PromptDef {
         self
     }
 
-    /// Describes an argument by hand, for a handler that takes [`RawArgs`](crate::RawArgs).
+    /// Describes an argument by hand, for a handler that takes [`RawArgs`](crate::server::RawArgs).
     #[must_use]
     pub fn argument(mut self, argument: PromptArgument) -> PromptDef {
         self.completers.add_argument(&argument.name);

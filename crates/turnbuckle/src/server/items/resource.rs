@@ -128,7 +128,7 @@ macro_rules! described {
 
             /// Sets how long clients may keep contents for which the handler does not say it.
             #[must_use]
-            pub fn cache(mut self, cache: crate::Cache) -> $kind {
+            pub fn cache(mut self, cache: crate::server::Cache) -> $kind {
                 self.cache = Some(cache);
                 self
             }

@@ -47,7 +47,7 @@ impl IntoReply<Resources> for Resources {
 
 /// Creates a resource template from an RFC 6570 template and an `async fn`, which takes the variables
 /// of the URI as [`Args`](crate::Args), decoded into the types of its fields. See
-/// [`UriTemplate`](crate::UriTemplate) for the rules of matching, and for which of several templates
+/// [`UriTemplate`](crate::server::UriTemplate) for the rules of matching, and for which of several templates
 /// answers.
 ///
 /// ```

@@ -11,7 +11,7 @@ use super::{Group, IntoGroup};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use turnbuckle::{Group, Server, Toolset, tool};
+/// use turnbuckle::{server::{Group, Toolset}, Server, tool};
 ///
 /// struct Greeter { greeting: String }
 ///

@@ -14,7 +14,7 @@ const FIXED: Duration = Duration::from_secs(5 * 60);
 ///
 /// ```
 /// use std::time::Duration;
-/// use turnbuckle::{Cache, Server, resource};
+/// use turnbuckle::{server::Cache, Server, resource};
 /// async fn readme() -> &'static str { "# Read me" }
 /// let minute = Cache::new(Duration::from_secs(60));
 /// let server = Server::new("demo", "1.0")

@@ -13,7 +13,7 @@ use super::listeners::Listeners;
 /// whatever it is.
 ///
 /// ```
-/// use turnbuckle::Change;
+/// use turnbuckle::server::Change;
 /// let change = Change::Resource("note://7".into());
 /// let text = serde_json::to_string(&change).unwrap();
 /// assert_eq!(text, r#"{"resource":"note://7"}"#);
@@ -43,7 +43,7 @@ pub enum Change {
 ///
 /// ```
 /// use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-/// use turnbuckle::{Change, Listeners, Server, SubscriptionBus};
+/// use turnbuckle::{server::{Change, Listeners, SubscriptionBus}, Server};
 ///
 /// /// Sends to a broker, which sends to every replica, this one included.
 /// struct Broker {
@@ -103,7 +103,7 @@ impl<B: SubscriptionBus + ?Sized> SubscriptionBus for Arc<B> {
 /// given clones of one hear of each other's changes.
 ///
 /// ```
-/// use turnbuckle::{MemoryBus, Server};
+/// use turnbuckle::{server::MemoryBus, Server};
 /// let bus = MemoryBus::default();
 /// let public = Server::new("public", "1.0").bus(bus.clone());
 /// let inside = Server::new("inside", "1.0").bus(bus);

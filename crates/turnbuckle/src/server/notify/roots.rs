@@ -47,8 +47,8 @@ impl RootsChanged {
     }
 
     /// A value that the connection was given with
-    /// [`Serving::extension`](crate::Serving::extension) or
-    /// [`Serving::principal`](crate::Serving::principal), as its handlers have it.
+    /// [`Serving::extension`](crate::server::Serving::extension) or
+    /// [`Serving::principal`](crate::server::Serving::principal), as its handlers have it.
     pub fn extension<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
         self.connection.values.get()
     }

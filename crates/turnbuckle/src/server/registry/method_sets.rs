@@ -112,7 +112,7 @@ pub(crate) static RESOURCES: MethodSet = MethodSet {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Group, Server, prompt, resource, template, tool};
+    use crate::{Server, prompt, resource, server::Group, template, tool};
 
     /// Whether prompts and whether resources can be served.
     fn served(server: &Server) -> (bool, bool) {

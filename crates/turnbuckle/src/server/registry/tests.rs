@@ -4,7 +4,9 @@ use std::{sync::Mutex, time::Duration};
 
 use super::*;
 use crate::{
-    Change, ErrorKind, Listeners, Server, State, SubscriptionBus, prompt, resource, template, tool,
+    ErrorKind, Server, State, prompt, resource,
+    server::{Change, Listeners, SubscriptionBus},
+    template, tool,
 };
 
 /// A bus that keeps what is published.
@@ -306,12 +308,13 @@ fn a_runtime_that_goes_down_loses_no_news() {
 #[test]
 fn what_takes_a_place_in_a_group_has_the_rules_and_layers_of_that() {
     let layer = || crate::middleware::server::Timeout::new(Duration::from_secs(1));
-    let inner = crate::Group::new()
+    let inner = crate::server::Group::new()
         .tool(named("a").visible_to(|_| true).layer(layer()))
         .resource(resource("a:b", async || ""))
         .visible_to(|_| false)
         .layer(layer());
-    let server = Server::new("s", "1").group(crate::Group::new().group(inner).visible_to(|_| true));
+    let server =
+        Server::new("s", "1").group(crate::server::Group::new().group(inner).visible_to(|_| true));
     let registry = server.registry().unwrap();
     let rules = |name: &str| {
         let snapshot = server.app().unwrap().snapshot();
@@ -422,8 +425,8 @@ fn where_something_was_registered_or_changed_is_told_of_every_way() {
     impl crate::middleware::Metrics for Quiet {}
     let plain = tower_layer::layer_fn(|next: crate::middleware::server::InputNext| next);
     let changed = [
-        (late().asking(crate::Asking::default()), line!()),
-        (late().keys(crate::KeyRing::random()), line!()),
+        (late().asking(crate::elicit::Asking::default()), line!()),
+        (late().keys(crate::server::KeyRing::random()), line!()),
         (late().layer(crate::middleware::server::Timeout::new(Duration::ZERO)), line!()),
         (late().input_request_layer(plain), line!()),
         (late().metrics(Quiet), line!()),

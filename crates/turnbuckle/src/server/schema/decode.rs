@@ -19,7 +19,7 @@ const LONGEST_MESSAGE: usize = 300;
 /// A whole number may be written as `1.0` or `1e3` where an integer is expected, as JSON Schema has it.
 ///
 /// ```
-/// use turnbuckle::schema::{decode_arguments, input_schema_of};
+/// use turnbuckle::server::schema::{decode_arguments, input_schema_of};
 ///
 /// #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 /// struct Page {

@@ -15,7 +15,7 @@ use crate::protocol::json_schema::validator::{compile, violations::problems};
 /// `"type": "object"`, and it refers to nothing outside itself: nothing is ever fetched.
 ///
 /// ```
-/// use turnbuckle::schema::HandWritten;
+/// use turnbuckle::server::schema::HandWritten;
 /// use turnbuckle_types::Raw;
 ///
 /// let schema = Raw::from(serde_json::json!({
@@ -27,7 +27,7 @@ use crate::protocol::json_schema::validator::{compile, violations::problems};
 /// assert!(schema.validate(r#"{"city": "Ulm"}"#).is_ok());
 /// let error = schema.validate(r#"{"city": 7}"#).unwrap_err();
 /// assert_eq!(error.to_string(), "`city`: expected a string, got a number");
-/// # Ok::<(), turnbuckle::schema::SchemaError>(())
+/// # Ok::<(), turnbuckle::server::schema::SchemaError>(())
 /// ```
 #[derive(Clone)]
 pub struct HandWritten {

@@ -33,7 +33,7 @@ const FORMATS: &[&str] = &[
 /// Each entry is one sentence with the place; an empty list means there is nothing to complain about.
 ///
 /// ```
-/// use turnbuckle::schema::lint;
+/// use turnbuckle::server::schema::lint;
 /// let schema = serde_json::json!({"properties": {"n": {"type": "integer", "format": "uint32"}}});
 /// assert_eq!(lint(&schema), ["the format `uint32` at `/properties/n` is not standard"]);
 /// ```

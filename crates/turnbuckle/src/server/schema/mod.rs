@@ -44,7 +44,7 @@ pub(crate) use crate::protocol::json_schema::rewrite::without_keyword;
 /// The schema of a tool's arguments, and what must be checked beside decoding them.
 ///
 /// ```
-/// use turnbuckle::schema::input_schema_of;
+/// use turnbuckle::server::schema::input_schema_of;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Sleep {
@@ -63,7 +63,7 @@ pub(crate) use crate::protocol::json_schema::rewrite::without_keyword;
 ///     )
 /// );
 /// assert!(input.checks.is_empty(), "decoding enforces all of it");
-/// # Ok::<(), turnbuckle::schema::SchemaError>(())
+/// # Ok::<(), turnbuckle::server::schema::SchemaError>(())
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -93,7 +93,7 @@ pub fn input_schema_of<T: JsonSchema + DeserializeOwned>() -> Result<InputSchema
 /// The schema of a tool's structured result.
 ///
 /// ```
-/// use turnbuckle::schema::output_schema_of;
+/// use turnbuckle::server::schema::output_schema_of;
 ///
 /// let sums = output_schema_of::<Vec<i64>>()?;
 /// assert_eq!(sums.schema.as_str(), r#"{"type":"array","items":{"type":"integer"}}"#);
@@ -102,7 +102,7 @@ pub fn input_schema_of<T: JsonSchema + DeserializeOwned>() -> Result<InputSchema
 ///     sums.wrapped("result").as_str(),
 ///     r#"{"type":"object","properties":{"result":{"type":"array","items":{"type":"integer"}}},"required":["result"]}"#
 /// );
-/// # Ok::<(), turnbuckle::schema::SchemaError>(())
+/// # Ok::<(), turnbuckle::server::schema::SchemaError>(())
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]

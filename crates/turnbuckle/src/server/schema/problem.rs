@@ -12,7 +12,7 @@ pub(super) use crate::protocol::{
 /// Arguments that do not fit a tool: what is wrong, and where.
 ///
 /// ```
-/// use turnbuckle::schema::{decode_arguments, input_schema_of};
+/// use turnbuckle::server::schema::{decode_arguments, input_schema_of};
 ///
 /// #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 /// struct Add { a: i64, b: i64 }
@@ -23,7 +23,7 @@ pub(super) use crate::protocol::{
 ///     error.to_string(),
 ///     "there are 2 problems:\n- `a`: expected an integer, got a string\n- `b` is missing"
 /// );
-/// # Ok::<(), turnbuckle::schema::SchemaError>(())
+/// # Ok::<(), turnbuckle::server::schema::SchemaError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -6,13 +6,13 @@ use crate::{
     rpc::Serve,
     server::{
         Server,
+        connection::forward::{ClientScope, SessionMemory},
         connection::{
             dispatch::Kernel,
             handshake::{
                 ClientHello, {self},
             },
         },
-        seam::{ClientScope, SessionMemory},
         shared::App,
     },
     transport::http::{
@@ -72,7 +72,7 @@ impl Server {
     /// # let _ = app;
     /// ```
     #[cfg(feature = "sse-2024")]
-    pub fn sse_service(&self, path: impl Into<String>) -> crate::SseService {
+    pub fn sse_service(&self, path: impl Into<String>) -> crate::http::SseService {
         self.http_service().sse_service(path)
     }
 

@@ -86,7 +86,7 @@ impl Serving {
     }
 
     /// Gives every handler of this connection a value that it takes as
-    /// [`Extension`](crate::Extension). Whose connection it is says
+    /// [`Extension`](crate::server::Extension). Whose connection it is says
     /// [`principal`](Serving::principal).
     pub fn extension<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Serving {
         self.values.insert(value);

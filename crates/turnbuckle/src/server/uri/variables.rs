@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, btree_map};
 /// A text, or several.
 ///
 /// ```
-/// use turnbuckle::TextValue;
+/// use turnbuckle::server::TextValue;
 /// assert_eq!(TextValue::from("a"), TextValue::One("a".to_owned()));
 /// assert_eq!(TextValue::from(["a", "b"]).iter().collect::<Vec<_>>(), ["a", "b"]);
 /// ```
@@ -55,13 +55,13 @@ impl<const N: usize> From<[&str; N]> for TextValue {
 /// The values of a template's variables.
 ///
 /// ```
-/// use turnbuckle::{UriTemplate, Variables};
+/// use turnbuckle::server::{UriTemplate, Variables};
 ///
 /// let template = UriTemplate::parse("note://{id}{?tag*}")?;
 /// let variables = Variables::new().with("id", "a/b").with("tag", ["x", "y"]);
 /// assert_eq!(template.expand(&variables), "note://a%2Fb?tag=x&tag=y");
 /// assert_eq!(variables.text("id"), Some("a/b"));
-/// # Ok::<(), turnbuckle::TemplateError>(())
+/// # Ok::<(), turnbuckle::server::TemplateError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Variables(BTreeMap<String, Value>);

@@ -248,7 +248,7 @@ impl Observer {
 ///     let runtime = tokio::runtime::Runtime::new().unwrap();
 ///     runtime.block_on(async { /* … start servers, call them … */ });
 ///     drop(runtime);
-///     if child::settle(Duration::from_secs(5)) == child::Settled::StillWaiting {
+///     if child_process::settle(Duration::from_secs(5)) == child_process::Settled::StillWaiting {
 ///         eprintln!("a server did not end");
 ///     }
 /// }

@@ -86,8 +86,8 @@ impl fmt::Display for ExitReport {
 /// What it took to end a child process.
 ///
 /// ```
-/// use turnbuckle::transport::child_process::Ending;
-/// assert_ne!(Ending::Exited, Ending::Killed);
+/// use turnbuckle::transport::child_process::ExitMethod;
+/// assert_ne!(ExitMethod::Exited, ExitMethod::Killed);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

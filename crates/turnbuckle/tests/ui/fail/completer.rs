@@ -1,4 +1,4 @@
-use turnbuckle::{Server, Typed, prompt};
+use turnbuckle::{Server, server::Typed, prompt};
 
 /// It returns something else than texts.
 #[prompt]

@@ -1,4 +1,4 @@
-use turnbuckle::{IntoReply, Server, tool};
+use turnbuckle::{server::IntoReply, Server, tool};
 
 #[tool]
 async fn parameter<T: ToString>(value: T) -> String {

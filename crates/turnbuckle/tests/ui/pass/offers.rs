@@ -7,9 +7,8 @@ use std::{
 };
 
 use turnbuckle::{
-    Args, Ctx, IntoPrompt, IntoResource, IntoTemplate, Json, NotFound, RawArgs, Server, State,
-    Typed, prompt, resource,
-    types::{PromptMessage, Resource},
+    Args, Ctx, server::{IntoPrompt, IntoResource, IntoTemplate, RawArgs, Typed}, Json, NotFound,
+    Server, State, prompt, resource, types::{PromptMessage, Resource},
 };
 
 /// Ask for a review.

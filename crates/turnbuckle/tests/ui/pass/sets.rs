@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicI64, Ordering},
 };
 
-use turnbuckle::{Args, Ctx, Extension, IntoGroup, Server, State, Toolset, Typed, tools};
+use turnbuckle::{Args, Ctx, server::{Extension, IntoGroup, Toolset, Typed}, Server, State, tools};
 
 /// Counts.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use turnbuckle::{Args, Ctx, IntoTool, Json, RawArgs, Server, State, ToolError, tool};
+use turnbuckle::{Args, Ctx, server::{IntoTool, RawArgs}, Json, Server, State, ToolError, tool};
 
 /// Add two integers.
 #[tool]

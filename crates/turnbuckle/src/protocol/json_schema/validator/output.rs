@@ -14,7 +14,7 @@ use crate::protocol::json_schema::{SchemaError, problem::unfit_output};
 /// a value of any kind.
 ///
 /// ```
-/// use turnbuckle::schema::OutputCheck;
+/// use turnbuckle::server::schema::OutputCheck;
 /// use turnbuckle_types::{CallToolResult, Raw};
 ///
 /// let check = OutputCheck::compile(&Raw::from(serde_json::json!({
@@ -25,7 +25,7 @@ use crate::protocol::json_schema::{SchemaError, problem::unfit_output};
 /// assert!(check.check(&result).is_err(), "there is nothing where something was promised");
 /// result.structured_content = Some(serde_json::json!({"sum": 3}).into());
 /// assert!(check.check(&result).is_ok());
-/// # Ok::<(), turnbuckle::schema::SchemaError>(())
+/// # Ok::<(), turnbuckle::server::schema::SchemaError>(())
 /// ```
 #[derive(Clone)]
 pub struct OutputCheck {

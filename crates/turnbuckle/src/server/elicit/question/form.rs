@@ -24,7 +24,7 @@ use turnbuckle_types::{
     ElicitAction, ElicitForm, ElicitSchema, ElicitUrl, FormMode, Method, Raw, Revision, write_at,
 };
 
-/// Asks the user to fill in a form: the fields of a flat struct, as [`form_of`](crate::form_of) makes
+/// Asks the user to fill in a form: the fields of a flat struct, as [`form_of`](crate::elicit::form_of) makes
 /// them. An answer is checked against the form before it is decoded.
 ///
 /// A user who says no is an error that says so; [`action`](Elicitation::action) makes it an answer. Never
@@ -32,7 +32,7 @@ use turnbuckle_types::{
 /// [`elicit_url`] for those.
 ///
 /// ```
-/// use turnbuckle::{Ctx, Server, ToolError, elicit, tool};
+/// use turnbuckle::{Ctx, Server, ToolError, elicit::elicit, tool};
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Name {
 ///     /// What people call you.
@@ -114,7 +114,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Question for Elicitation
 /// defaults, once they fit it.
 ///
 /// ```
-/// use turnbuckle::{Ctx, Server, ToolError, elicit_form, tool};
+/// use turnbuckle::{Ctx, Server, ToolError, elicit::elicit_form, tool};
 /// use turnbuckle::types::{ElicitSchema, SelectSchema};
 /// async fn pick(ctx: Ctx) -> Result<String, ToolError> {
 ///     // Known only at run time.
@@ -171,7 +171,7 @@ impl Question for ElicitFields {
 /// payment or a key. The answer says that the user agreed to go there, not that it is done.
 ///
 /// ```
-/// use turnbuckle::{Ctx, Server, ToolError, elicit_url, tool};
+/// use turnbuckle::{Ctx, Server, ToolError, elicit::elicit_url, tool};
 /// async fn pay(ctx: Ctx) -> Result<&'static str, ToolError> {
 ///     ctx.ask("pay", elicit_url("Please pay first", "https://pay.example.com/7")).await?;
 ///     Ok("thank you")
@@ -243,7 +243,7 @@ impl Question for ElicitPage {
 /// What a user did about a question.
 ///
 /// ```
-/// use turnbuckle::{Ctx, Elicited, ToolError, elicit};
+/// use turnbuckle::{Ctx, elicit::{Elicited, elicit}, ToolError};
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Name { name: String }
 /// async fn greet(ctx: Ctx) -> Result<String, ToolError> {

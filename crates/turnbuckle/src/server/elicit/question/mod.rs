@@ -10,13 +10,13 @@ use turnbuckle_types::{Method, Raw, Revision};
 
 /// Something that a handler can ask the client with [`Ctx::ask`](crate::Ctx::ask).
 ///
-/// There are [`elicit`](crate::elicit) (a form for the user), [`elicit_url`](crate::elicit_url) (a
-/// page to visit), [`elicit_form`](crate::elicit_form) (a form made by hand),
-/// [`sample`](crate::sample) (the client's model) and [`roots`](crate::roots()). Nothing else can be
+/// There are [`elicit`](crate::elicit::elicit) (a form for the user), [`elicit_url`](crate::elicit::elicit_url) (a
+/// page to visit), [`elicit_form`](crate::elicit::elicit_form) (a form made by hand),
+/// [`sample`](crate::elicit::sample) (the client's model) and [`roots`](crate::elicit::roots()). Nothing else can be
 /// asked, so that the trait can't be implemented elsewhere.
 ///
 /// ```
-/// use turnbuckle::{Question, elicit, roots, sample};
+/// use turnbuckle::elicit::elicit::{Question, elicit, roots, sample};
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Name { name: String }
 /// fn answers<Q: Question>(_: Q) -> &'static str { std::any::type_name::<Q::Answer>() }

@@ -7,7 +7,7 @@ use turnbuckle_types::{ListRoots, ListRootsResult, Method, Raw, Revision, Root};
 /// Asks for the client's roots.
 ///
 /// ```
-/// use turnbuckle::{Ctx, Server, ToolError, roots, tool};
+/// use turnbuckle::{Ctx, Server, ToolError, elicit::roots, tool};
 /// async fn places(ctx: Ctx) -> Result<String, ToolError> {
 ///     let places = ctx.ask("roots", roots()).await?;
 ///     Ok(places.into_iter().map(|root| root.uri).collect::<Vec<_>>().join("\n"))

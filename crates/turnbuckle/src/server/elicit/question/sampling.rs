@@ -17,7 +17,7 @@ const MAX_TOKENS: i64 = 1_000;
 /// Asks the client's model: text, messages, or a whole [`CreateMessage`].
 ///
 /// ```
-/// use turnbuckle::{Ctx, Server, ToolError, sample, tool};
+/// use turnbuckle::{Ctx, Server, ToolError, elicit::sample, tool};
 /// use turnbuckle::types::SamplingBlock;
 /// async fn capital(ctx: Ctx) -> Result<String, ToolError> {
 ///     let question = sample("Capital of France?").system_prompt("Be brief.").max_tokens(20);

@@ -27,7 +27,7 @@ pub use request::{Header, HttpHeader};
 /// once. All arguments of a handler are made together, so none may wait for another.
 ///
 /// ```
-/// use turnbuckle::{Invocation, Failure, FromCall, Server, ToolError, tool};
+/// use turnbuckle::{server::{Invocation, Failure, FromCall}, Server, ToolError, tool};
 ///
 /// /// The tenant that a request is for.
 /// struct Tenant(String);

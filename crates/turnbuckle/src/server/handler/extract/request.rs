@@ -33,7 +33,7 @@ impl<S: Clone + Send + Sync + 'static> FromCall for State<S> {
 }
 
 /// A value that came with the request: an extension of the HTTP request, as tower and axum
-/// services add them, or of the connection ([`Serving::extension`](crate::Serving::extension)).
+/// services add them, or of the connection ([`Serving::extension`](crate::server::Serving::extension)).
 ///
 /// `Option<Extension<T>>` where it may be missing.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ impl<C: Clone + Send + Sync + 'static> FromCall for Option<Principal<C>> {
 /// A header of the HTTP request, read by its type. `Option<Header<T>>` where it may be missing.
 ///
 /// ```
-/// use turnbuckle::{Header, HttpHeader, Server, tool};
+/// use turnbuckle::{server::{Header, HttpHeader}, Server, tool};
 /// struct AcceptLanguage(String);
 /// impl HttpHeader for AcceptLanguage {
 ///     const NAME: &'static str = "accept-language";

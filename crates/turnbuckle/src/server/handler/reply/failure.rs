@@ -8,7 +8,10 @@ use turnbuckle_types::{
     RpcError,
 };
 
-use crate::server::{AskError, InputRequired, schema::ArgumentError};
+use crate::server::{
+    elicit::{AskError, InputRequired},
+    schema::ArgumentError,
+};
 
 /// An error that the model reads, so that it can do better: "no city of that name".
 ///

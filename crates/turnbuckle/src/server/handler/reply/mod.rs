@@ -30,7 +30,7 @@ use super::{context::Ctx, extract::Description};
 ///   them, a `ReadResourceResult`.
 /// - A **completer** (`Completion`): a list of texts, or a `Completion`.
 ///
-/// A tool, a prompt and a resource may return an [`InputRequired`](crate::InputRequired) instead, to ask the client first.
+/// A tool, a prompt and a resource may return an [`InputRequired`](crate::elicit::InputRequired) instead, to ask the client first.
 ///
 /// In a `Result`, a [`ToolError`] or a plain text (`String`, `&'static str`) is told to the model, an
 /// `RpcError` to the client, and [`NotFound`] says that there is no such resource. **Any other error goes

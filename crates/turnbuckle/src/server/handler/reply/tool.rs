@@ -85,7 +85,7 @@ displayed!(bool, char, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, 
 /// Dropping the call drops the stream.
 ///
 /// ```
-/// use turnbuckle::{Server, Streaming, tool};
+/// use turnbuckle::{Server, server::Streaming, tool};
 /// async fn count() -> Streaming<impl futures_core::Stream<Item = String>> {
 ///     Streaming(tokio_stream::iter((1..=3).map(|step| format!("step {step}"))))
 /// }

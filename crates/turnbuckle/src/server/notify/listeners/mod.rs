@@ -13,11 +13,11 @@ use super::bus::Change;
 /// would have to leave out is what its client would never learn.
 pub(crate) const BACKLOG: usize = 1024;
 
-/// Everyone who listens at one replica of a server. A [bus](crate::SubscriptionBus) is given
+/// Everyone who listens at one replica of a server. A [bus](crate::server::SubscriptionBus) is given
 /// this once, and [delivers](Listeners::deliver) to it. Clones are the same listeners.
 ///
 /// ```
-/// use turnbuckle::{Change, Listeners};
+/// use turnbuckle::server::{Change, Listeners};
 /// let listeners = Listeners::default();
 /// listeners.deliver(Change::Tools); // nobody listens
 /// ```

@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use turnbuckle_types::LogLevel;
 
 use super::*;
-use crate::{Changes, Ctx, Server, tool};
+use crate::{Ctx, Server, server::Changes, tool};
 
 /// A client that is a script.
 struct Script {

@@ -122,7 +122,7 @@ fn a_walk_goes_on_where_it_was_when_the_list_changes() {
 
 #[test]
 fn replicas_that_share_keys_take_each_others_cursors() {
-    let keys = crate::KeyRing::new([7; 32]);
+    let keys = crate::server::KeyRing::new([7; 32]);
     let [here, there] = [(); 2].map(|()| server(4).page_size(2).keys(keys.clone()).app().unwrap());
     let (_, cursor) = page_at(&here, None);
     assert_eq!(page_at(&there, cursor.as_deref()).0, ["tool0002", "tool0003"]);
@@ -139,13 +139,13 @@ fn a_cached_list_belongs_to_its_moment() {
     let registry = server.registry().unwrap();
     let app = server.app().unwrap();
     assert_eq!(page_at(&app, None).0, ["tool0000"]);
-    let prompts = at_once::<crate::PromptDef>(&app, asked(None, Revision::LATEST));
+    let prompts = at_once::<crate::server::PromptDef>(&app, asked(None, Revision::LATEST));
     registry.add_tool(tool("b", async || ())).unwrap();
     assert_eq!(page_at(&app, None).0, ["tool0000", "b"]);
-    let untouched = at_once::<crate::PromptDef>(&app, asked(None, Revision::LATEST));
+    let untouched = at_once::<crate::server::PromptDef>(&app, asked(None, Revision::LATEST));
     assert_eq!(prompts.as_str().as_ptr(), untouched.as_str().as_ptr());
     registry.add_prompt(prompt("p", async || "")).unwrap();
-    let page = at_once::<crate::PromptDef>(&app, asked(None, Revision::LATEST));
+    let page = at_once::<crate::server::PromptDef>(&app, asked(None, Revision::LATEST));
     let page: Value = page.decode().unwrap();
     assert_eq!((&page["prompts"][0]["name"], &page["ttlMs"]), (&"p".into(), &0.into()));
 }

@@ -39,14 +39,14 @@ use turnbuckle_types::CallToolResult;
 /// decoding as well.
 ///
 /// ```
-/// use turnbuckle::schema::Checks;
+/// use turnbuckle::server::schema::Checks;
 ///
 /// let schema = serde_json::json!({"properties": {"count": {"type": "integer", "minimum": 1}}});
 /// let checks = Checks::compile(&schema)?;
 /// assert!(checks.run(r#"{"count": 1}"#).is_ok());
 /// let error = checks.run(r#"{"count": 0}"#).unwrap_err();
 /// assert_eq!(error.to_string(), "`count` must be at least 1, is 0");
-/// # Ok::<(), turnbuckle::schema::SchemaError>(())
+/// # Ok::<(), turnbuckle::server::schema::SchemaError>(())
 /// ```
 #[derive(Clone)]
 pub struct Checks {

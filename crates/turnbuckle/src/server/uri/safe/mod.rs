@@ -20,12 +20,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// A symbolic link can still lead out: [`safe_join`] refuses that.
 ///
 /// ```
-/// use turnbuckle::SafePath;
+/// use turnbuckle::server::SafePath;
 /// let path: SafePath = "guide/start.md".parse()?;
 /// assert_eq!(path.segments().collect::<Vec<_>>(), ["guide", "start.md"]);
 /// assert!("../secrets".parse::<SafePath>().is_err());
 /// assert!("/etc/passwd".parse::<SafePath>().is_err());
-/// # Ok::<(), turnbuckle::PathError>(())
+/// # Ok::<(), turnbuckle::server::PathError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SafePath(String);
@@ -61,10 +61,10 @@ impl SafePath {
 /// A single name of a file or a directory, under the rules of [`SafePath`].
 ///
 /// ```
-/// use turnbuckle::PathSegment;
+/// use turnbuckle::server::PathSegment;
 /// assert_eq!("start.md".parse::<PathSegment>()?.as_str(), "start.md");
 /// assert!("guide/start.md".parse::<PathSegment>().is_err());
-/// # Ok::<(), turnbuckle::PathError>(())
+/// # Ok::<(), turnbuckle::server::PathError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathSegment(String);
@@ -100,7 +100,7 @@ impl From<PathSegment> for SafePath {
 /// A path that is not safe.
 ///
 /// ```
-/// use turnbuckle::SafePath;
+/// use turnbuckle::server::SafePath;
 /// assert_eq!(SafePath::new("a/../b").unwrap_err().to_string(), "must not have `.` or `..` in it");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl std::error::Error for PathError {}
 /// the file system; in an async function, run it on a blocking thread.
 ///
 /// ```no_run
-/// use turnbuckle::{SafePath, safe_join};
+/// use turnbuckle::server::{SafePath, safe_join};
 /// let path: SafePath = "guide/start.md".parse()?;
 /// let text = std::fs::read_to_string(safe_join("docs".as_ref(), &path)?)?;
 /// # drop(text);

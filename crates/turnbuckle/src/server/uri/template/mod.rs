@@ -13,7 +13,7 @@ use super::{
 /// A URI template of RFC 6570 (all four levels) that URIs can be matched with.
 ///
 /// ```
-/// use turnbuckle::UriTemplate;
+/// use turnbuckle::server::UriTemplate;
 ///
 /// let template = UriTemplate::parse("notes://{folder}/{id}{?version,lang}")?;
 /// let variables = template.matches("notes://a%20b/7?lang=de").unwrap();
@@ -22,7 +22,7 @@ use super::{
 /// assert_eq!(variables.text("lang"), Some("de"));
 /// assert_eq!(variables.text("version"), None);
 /// assert!(template.matches("notes://a/b/7").is_none());
-/// # Ok::<(), turnbuckle::TemplateError>(())
+/// # Ok::<(), turnbuckle::server::TemplateError>(())
 /// ```
 ///
 /// # Matching
@@ -41,7 +41,7 @@ use super::{
 /// `{name}.{ext}` reads `a.tar.gz` as `a.tar` and `gz`.
 ///
 /// With `*`, the last variable of an expression takes all values that are left, as
-/// [`TextValue::Many`](crate::TextValue); without `*`, a variable has one text. With `:3`, a text of
+/// [`TextValue::Many`](crate::server::TextValue); without `*`, a variable has one text. With `:3`, a text of
 /// more than three characters does not match.
 ///
 /// Values are percent-decoded: `%2F` in the URI is `/` in a value, although `/` itself ends the value.
@@ -66,7 +66,7 @@ impl UriTemplate {
     /// Parses a template of at most 2 KiB and 32 variables.
     ///
     /// ```
-    /// use turnbuckle::UriTemplate;
+    /// use turnbuckle::server::UriTemplate;
     /// let error = UriTemplate::parse("cars://{make}{model}").unwrap_err();
     /// assert!(error.to_string().starts_with("nothing separates `{make}` from"), "{error}");
     /// ```
@@ -153,7 +153,7 @@ impl fmt::Debug for UriTemplate {
 /// An invalid template. The message says what to write instead.
 ///
 /// ```
-/// use turnbuckle::UriTemplate;
+/// use turnbuckle::server::UriTemplate;
 /// let error = UriTemplate::parse("n://{id}/{id}").unwrap_err();
 /// assert_eq!(error.to_string(), "`id` is there twice: give each variable a name of its own");
 /// ```

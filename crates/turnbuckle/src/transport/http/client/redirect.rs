@@ -14,7 +14,7 @@ use crate::transport::http::session::client::send::{LAST_EVENT_ID, SESSION};
 /// network, none is followed.
 ///
 /// ```
-/// use turnbuckle::{Client, Redirects};
+/// use turnbuckle::{Client, http::Redirects};
 /// let builder = Client::builder().redirects(Redirects::Never);
 /// # let _ = builder;
 /// ```

@@ -26,7 +26,7 @@ pub(super) type Pieces = [Bytes; 3];
 ///
 /// ```
 /// use http_body::Body;
-/// use turnbuckle::HttpBody;
+/// use turnbuckle::http::HttpBody;
 /// let empty = HttpBody::default();
 /// assert!(empty.is_end_stream());
 /// ```

@@ -42,7 +42,7 @@ pin_project! {
     /// sessions, which only the legacy era has, go on without either.
     ///
     /// ```
-    /// use turnbuckle::{HttpBody, HttpFuture};
+    /// use turnbuckle::http::{HttpBody, HttpFuture};
     /// fn is_a_future<B: http_body::Body + Send>(future: HttpFuture<B>) -> impl Future + Send {
     ///     future
     /// }

@@ -23,7 +23,7 @@ use crate::server::schema::{ORDER, SchemaError, mark_order};
 /// is. Anything else has no place in a form, and the error says which field and what to write.
 ///
 /// ```
-/// use turnbuckle::form_of;
+/// use turnbuckle::elicit::elicit::form_of;
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Order {
 ///     /// How many.
@@ -43,7 +43,7 @@ use crate::server::schema::{ORDER, SchemaError, mark_order};
 ///         "required": ["count"],
 ///     })
 /// );
-/// # Ok::<(), turnbuckle::schema::SchemaError>(())
+/// # Ok::<(), turnbuckle::server::schema::SchemaError>(())
 /// ```
 pub fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<ElicitSchema, SchemaError> {
     let mut root = inlined::<T>(Contract::Deserialize);

@@ -373,7 +373,7 @@ impl fmt::Debug for SseService {
 /// drops the message.
 ///
 /// ```
-/// fn is_a_future(future: turnbuckle::SseFuture) -> impl Future + Send {
+/// fn is_a_future(future: turnbuckle::http::SseFuture) -> impl Future + Send {
 ///     future
 /// }
 /// # let _ = is_a_future;

@@ -23,7 +23,7 @@ const BACKLOG: u32 = 4096;
 /// | a `TcpListener` of std or tokio, a `UnixListener` | a socket that listens already |
 ///
 /// ```
-/// use turnbuckle::HttpAddress;
+/// use turnbuckle::http::HttpAddress;
 /// let address = HttpAddress::from("127.0.0.1:0");
 /// # let _ = address;
 /// ```

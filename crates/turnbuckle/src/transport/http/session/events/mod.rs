@@ -11,7 +11,7 @@ pub use memory::MemoryEvents;
 /// Which stream of which session. A session belongs to one caller, so that a stream does too.
 ///
 /// ```
-/// use turnbuckle::{SessionId, StreamKey};
+/// use turnbuckle::http::{SessionId, StreamKey};
 /// let session = SessionId::from_bytes([7; 16]);
 /// assert_ne!(StreamKey::new(session, 1), StreamKey::new(session, 2));
 /// ```
@@ -34,7 +34,7 @@ impl StreamKey {
 /// An event that was sent, or would have been.
 ///
 /// ```
-/// use turnbuckle::StoredEvent;
+/// use turnbuckle::http::StoredEvent;
 /// let event = StoredEvent::new(1, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
 /// assert_eq!(event.number, 1);
 /// ```
@@ -64,7 +64,7 @@ impl StoredEvent {
 ///
 /// ```
 /// use std::{collections::BTreeMap, sync::Mutex};
-/// use turnbuckle::{EventStore, SessionId, StoreFuture, StoredEvent, StreamKey};
+/// use turnbuckle::{http::{EventStore, SessionId, StoredEvent, StreamKey}, StoreFuture};
 ///
 /// /// In place of a database: rows in the order of their keys.
 /// #[derive(Default)]

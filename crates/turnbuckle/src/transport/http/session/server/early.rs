@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use turnbuckle_types::{Key, RequestId};
 
 use super::super::super::timing::{EARLY_CANCEL, EARLY_CANCELS, EARLY_CANCELS_OF_SESSION};
-use crate::SessionId;
+use crate::http::SessionId;
 
 /// The early cancels of all sessions.
 #[derive(Default)]

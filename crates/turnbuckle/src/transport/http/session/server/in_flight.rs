@@ -18,8 +18,8 @@ use super::{
     request::Batched,
 };
 use crate::{
-    SessionId,
     error::{Error, ErrorKind, Executed},
+    http::SessionId,
     rpc::{
         Note, Outgoing,
         connection::write_cancel,

@@ -23,7 +23,7 @@ const OVERHEAD: usize = 128;
 ///
 /// ```
 /// use std::time::Duration;
-/// use turnbuckle::MemorySessions;
+/// use turnbuckle::http::MemorySessions;
 /// let sessions = MemorySessions::new(1_000).idle(Duration::from_secs(600));
 /// # let _ = sessions;
 /// ```

@@ -14,7 +14,7 @@ pub(crate) use crate::store::{StoreError, StoreFuture};
 /// Which session it is: random. The client's id of it is another, which can't be made from this.
 ///
 /// ```
-/// use turnbuckle::SessionId;
+/// use turnbuckle::http::SessionId;
 /// let session = SessionId::from_bytes([7; 16]);
 /// assert_eq!(session.to_string(), "07".repeat(16));
 /// ```
@@ -48,7 +48,7 @@ impl fmt::Debug for SessionId {
 /// What a session has to remember besides its handshake.
 ///
 /// ```
-/// use turnbuckle::SessionRecord;
+/// use turnbuckle::http::SessionRecord;
 /// let mut record = SessionRecord::default();
 /// record.subscriptions.insert("note://7".to_owned());
 /// assert!(!record.ended);
@@ -77,7 +77,7 @@ pub struct SessionRecord {
 ///
 /// ```
 /// use std::{collections::HashMap, sync::Mutex, time::SystemTime};
-/// use turnbuckle::{SessionId, SessionRecord, SessionStore, StoreFuture};
+/// use turnbuckle::{http::{SessionId, SessionRecord, SessionStore}, StoreFuture};
 ///
 /// /// In place of a database.
 /// #[derive(Default)]

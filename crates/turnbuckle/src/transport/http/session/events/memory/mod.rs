@@ -27,7 +27,7 @@ const OVERHEAD: usize = 64;
 ///
 /// ```
 /// use std::time::Duration;
-/// use turnbuckle::MemoryEvents;
+/// use turnbuckle::http::MemoryEvents;
 /// let events = MemoryEvents::new(64 << 20).stream_bytes(8 << 20).retention(Duration::from_secs(60));
 /// # let _ = events;
 /// ```

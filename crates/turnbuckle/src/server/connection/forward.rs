@@ -3,9 +3,9 @@
 
 use std::{collections::BTreeSet, future::poll_fn, sync::Arc};
 
-use super::Server;
 #[cfg(feature = "http")]
-use crate::SessionId;
+use crate::http::SessionId;
+use crate::server::Server;
 use crate::{
     error::Error,
     rpc::{BoxFuture, Exchange, Note, Outcome, Outgoing, Peer, connection::Permit},
