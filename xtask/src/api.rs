@@ -68,7 +68,8 @@ fn compare(name: &str, now: &str, wanted: &str) -> Vec<String> {
 fn snapshot(name: &str, pages: &Path) -> Result<String, String> {
     let list = read(&pages.join("all.html"))?;
     let mut lines = Vec::new();
-    for link in list.split("<li><a href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+    let links = list.split("<li><a href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    for link in links.filter(|link| !link.starts_with('#')) {
         let path = item_path(name, link);
         let page = read(&pages.join(link))?;
         lines.extend(declarations(&page).into_iter().map(|text| format!("{path}: {text}")));

@@ -2,8 +2,8 @@
 //! An SDK for the Model Context Protocol: clients and servers in which abandoning a call really
 //! cancels it.
 //!
-//! A server offers functions. It serves both eras of the protocol at once, over standard input and
-//! output, any byte stream, and HTTP:
+//! A server offers functions to clients of every protocol revision, over standard input and output,
+//! any byte stream, and HTTP:
 //!
 //! ```no_run
 //! # #[cfg(feature = "macros")]
@@ -39,16 +39,31 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Where to look:
+//! # Modules
 //!
-//! - [`Server`] and what it offers: `#[tool]`, `#[prompt]`, `#[resource]`, `#[tools]`, or
-//!   [`tool()`](fn@tool), [`prompt()`](fn@prompt), [`resource()`](fn@resource), [`template()`](fn@template).
-//!   What handlers take: [`Args`], [`State`], [`Ctx`]. What they return: [`IntoReply`], [`ToolError`].
-//! - Asking the client: [`Ctx::ask`]. Middleware: [`middleware`]. Over HTTP: [`Server::serve_http`],
-//!   [`Server::http_service`]. Tests: `testing::TestClient`.
-//! - [`Client`] and [`ClientBuilder`]: connecting, callbacks, [`Call`]. Many servers at once, and `mcp.json`: the crate
-//!   `turnbuckle-host`. A server behind another transport: the crate `turnbuckle-gateway`.
-//! - The protocol's own types: [`types`].
+//! The root of the crate has the types of a first program. Each module has the rest of one subject:
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`server`] | items and groups, extractors, replies, the registry, change notifications, schemas, URI templates |
+//! | [`client`] | connection states, reconnecting, retries, pagination, call events, the wire log |
+//! | [`elicit`] | elicitation, sampling and roots: requests of a handler to its client |
+//! | [`subscribe`] | subscriptions of a client: changed lists and updated resources |
+//! | [`cache`] | the response cache of a client |
+//! | [`http`] | the HTTP service and listener of a server, sessions, the HTTP options of a client |
+//! | [`middleware`] | layers around requests of both sides, metrics, spans, audit |
+//! | [`transport`] | framing, standard input and output, child processes |
+//! | `auth` | OAuth on both sides, with the feature `auth` |
+//! | `testing` | test clients and transcripts, with the feature `testing` |
+//! | [`types`] | the types of the protocol |
+//!
+//! A tool, prompt or resource is a function with an attribute (`#[tool]`, `#[prompt]`, `#[resource]`,
+//! `#[tools]`) or one that is passed to [`tool()`](fn@tool), [`prompt()`](fn@prompt),
+//! [`resource()`](fn@resource) or [`template()`](fn@template). A handler takes [`Args`], [`State`] and
+//! [`Ctx`], and returns any type that implements [`IntoReply`](server::IntoReply).
+//!
+//! Two more crates build on this one: `turnbuckle-host` connects to many servers at once and reads
+//! `mcp.json`, `turnbuckle-gateway` puts a server behind another transport.
 
 #[cfg(feature = "client")]
 pub mod client;

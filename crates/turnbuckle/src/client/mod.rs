@@ -1,6 +1,6 @@
 //! Clients: connecting, calling, callbacks.
 //!
-//! [`Client`](crate::Client), [`ClientBuilder`](crate::ClientBuilder) and [`Call`](crate::Call) are at the
+//! [`Client`], [`ClientBuilder`] and [`Call`] are at the
 //! root of the crate. This module has the types that they take and return.
 //!
 //! ```

@@ -166,7 +166,7 @@ impl Server {
         self.changed(|server| server.offers = offers)
     }
 
-    /// Gives handlers a value that they take as [`State`].
+    /// Gives handlers a value that they take as [`State`](crate::State).
     #[must_use]
     #[track_caller]
     pub fn state<S: Clone + Send + Sync + 'static>(self, state: S) -> Server {
@@ -246,7 +246,7 @@ impl Server {
     }
 
     /// Hears that a client's roots are others than those it told before, so that what was made of them
-    /// can be thrown away: a handler that [asks](crate::roots) is always told those of now. The last
+    /// can be thrown away: a handler that [asks](crate::elicit::roots) is always told those of now. The last
     /// that is given is told.
     ///
     /// Only the legacy era has such a word, `notifications/roots/list_changed`. It runs apart from
@@ -279,7 +279,7 @@ impl Server {
         self.changed(|server| server.page_size = items.max(1))
     }
 
-    /// Carries changes to every replica of this server, instead of the [`MemoryBus`] that it
+    /// Carries changes to every replica of this server, instead of the [`MemoryBus`](crate::server::MemoryBus) that it
     /// has unless told otherwise. The bus is handed this replica's listeners at once; handles
     /// from [`changes`](Server::changes) use it whether they were taken before or after.
     #[must_use]

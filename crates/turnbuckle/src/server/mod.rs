@@ -1,6 +1,6 @@
 //! Servers: tools, resources, prompts and their handlers.
 //!
-//! [`Server`](crate::Server) is at the root of the crate, as are [`Ctx`](crate::Ctx) and the extractors
+//! [`Server`] is at the root of the crate, as are [`Ctx`] and the extractors
 //! that most handlers take. This module has the rest: registration, replies, notifications of changes.
 //!
 //! ```
