@@ -40,6 +40,8 @@ pub mod code {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
+#[doc(alias = "ErrorData")]
+#[doc(alias = "McpError")]
 pub struct RpcError {
     /// See [`code`](crate::code).
     pub code: i64,

@@ -24,6 +24,8 @@ pub enum Era {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
+#[doc(alias = "ProtocolVersion")]
+#[doc(alias = "protocolVersion")]
 pub enum Revision {
     /// 2024-11-05, the first.
     V2024_11_05,

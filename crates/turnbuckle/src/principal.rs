@@ -18,6 +18,8 @@
 /// assert_eq!((alice.name(), alice.claims().admin), ("alice", true));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[doc(alias = "AuthInfo")]
+#[doc(alias = "AccessToken")]
 pub struct Principal<C = ()> {
     name: String,
     claims: C,

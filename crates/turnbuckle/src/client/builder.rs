@@ -63,6 +63,7 @@ use turnbuckle_types::{ClientCapabilities, Implementation, Raw, Revision, RpcErr
 /// # let _ = client; Ok(()) }
 /// ```
 #[must_use = "a builder does nothing until a connection is made with it"]
+#[doc(alias = "ClientInfo")]
 pub struct ClientBuilder {
     pub(super) info: Implementation,
     pub(crate) callbacks: Callbacks,
@@ -167,6 +168,9 @@ impl IntoSpawn for &mut Command {
 impl Client {
     /// Starts a server as a child process and connects to it. Dropping the future shuts
     /// the process down again.
+    #[doc(alias = "TokioChildProcess")]
+    #[doc(alias = "stdio")]
+    #[doc(alias = "StdioClientTransport")]
     pub async fn spawn(command: impl IntoSpawn) -> Result<Client> {
         Client::builder().spawn(command).await
     }

@@ -33,6 +33,10 @@ use crate::{
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
+#[doc(alias = "ClientHandler")]
+#[doc(alias = "ClientSession")]
+#[doc(alias = "RunningService")]
+#[doc(alias = "Peer")]
 pub struct Client(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {

@@ -132,6 +132,8 @@ impl Client {
     /// }
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "StreamableHttpClientTransport")]
+    #[doc(alias = "StreamableHTTPClientTransport")]
     pub async fn connect(url: impl AsRef<str>) -> Result<Client> {
         Client::builder().connect(url).await
     }

@@ -59,6 +59,9 @@ const PAGE_SIZE: usize = 1_000;
 /// }
 /// ```
 #[derive(Clone)]
+#[doc(alias = "ServerHandler")]
+#[doc(alias = "McpServer")]
+#[doc(alias = "FastMCP")]
 pub struct Server {
     pub(super) info: Implementation,
     pub(super) instructions: Option<String>,

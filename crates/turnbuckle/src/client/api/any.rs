@@ -35,6 +35,7 @@ use crate::{error::Result, rpc::Note};
 /// println!("{} calls", usage.calls);
 /// # Ok(()) }
 /// ```
+#[doc(alias = "CustomRequest")]
 pub trait CustomMethod {
     /// Its name on the wire.
     const NAME: &'static str;

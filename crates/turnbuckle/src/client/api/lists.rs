@@ -15,6 +15,8 @@ use crate::error::Result;
 impl Client {
     /// Requests the first page of the server's tools. Their output schemas and annotations apply to
     /// calls on this connection. Dropping the future cancels it.
+    #[doc(alias = "tools/list")]
+    #[doc(alias = "listTools")]
     pub fn list_tools(&self) -> Call<ListToolsResult> {
         self.verb(Method::ListTools, ListTools::new(), tools).cached()
     }
@@ -25,6 +27,7 @@ impl Client {
     }
 
     /// Requests the first page of the server's resources. Dropping the future cancels it.
+    #[doc(alias = "resources/list")]
     pub fn list_resources(&self) -> Call<ListResourcesResult> {
         self.verb(Method::ListResources, ListResources::new(), |_, raw| {
             complete::<ListResourcesResult>(Method::ListResources, raw, |result| {
@@ -40,6 +43,7 @@ impl Client {
     }
 
     /// Requests the first page of the server's resource templates. Dropping the future cancels it.
+    #[doc(alias = "resources/templates/list")]
     pub fn list_resource_templates(&self) -> Call<ListResourceTemplatesResult> {
         self.verb(Method::ListResourceTemplates, ListResourceTemplates::new(), |_, raw| {
             complete::<ListResourceTemplatesResult>(Method::ListResourceTemplates, raw, |result| {
@@ -55,6 +59,7 @@ impl Client {
     }
 
     /// Requests the first page of the server's prompts. Dropping the future cancels it.
+    #[doc(alias = "prompts/list")]
     pub fn list_prompts(&self) -> Call<ListPromptsResult> {
         self.verb(Method::ListPrompts, ListPrompts::new(), |_, raw| {
             complete::<ListPromptsResult>(Method::ListPrompts, raw, |result| {

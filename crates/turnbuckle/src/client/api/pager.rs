@@ -32,6 +32,8 @@ use turnbuckle_types::{Prompt, Raw, Resource, ResourceTemplate, Tool};
 /// # Ok(()) }
 /// ```
 #[must_use = "a stream does nothing until it is polled"]
+#[doc(alias = "nextCursor")]
+#[doc(alias = "cursor")]
 pub struct Pager<T> {
     page: VecDeque<T>,
     pages: Pages<T>,

@@ -14,6 +14,8 @@ use super::{
 impl Client {
     /// Reads a resource. A modern server that asks for input first is answered by this client's
     /// callbacks. Dropping the future cancels it.
+    #[doc(alias = "resources/read")]
+    #[doc(alias = "readResource")]
     pub fn read_resource(&self, uri: impl Into<String>) -> Call<ReadResourceResult> {
         self.verb(Method::ReadResource, ReadResource::new(uri), |_, raw| {
             complete::<ReadResourceResult>(Method::ReadResource, raw, |result| {
@@ -26,6 +28,8 @@ impl Client {
     /// Has a prompt rendered. `arguments` is anything that encodes to an object of strings; `()`
     /// for none. A modern server that asks for input first is answered by this client's
     /// callbacks. Dropping the future cancels it.
+    #[doc(alias = "prompts/get")]
+    #[doc(alias = "getPrompt")]
     pub fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Call<GetPromptResult> {
         let params = call_params(name, &arguments);
         let call =
@@ -47,6 +51,7 @@ impl Client {
     /// println!("{:?}", found.completion.values);
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "completion/complete")]
     pub fn complete(
         &self,
         reference: impl Into<CompletionReference>,

@@ -34,6 +34,7 @@ impl Client {
     /// client.set_log_level(turnbuckle::types::LogLevel::Warning).await?;
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "logging/setLevel")]
     pub fn set_log_level(&self, least: LogLevel) -> Call<()> {
         let call = self.verb(Method::SetLevel, SetLevel::new(least), |_, _| Ok(()));
         call.or_local(move |client, link| {

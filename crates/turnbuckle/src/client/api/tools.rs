@@ -20,6 +20,8 @@ impl Client {
     /// that breaks the promise is an error. A modern server that asks for input first is answered
     /// by this client's callbacks. Dropping the future cancels the call on the server, or what is
     /// being asked.
+    #[doc(alias = "tools/call")]
+    #[doc(alias = "callTool")]
     pub fn call_tool(&self, name: &str, arguments: impl Serialize) -> Call<CallToolResult> {
         self.tool(name, &arguments, result)
     }

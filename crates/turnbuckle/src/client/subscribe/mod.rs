@@ -46,6 +46,7 @@ pub(super) use subscriptions::{Claim, With};
 /// # let _ = watch;
 /// ```
 #[derive(Clone, Debug, Default)]
+#[doc(alias = "subscriptions/listen")]
 pub struct Filter(SubscriptionFilter);
 
 impl Filter {

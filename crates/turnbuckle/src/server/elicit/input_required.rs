@@ -61,6 +61,9 @@ impl InputRequired {
     }
 
     /// Asks something. The answer is read with [`Ctx::answer`](crate::Ctx::answer) by its key.
+    #[doc(alias = "elicitation/create")]
+    #[doc(alias = "sampling/createMessage")]
+    #[doc(alias = "roots/list")]
     pub fn ask<Q: Question>(mut self, key: impl Into<String>, question: Q) -> InputRequired {
         self.questions.push((key.into(), Box::new(question)));
         self

@@ -52,6 +52,9 @@ use turnbuckle_types::{
 /// # let _ = server;
 /// ```
 #[derive(Clone)]
+#[doc(alias = "RequestContext")]
+#[doc(alias = "Context")]
+#[doc(alias = "RequestHandlerExtra")]
 pub struct Ctx(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
@@ -235,6 +238,7 @@ impl Ctx {
     /// Does nothing if the client did not ask for progress, if the value does not exceed
     /// the one before, or once the request has ended. Waits only while the client is far
     /// behind. Dropping the future reports nothing.
+    #[doc(alias = "notifications/progress")]
     pub fn progress(
         &self,
         done: impl Into<notifications::Amount>,
@@ -244,6 +248,7 @@ impl Ctx {
 
     /// Sends a log message to the client, if it asked for messages this severe.
     /// Dropping the future before it is done sends nothing.
+    #[doc(alias = "notifications/message")]
     pub async fn log(&self, level: LogLevel, data: impl Serialize) {
         notifications::log(self, level, None, &data).await;
     }

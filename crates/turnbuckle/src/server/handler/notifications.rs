@@ -31,6 +31,8 @@ amounts!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64);
 /// A progress report, sent when awaited.
 #[must_use = "a report is sent when it is awaited"]
 #[derive(Debug)]
+#[doc(alias = "notifications/progress")]
+#[doc(alias = "ProgressNotification")]
 pub struct ProgressUpdate<'a> {
     ctx: &'a Ctx,
     done: f64,

@@ -32,6 +32,8 @@ use crate::{
 /// ```
 #[derive(Clone, Default)]
 #[must_use = "a group does nothing until a server has it"]
+#[doc(alias = "ToolRouter")]
+#[doc(alias = "tool_router")]
 pub struct Group {
     pub(crate) tools: Vec<ToolDef>,
     pub(crate) prompts: Vec<PromptDef>,

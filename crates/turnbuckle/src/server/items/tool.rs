@@ -17,6 +17,7 @@ use crate::server::{
 
 /// A tool and its handler, for [`Server::tool`](crate::Server::tool).
 #[derive(Clone)]
+#[doc(alias = "ToolRoute")]
 pub struct ToolDef {
     pub(crate) spec: turnbuckle_types::Tool,
     pub(crate) registration: Registration<CallToolResult>,

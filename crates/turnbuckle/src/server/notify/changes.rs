@@ -24,6 +24,9 @@ use super::{
 /// assert_eq!(changes.listeners(), 0);
 /// ```
 #[derive(Clone)]
+#[doc(alias = "list_changed")]
+#[doc(alias = "notify_tool_list_changed")]
+#[doc(alias = "sendToolListChanged")]
 pub struct Changes(Arc<Inner>);
 
 struct Inner {

@@ -56,6 +56,7 @@ impl Server {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias = "StreamableHttpService")]
     pub fn serve_http(&self, address: impl Into<HttpAddress>) -> ServingHttp {
         self.http_service().serve(address)
     }

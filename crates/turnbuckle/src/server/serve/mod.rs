@@ -25,6 +25,8 @@ impl Server {
     /// Standard input and output are taken away from the rest of the program: `println!`
     /// goes to stderr, so that nothing a handler or its children print can reach the wire.
     /// Dropping the future ends the connection and every handler.
+    #[doc(alias = "stdio")]
+    #[doc(alias = "StdioServerTransport")]
     pub fn serve_stdio(&self) -> Serving {
         let limits = self.connection_limits();
         Serving::new(self, move |serve| {

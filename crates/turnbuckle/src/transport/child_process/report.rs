@@ -28,6 +28,7 @@ use super::platform;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[doc(alias = "TokioChildProcess")]
 pub struct ExitReport {
     /// The exit status, if the process ended by exiting and its status could be read.
     pub status: Option<i32>,

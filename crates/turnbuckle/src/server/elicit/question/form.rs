@@ -45,6 +45,8 @@ use turnbuckle_types::{
 /// let server = Server::new("demo", "1.0").tool(tool("greet", greet));
 /// # let _ = server;
 /// ```
+#[doc(alias = "elicitation/create")]
+#[doc(alias = "elicitInput")]
 pub fn elicit<T>(message: impl Into<String>) -> Elicitation<T>
 where
     T: DeserializeOwned + JsonSchema + Send + 'static,
@@ -54,6 +56,10 @@ where
 
 /// A form for the user: see [`elicit`].
 #[must_use = "a question is asked with `Ctx::ask`"]
+#[doc(alias = "ElicitRequest")]
+#[doc(alias = "elicitation/create")]
+#[doc(alias = "create_elicitation")]
+#[doc(alias = "elicitInput")]
 pub struct Elicitation<T> {
     message: String,
     form: Arc<Result<Form, SchemaError>>,

@@ -15,6 +15,8 @@ use turnbuckle_types::{ListRoots, ListRootsResult, Method, Raw, Revision, Root};
 /// let server = Server::new("files", "1.0").tool(tool("places", places));
 /// # let _ = server;
 /// ```
+#[doc(alias = "roots/list")]
+#[doc(alias = "list_roots")]
 pub fn roots() -> Roots {
     Roots { _private: () }
 }
@@ -22,6 +24,8 @@ pub fn roots() -> Roots {
 /// The question for a client's roots: see [`roots`].
 #[derive(Clone, Debug)]
 #[must_use = "a question is asked with `Ctx::ask`"]
+#[doc(alias = "ListRootsRequest")]
+#[doc(alias = "roots/list")]
 pub struct Roots {
     _private: (),
 }

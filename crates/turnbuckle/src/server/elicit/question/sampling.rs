@@ -30,6 +30,8 @@ const MAX_TOKENS: i64 = 1_000;
 /// let server = Server::new("demo", "1.0").tool(tool("capital", capital));
 /// # let _ = server;
 /// ```
+#[doc(alias = "sampling/createMessage")]
+#[doc(alias = "create_message")]
 pub fn sample(question: impl Into<Sampling>) -> Sampling {
     question.into()
 }
@@ -37,6 +39,8 @@ pub fn sample(question: impl Into<Sampling>) -> Sampling {
 /// A question for the client's model: see [`sample`].
 #[derive(Clone, Debug)]
 #[must_use = "a question is asked with `Ctx::ask`"]
+#[doc(alias = "CreateMessageRequest")]
+#[doc(alias = "sampling/createMessage")]
 pub struct Sampling(CreateMessage);
 
 impl Sampling {

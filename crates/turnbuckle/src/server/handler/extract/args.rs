@@ -24,6 +24,7 @@ use crate::server::{
 /// # let _ = server;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
+#[doc(alias = "Parameters")]
 pub struct Args<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {

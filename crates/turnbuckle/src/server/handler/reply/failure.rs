@@ -26,6 +26,7 @@ use crate::server::{
 /// assert_eq!(divide(1, 0).unwrap_err().to_string(), "`b` must not be zero");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[doc(alias = "isError")]
 pub struct ToolError {
     content: Vec<ContentBlock>,
     message: Cow<'static, str>,

@@ -33,6 +33,7 @@ pub(super) fn text(text: impl Into<Cow<'static, str>>) -> CallToolResult {
 /// # let _ = server;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[doc(alias = "structuredContent")]
 pub struct Json<T>(pub T);
 
 impl<T: Serialize + JsonSchema + Send> IntoReply for Json<T> {

@@ -56,6 +56,8 @@ use super::{
 /// with the most literal characters; of these the one with the fewest `{+x}`; of these the one that
 /// was registered first. Two templates that differ in the names of their variables only are refused.
 #[derive(Clone)]
+#[doc(alias = "ResourceTemplate")]
+#[doc(alias = "RFC6570")]
 pub struct UriTemplate {
     text: String,
     pieces: Vec<Piece>,

@@ -87,6 +87,8 @@ use receive::Discarding;
 ///
 /// It needs the tokio runtime with its timers.
 #[derive(Clone)]
+#[doc(alias = "StreamableHttpService")]
+#[doc(alias = "StreamableHTTPServerTransport")]
 pub struct HttpService(Arc<Endpoint>);
 
 /// What all requests to one endpoint share.

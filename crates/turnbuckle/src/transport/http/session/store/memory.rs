@@ -27,6 +27,7 @@ const OVERHEAD: usize = 128;
 /// let sessions = MemorySessions::new(1_000).idle(Duration::from_secs(600));
 /// # let _ = sessions;
 /// ```
+#[doc(alias = "LocalSessionManager")]
 pub struct MemorySessions {
     book: Mutex<Book>,
 }

@@ -105,6 +105,7 @@ pub struct SessionRecord {
 /// }
 /// # let _ = Rows::default();
 /// ```
+#[doc(alias = "SessionManager")]
 pub trait SessionStore: Send + Sync + 'static {
     /// The record of a session; `None` if it has none.
     fn load(&self, session: SessionId) -> StoreFuture<'_, Option<SessionRecord>>;
