@@ -1,16 +1,16 @@
-//! Turns a wire into call-and-return.
+//! Call and return over any connection.
 //!
-//! Owns: the seam between protocol and transport, and the two dispatchers that stand on
-//! it. Does not own: what any method means; methods are strings here, params and results
-//! raw JSON.
+//! [`Transport`] sends requests and [`Serve`] answers them. Methods are strings here, params and
+//! results are raw JSON.
 
 pub(crate) mod connection;
 pub(crate) mod exchange;
 pub(crate) mod in_process;
 pub(crate) mod pending;
+pub(crate) mod replies;
+pub(crate) mod request;
 
 use std::{
-    borrow::Cow,
     io,
     pin::Pin,
     sync::Arc,
@@ -20,17 +20,18 @@ use std::{
 use bytes::Bytes;
 use turnbuckle_types::{
     Raw, RequestId, RpcError,
-    jsonrpc::{self, Fault, Params, Text},
+    jsonrpc::{Fault, Params, Text},
 };
 
 pub use exchange::{Exchange, ExchangeEvent};
-
 #[cfg(all(feature = "http", feature = "server"))]
-use crate::rpc::pending::Serial;
-use crate::{
-    error::{Closed, Error},
-    rpc::connection::{Permit, Replies},
-};
+pub(crate) use replies::Replying;
+pub(crate) use replies::{Replies, Reply, panicked};
+pub(crate) use request::{Abandon, Incoming, Outgoing, Permit, RequestOrigin};
+#[cfg(feature = "http")]
+pub(crate) use request::{HttpHead, Mark, Mirror};
+
+use crate::error::{Closed, Error};
 
 /// A boxed future, as the traits below need it.
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -123,31 +124,6 @@ pub(crate) trait Serve: Send + Sync + 'static {
     }
 }
 
-/// The outgoing messages of an HTTP response: the seam to the transport, which implements it once.
-///
-/// `request` names one of several requests that share the response; `None` where there is only one.
-#[cfg(all(feature = "http", feature = "server"))]
-pub(crate) trait Replying: Send + Sync + 'static {
-    /// Queues a notification whose params `render` appends. Pending while too many wait; a
-    /// no-op once the request has ended.
-    fn poll_note(
-        &self,
-        request: Option<Serial>,
-        context: &mut Context<'_>,
-        method: &str,
-        render: &mut dyn FnMut(&mut Vec<u8>),
-    ) -> Poll<()>;
-    /// Ready when no notification of this request waits to be sent, or it has ended.
-    fn poll_clear(&self, context: &mut Context<'_>) -> Poll<()>;
-    /// Sets the result that an orderly shutdown gives, instead of an error.
-    fn at_shutdown(&self, farewell: Raw);
-    /// Asks the peer something that belongs to this request.
-    fn ask(self: Arc<Self>, request: Option<Serial>, question: Outgoing) -> Exchange;
-    /// Ends the connection on which the answer travels, but not the request: the client comes back
-    /// for the rest. Does nothing where the client can't.
-    fn release(&self);
-}
-
 /// Where the messages of a stream wire come from, one a line.
 pub(crate) trait Lines: Send + 'static {
     /// The next line, or `None` at the end. Loses nothing when it is not polled again.
@@ -161,170 +137,6 @@ pub(crate) enum Line {
     Whole(Bytes),
     /// Longer than the limit; this is how it began. Reading goes on after it.
     TooLong(Bytes),
-}
-
-/// How a request is answered.
-pub(crate) enum Reply {
-    /// At once: nothing had to run.
-    Now(Outcome),
-    /// By a handler, which the dispatcher runs as a task of its own.
-    Later(BoxFuture<'static, Outcome>),
-    /// Not at all: it was dropped, and is counted.
-    Never,
-}
-
-#[cfg(feature = "server")]
-impl Reply {
-    /// The same, for whoever waits for it.
-    pub(crate) fn into_outcome(self) -> BoxFuture<'static, Outcome> {
-        match self {
-            Reply::Now(outcome) => Box::pin(std::future::ready(outcome)),
-            Reply::Later(running) => running,
-            Reply::Never => Box::pin(std::future::pending()),
-        }
-    }
-}
-
-/// A request to be sent.
-#[derive(Debug)]
-pub(crate) struct Outgoing {
-    pub(crate) method: Cow<'static, str>,
-    /// JSON text of the params, or empty for none.
-    pub(crate) params: String,
-    /// Where in `params` the progress token, which is the id, goes.
-    pub(crate) token_at: Option<usize>,
-    /// The id that the caller chose.
-    pub(crate) id: Option<RequestId>,
-    pub(crate) abandon: Abandon,
-    #[cfg(feature = "http")]
-    pub(crate) mirror: Mirror,
-    #[cfg(feature = "http")]
-    pub(crate) mark: Option<Mark>,
-}
-
-/// What a caller is shown again with whatever the peer asks on the stream of its request.
-#[cfg(feature = "http")]
-pub(crate) type Mark = Arc<dyn std::any::Any + Send + Sync>;
-
-/// What a request repeats outside its body: facts, which only HTTP spells as headers.
-#[cfg(feature = "http")]
-#[derive(Debug, Default)]
-pub(crate) struct Mirror {
-    /// The revision under which this very request is sent.
-    pub(crate) revision: Option<turnbuckle_types::Revision>,
-    /// What it is about, where the sender knows; else it is looked up in the params.
-    pub(crate) name: Option<String>,
-    /// Which member of the params that is, for a method that the protocol does not know.
-    pub(crate) named_by: Option<&'static str>,
-    /// A tool's arguments: header and encoded value.
-    pub(crate) params: Vec<(String, String)>,
-    /// Headers that the caller added to this one request.
-    pub(crate) extra: Vec<(http::HeaderName, http::HeaderValue)>,
-}
-
-/// What dropping a written request tells the peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Abandon {
-    /// The wire's own signal.
-    Signal,
-    /// Nothing: `initialize`, `server/discover`, or the caller's wish.
-    Silence,
-}
-
-impl Outgoing {
-    pub(crate) fn new(method: impl Into<Cow<'static, str>>, params: String) -> Outgoing {
-        Outgoing {
-            method: method.into(),
-            params,
-            token_at: None,
-            id: None,
-            abandon: Abandon::Signal,
-            #[cfg(feature = "http")]
-            mirror: Mirror::default(),
-            #[cfg(feature = "http")]
-            mark: None,
-        }
-    }
-
-    /// Appends the whole request.
-    pub(crate) fn write(&self, id: &RequestId, out: &mut Vec<u8>) {
-        if self.token_at.is_none() {
-            return jsonrpc::write_request(out, id, &self.method, &self.params);
-        }
-        jsonrpc::write_request(out, id, &self.method, "");
-        // The envelope closes with a brace; the params go before it.
-        out.pop();
-        out.extend_from_slice(br#","params":"#);
-        self.write_params(id, out);
-        out.push(b'}');
-    }
-
-    /// Appends the params with the progress token in its place.
-    pub(crate) fn write_params(&self, id: &RequestId, out: &mut Vec<u8>) {
-        let Some(at) = self.token_at else {
-            return out.extend_from_slice(self.params.as_bytes());
-        };
-        let (before, after) = self.params.split_at(at);
-        out.extend_from_slice(before.as_bytes());
-        out.extend_from_slice(br#""progressToken":"#);
-        id.write_to(out);
-        if !after.starts_with('}') {
-            out.push(b',');
-        }
-        out.extend_from_slice(after.as_bytes());
-    }
-}
-
-/// A request that arrived.
-pub(crate) struct Incoming {
-    pub(crate) id: RequestId,
-    pub(crate) method: Text,
-    pub(crate) params: Params,
-    /// Held for as long as the request counts as in flight.
-    pub(crate) permit: Permit,
-    /// How it came, and what came with it outside its body.
-    pub(crate) came: RequestOrigin,
-}
-
-/// How a request came, and what came with it outside its body.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum RequestOrigin {
-    /// On a wire where each message is all there is.
-    #[default]
-    Alone,
-    /// On the stream of a request of this side, which had this mark.
-    #[cfg(feature = "http")]
-    Within(RequestId, Option<Mark>),
-    /// By a POST of its own, whose headers have to agree with the body.
-    #[cfg(feature = "http")]
-    ByPost(Arc<HttpHead>),
-    /// In a session, or as if in one, whose headers say nothing of the message.
-    #[cfg(feature = "http")]
-    InSession(Arc<HttpHead>),
-}
-
-/// What HTTP carries beside a body.
-#[cfg(feature = "http")]
-#[derive(Clone, Debug, Default)]
-pub(crate) struct HttpHead {
-    pub(crate) headers: http::HeaderMap,
-    pub(crate) extensions: http::Extensions,
-}
-
-#[cfg(feature = "http")]
-impl RequestOrigin {
-    pub(crate) fn head(&self) -> Option<&HttpHead> {
-        match self {
-            RequestOrigin::Alone | RequestOrigin::Within(..) => None,
-            RequestOrigin::ByPost(head) | RequestOrigin::InSession(head) => Some(head),
-        }
-    }
-}
-
-impl Incoming {
-    pub(crate) fn new(id: RequestId, method: Text, params: Params, permit: Permit) -> Incoming {
-        Incoming { id, method, params, permit, came: RequestOrigin::default() }
-    }
 }
 
 /// A notification, in either direction.

@@ -21,7 +21,7 @@ use crate::{
         wire_log::{LoggedReply, WireDirection, WireLog},
     },
     error::{Closed, Executed},
-    rpc::{BoxFuture, Incoming, Note, Outcome, Reply, Serve, Transport, connection::Replies},
+    rpc::{BoxFuture, Incoming, Note, Outcome, Replies, Reply, Serve, Transport},
 };
 use tokio::{sync::Notify, time::Instant};
 use turnbuckle_types::{

@@ -18,7 +18,7 @@ use crate::{
         {self},
     },
     principal::Principal,
-    rpc::{BoxFuture, Outcome, Reply, connection::panicked},
+    rpc::{BoxFuture, Outcome, Reply, panicked},
     server::{App, Ctx, HandlerRequest, ToolError},
 };
 use turnbuckle_types::{Method, Raw, RpcError, jsonrpc::Text};

@@ -1,5 +1,4 @@
-//! Owns what each inbound message does, at once and in wire order.
-//! Does not own meaning, and never waits: whatever takes time becomes a task.
+//! Handles each inbound message in the order of arrival. Never waits: a handler runs as a task.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -10,12 +9,12 @@ use super::{ConnectionShared, NOBODY, batch::BatchGroup};
 use crate::{
     error::{Closed, Error, ErrorKind, Executed},
     rpc::{
-        Incoming, Note, Reply,
+        Incoming, Note, Permit, Replies, Reply,
         connection::{
-            task::{HandlerTask, Permit, Replies, RunningHandler, panicked},
+            task::{ConnectionReplies, HandlerTask, RunningHandler},
             waiter::Room,
         },
-        outcome_to_result,
+        outcome_to_result, panicked,
     },
 };
 use bytes::Bytes;
@@ -196,7 +195,8 @@ impl ConnectionShared {
             }
             return self.refuse(&id, RpcError::invalid_request(message), batch);
         };
-        let replies = Replies::stream(self.clone(), id.clone(), serial);
+        let replies =
+            Replies::stream(ConnectionReplies { shared: self.clone(), id: id.clone(), serial });
         let incoming = Incoming::new(id.clone(), method, params, permit);
         let reply = catch_unwind(AssertUnwindSafe(|| self.serve.serve(incoming, replies)))
             .unwrap_or_else(|payload| Reply::Now(Err(panicked(&id, payload.as_ref()))));

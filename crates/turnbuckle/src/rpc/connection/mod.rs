@@ -24,7 +24,7 @@ use std::{
 pub(crate) use crate::rpc::connection::inbound::id_of;
 #[cfg(all(feature = "http", feature = "server"))]
 pub(crate) use crate::rpc::connection::outbound::write_cancel;
-pub(crate) use crate::rpc::connection::task::{Permit, Replies, panicked};
+pub(crate) use crate::rpc::connection::task::ConnectionReplies;
 
 use super::{BoxFuture, Counters, Exchange, Note, Outgoing, Serve, Transport};
 use crate::{

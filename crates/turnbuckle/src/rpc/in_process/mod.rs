@@ -26,7 +26,7 @@ use crate::{
     error::{Closed, Error, Executed},
     limits::Limits,
     rpc::{
-        connection::{Permit, Replies, panicked},
+        Permit, Replies, panicked,
         pending::{PendingTable, Serial},
     },
 };

@@ -9,7 +9,7 @@ use crate::{
         classify::{Envelope, RequestRoute, classify, classify_opened, invalid},
         params::decode,
     },
-    rpc::{Incoming, Note, Outcome, Peer, Reply, Serve, connection::Replies},
+    rpc::{Incoming, Note, Outcome, Peer, Replies, Reply, Serve},
     server::{
         connection::forward::{
             Caller, ClientPeer, ClientScope, ForwardConnection, ForwardedRequest,

@@ -8,7 +8,7 @@ use crate::http::SessionId;
 use crate::server::Server;
 use crate::{
     error::Error,
-    rpc::{BoxFuture, Exchange, Note, Outcome, Outgoing, Peer, connection::Permit},
+    rpc::{BoxFuture, Exchange, Note, Outcome, Outgoing, Peer, Permit},
     server::handler::context::Ctx,
 };
 use turnbuckle_types::{

@@ -10,7 +10,7 @@ use super::{
     state::{SealedState, StateBinding, StateRefusal, StateTooLong},
 };
 use crate::{
-    rpc::{BoxFuture, Outcome, connection::Permit},
+    rpc::{BoxFuture, Outcome, Permit},
     server::{
         elicit::input_required::InputRequired,
         handler::{

@@ -20,7 +20,7 @@ use crate::{
         capabilities::{lacking, written_at},
         trace_context::TraceContext,
     },
-    rpc::{BoxFuture, Outgoing, Peer, RequestOrigin, connection::Replies},
+    rpc::{BoxFuture, Outgoing, Peer, Replies, RequestOrigin},
     server::{
         connection::handshake::ClientHello,
         elicit::progress::{

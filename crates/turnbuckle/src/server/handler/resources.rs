@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     middleware::server::Request,
-    rpc::{Reply, connection::Permit},
+    rpc::{Permit, Reply},
     server::methods::{
         HandlerRequest, {self},
     },

@@ -4,7 +4,7 @@
 use super::{context::Ctx, extract::Invocation, reply::Failure};
 use crate::{
     middleware::TaskContext,
-    rpc::{BoxFuture, connection::Permit},
+    rpc::{BoxFuture, Permit},
     server::items::{OnCancel, Registration},
 };
 use std::{

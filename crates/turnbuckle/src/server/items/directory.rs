@@ -198,7 +198,7 @@ mod tests {
         };
 
         use crate::{
-            rpc::connection::Permit,
+            rpc::Permit,
             server::{Arguments, handler::run::run_part, methods::HandlerRequest},
         };
 

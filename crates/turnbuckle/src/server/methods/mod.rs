@@ -20,7 +20,7 @@ use crate::{
         Stack,
         server::{IncomingRequest, Request},
     },
-    rpc::{Reply, connection::Permit},
+    rpc::{Permit, Reply},
     server::{
         handler::{
             context::Ctx,

@@ -9,7 +9,7 @@ use super::{
     text,
 };
 use crate::{
-    rpc::{Outcome, Reply, connection::Permit},
+    rpc::{Outcome, Permit, Reply},
     server::{
         elicit::{
             ElicitingRun, {self},

@@ -15,7 +15,7 @@ use super::{IncomingRequest, Request};
 use crate::{
     Server,
     middleware::{BoxError, Response, Stack as Middlewares},
-    rpc::{Outcome, Reply, connection::Permit},
+    rpc::{Outcome, Permit, Reply},
     server::{Ctx, HandlerRequest},
 };
 

@@ -17,10 +17,7 @@ use super::{
 };
 use crate::{
     middleware::server::Request,
-    rpc::{
-        BoxFuture, Outcome, Reply,
-        connection::{Permit, Replies},
-    },
+    rpc::{BoxFuture, Outcome, Permit, Replies, Reply},
     server::{
         handler::run::caught,
         methods::{

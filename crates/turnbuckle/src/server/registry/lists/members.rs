@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     middleware::server::Request,
-    rpc::{Reply, connection::Permit},
+    rpc::{Permit, Reply},
     server::{
         handler::{
             extract::Arguments,

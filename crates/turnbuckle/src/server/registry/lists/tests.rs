@@ -6,7 +6,7 @@ use turnbuckle_types::{CacheScope, jsonrpc::Params};
 use super::*;
 use crate::{
     Server, prompt,
-    rpc::connection::Permit,
+    rpc::Permit,
     server::{handler::context::Ctx, items::ToolDef},
     tool,
 };

@@ -20,8 +20,8 @@ use super::{
 use crate::{
     protocol::http_checks::is_legacy_message,
     rpc::{
-        BoxFuture, HttpHead, Incoming, Note, Outcome, Reply, RequestOrigin, Serve,
-        connection::{Permit, Replies, panicked},
+        BoxFuture, HttpHead, Incoming, Note, Outcome, Permit, Replies, Reply, RequestOrigin, Serve,
+        panicked,
     },
     transport::http::session::server as legacy,
 };

@@ -45,10 +45,7 @@ pub use crate::transport::http::server::{
 use crate::{
     error::{Error, Result},
     limits::Limits,
-    rpc::{
-        HttpHead, Incoming, Note, Reply, Serve,
-        connection::{Permit, Replies},
-    },
+    rpc::{HttpHead, Incoming, Note, Permit, Replies, Reply, Serve},
     transport::http::{
         server::{
             auth::protect::Protection,

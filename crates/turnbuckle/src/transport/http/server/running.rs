@@ -13,7 +13,7 @@ use super::{
     response_stream::{Format, Parked, ResponseStream},
 };
 use crate::{
-    rpc::{BoxFuture, Outcome, connection::panicked},
+    rpc::{BoxFuture, Outcome, panicked},
     transport::http::server::{
         listen::idle::Idle,
         shutdown::{Drain, Ended, Phase},

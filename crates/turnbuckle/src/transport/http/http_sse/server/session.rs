@@ -15,9 +15,8 @@ use crate::{
     principal::Principal,
     protocol::sealed::random,
     rpc::{
-        BoxFuture, HttpHead, Incoming, Line, Lines, Note, Outcome, Peer, Reply, RequestOrigin,
-        Serve,
-        connection::{Permit, Replies},
+        BoxFuture, HttpHead, Incoming, Line, Lines, Note, Outcome, Peer, Permit, Replies, Reply,
+        RequestOrigin, Serve,
     },
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};

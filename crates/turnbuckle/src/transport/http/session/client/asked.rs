@@ -17,8 +17,7 @@ use turnbuckle_types::{RequestId, RpcError, jsonrpc};
 use super::{ClientSession, HttpClientShared, lock, receive::StreamOrigin, send};
 use crate::{
     rpc::{
-        BoxFuture, Incoming, Outcome, Reply, RequestOrigin,
-        connection::{Permit, Replies, panicked},
+        BoxFuture, Incoming, Outcome, Permit, Replies, Reply, RequestOrigin, panicked,
         pending::{PendingTable, Serial},
     },
     transport::http::client::{

@@ -18,7 +18,7 @@ use super::{
     unknown_session,
 };
 use crate::{
-    rpc::{BoxFuture, Outcome, RequestOrigin, connection::Replies, pending::Serial},
+    rpc::{BoxFuture, Outcome, Replies, RequestOrigin, pending::Serial},
     transport::http::server::shutdown::Phase,
 };
 use http::{Response, StatusCode};

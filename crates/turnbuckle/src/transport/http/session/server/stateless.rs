@@ -17,7 +17,7 @@ use super::{
     version,
 };
 use crate::{
-    rpc::{Outcome, RequestOrigin, connection::Replies},
+    rpc::{Outcome, Replies, RequestOrigin},
     transport::http::session::{id::Handshake, store::SessionRecord},
 };
 use http::{Response, StatusCode};
