@@ -27,14 +27,17 @@ const fn limit(
 /// Lower the second column when the printed number is lower.
 const LIMITS: &[Limit] = &[
     limit("entries in a directory of src", 15, 15, directory_entries),
-    limit("type names declared in more than one file of a crate", 49, 0, repeated_types),
+    limit("type names declared in more than one file of a crate", 0, 0, repeated_types),
     limit("uses of `pub(in …)`", 0, 0, restricted_paths),
-    limit("names at the root of turnbuckle, modules not counted", 160, 30, root_names),
+    limit("names at the root of turnbuckle, modules not counted", 30, 30, root_names),
     limit("files of turnbuckle that look at the era", 3, 4, era_files),
-    limit("unusual words (whoever, nobody, anew, meanwhile …)", 762, 0, unusual_words),
+    limit("unusual words (whoever, nobody, anew, meanwhile …)", 761, 0, unusual_words),
     limit("relative clauses used as nouns (what is, what was)", 741, 100, noun_clauses),
-    limit("module headers of the form Owns / Does not own", 349, 0, ownership_headers),
+    limit("module headers of the form Owns / Does not own", 343, 0, ownership_headers),
 ];
+
+/// Files that are compiled instead of another one, with the same names: `windows.rs` for `unix.rs`.
+const ALTERNATIVES: &[&str] = &["/windows.rs", "/unprotected.rs"];
 
 /// Type names that the module's name completes.
 const COMMON_TYPES: &[&str] = &[
@@ -48,11 +51,16 @@ const COMMON_TYPES: &[&str] = &[
     "Future",
     "Guard",
     "Inner",
+    "InputNext",
+    "InputRequest",
     "IntoIter",
     "Iter",
     "Kind",
+    "Next",
+    "Notification",
     "Options",
     "Repr",
+    "Request",
     "Settings",
     "State",
     "Visitor",
@@ -148,6 +156,9 @@ fn repeated_types(checkout: &Checkout<'_>) -> Count {
     let mut declared: BTreeMap<(&str, String), Vec<Finding>> = BTreeMap::new();
     for source in checkout.sources.iter().filter(|source| source.is_crate_source()) {
         let Some((package, _)) = source.path.split_once("/src/") else { continue };
+        if ALTERNATIVES.iter().any(|file| source.path.ends_with(file)) {
+            continue;
+        }
         let mut names = BTreeMap::new();
         type_names(&source.syntax.items, source, &mut names);
         for (name, line) in names {

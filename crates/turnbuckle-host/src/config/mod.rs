@@ -151,12 +151,12 @@ impl McpConfig {
 /// ```
 #[must_use = "nothing is read until `read` or `parse` is called"]
 pub struct ConfigReader<'a> {
-    env: Lookup<'a>,
-    inputs: Option<Lookup<'a>>,
+    env: OwnedLookup<'a>,
+    inputs: Option<OwnedLookup<'a>>,
     workspace: Option<PathBuf>,
 }
 
-type Lookup<'a> = Box<dyn Fn(&str) -> Option<String> + Send + Sync + 'a>;
+type OwnedLookup<'a> = Box<dyn Fn(&str) -> Option<String> + Send + Sync + 'a>;
 
 impl<'a> ConfigReader<'a> {
     /// Sets the values of `${NAME}` and `${env:NAME}`. The default is the environment of this process.

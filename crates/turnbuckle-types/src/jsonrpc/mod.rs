@@ -149,14 +149,14 @@ pub struct Fault {
     /// The id, whenever it could be read.
     pub id: Option<RequestId>,
     /// What the sender seems to have meant.
-    pub role: Role,
+    pub role: FrameRole,
     /// What to answer, if it is to be answered.
     pub error: RpcError,
 }
 
 /// Which side of a conversation a broken frame belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum FrameRole {
     /// It asks for something, or can't be told: the receiver answers with the error.
     Request,
     /// It answers something: whoever waits for that id is told, and nothing is sent.

@@ -7,7 +7,9 @@ use bytestring::ByteString;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Fault, Frame, Message, Notification, Params, Request, Response, Retry, Role, Text};
+use super::{
+    Fault, Frame, FrameRole, Message, Notification, Params, Request, Response, Retry, Text,
+};
 use crate::{Raw, RequestId, RpcError};
 
 /// Reads one message. `max_depth` bounds the nesting of arrays and objects.
@@ -51,9 +53,9 @@ pub fn parse_line(line: Bytes, max_depth: usize) -> Result<Message, Fault> {
         let message = format!("the message nests deeper than the limit of {max_depth} levels");
         // Reading the envelope costs no stack, however deep its members are.
         let (id, role) = match frame(&line, &line) {
-            Ok(Frame::Request(request)) => (Some(request.id), Role::Request),
-            Ok(Frame::Response(response)) => (response.id, Role::Response),
-            Ok(Frame::Notification(_)) => (None, Role::Request),
+            Ok(Frame::Request(request)) => (Some(request.id), FrameRole::Request),
+            Ok(Frame::Response(response)) => (response.id, FrameRole::Response),
+            Ok(Frame::Notification(_)) => (None, FrameRole::Request),
             Err(fault) => (fault.id, fault.role),
         };
         return Err(Fault { id, role, error: RpcError::invalid_request(message) });
@@ -65,7 +67,7 @@ pub fn parse_line(line: Bytes, max_depth: usize) -> Result<Message, Fault> {
 }
 
 fn nameless(error: RpcError) -> Fault {
-    Fault { id: None, role: Role::Request, error }
+    Fault { id: None, role: FrameRole::Request, error }
 }
 
 fn batch(line: &ByteString) -> Result<Message, Fault> {
@@ -91,9 +93,9 @@ fn frame(line: &ByteString, text: &str) -> Result<Frame, Fault> {
     let id = envelope.id.and_then(|token| RequestId::from_token(token.get()));
     let role =
         if envelope.method.is_none() && (envelope.result.is_some() || envelope.error.is_some()) {
-            Role::Response
+            FrameRole::Response
         } else {
-            Role::Request
+            FrameRole::Request
         };
     let judged = match read {
         Err(error) => Err(syntax(&error)),

@@ -76,7 +76,7 @@ fn every_kind_of_bad_envelope_is_refused_with_its_id() {
     ] {
         let fault = fault_of(text);
         assert_eq!(fault.id, Some(3.into()), "{text}");
-        assert_eq!(fault.role, Role::Request, "{text}");
+        assert_eq!(fault.role, FrameRole::Request, "{text}");
         assert_eq!(fault.error.code, crate::code::INVALID_REQUEST, "{text}");
     }
 }
@@ -103,7 +103,7 @@ fn a_broken_answer_names_whom_it_was_for() {
         r#"{"jsonrpc":"1.0","id":3,"result":{}}"#,
     ] {
         let fault = fault_of(text);
-        assert_eq!((fault.role, fault.id), (Role::Response, Some(3.into())), "{text}");
+        assert_eq!((fault.role, fault.id), (FrameRole::Response, Some(3.into())), "{text}");
     }
 }
 
@@ -167,7 +167,7 @@ fn depth_is_counted_outside_strings_only() {
     assert!(fault.error.message.contains("64 levels"), "{}", fault.error.message);
     assert_eq!(fault.id, Some(1.into()));
     let abyss = fault_of(&deep(200_000));
-    assert_eq!((abyss.id, abyss.role), (Some(1.into()), Role::Request));
+    assert_eq!((abyss.id, abyss.role), (Some(1.into()), FrameRole::Request));
     let brackets = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":"{}\"["}}}}"#,
         "[".repeat(500)

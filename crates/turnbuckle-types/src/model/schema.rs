@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for PrimitiveSchema {
 
 /// What tells the kinds apart.
 #[derive(Deserialize)]
-struct Probe<'a> {
+struct SchemaProbe<'a> {
     #[serde(rename = "type", borrow)]
     kind: Option<Word<'a>>,
     #[serde(rename = "enum")]
@@ -132,7 +132,7 @@ struct ProbeItems {
 
 impl PrimitiveSchema {
     fn from_raw(raw: Raw) -> serde_json::Result<PrimitiveSchema> {
-        let probe: Probe<'_> = raw.decode_borrowed()?;
+        let probe: SchemaProbe<'_> = raw.decode_borrowed()?;
         let kind = probe.kind.as_ref().map_or("", Word::as_str);
         match (kind, &probe.items) {
             ("string", _) if probe.values.is_some() => raw.decode().map(Self::Select),

@@ -143,13 +143,13 @@ pub(crate) fn is_object(value: &Option<Raw>, at: At) -> bool {
 /// Before 2026-07-28 an output schema describes an object.
 pub(crate) fn is_object_schema(schema: &Option<Raw>, at: At) -> bool {
     #[derive(Deserialize)]
-    struct Root<'a> {
+    struct LegacyRoot<'a> {
         #[serde(rename = "type", borrow)]
         kind: Option<Word<'a>>,
     }
     at.since(Revision::V2026_07_28)
         || schema.as_ref().is_none_or(|schema| {
-            let root = schema.decode_borrowed::<Root<'_>>().ok();
+            let root = schema.decode_borrowed::<LegacyRoot<'_>>().ok();
             root.and_then(|root| root.kind).is_some_and(|kind| kind.as_str() == "object")
         })
 }

@@ -19,7 +19,7 @@ use crate::{
             Dialer, Process, Restored, Supervisor,
             failure::{obituary, with_junk},
             handle::{
-                Connection, ServerFacts, {self},
+                ClientConnection, ServerFacts, {self},
             },
         },
         handlers::{
@@ -342,7 +342,7 @@ impl ClientBuilder {
         &self,
         mut start: impl FnMut() -> Result<StartedProcess>,
         generation: u64,
-    ) -> Result<Connection> {
+    ) -> Result<ClientConnection> {
         let StartedProcess { transport, answers, child } = start()?;
         // A process that is given up on the way hears the end of its input first.
         let guard = CloseUnlessOpened(Some(transport.clone()));
@@ -392,7 +392,7 @@ impl ClientBuilder {
         read: impl AsyncRead + Unpin + Send + 'static,
         write: impl AsyncWrite + Unpin + Send + 'static,
         generation: u64,
-    ) -> Result<Connection> {
+    ) -> Result<ClientConnection> {
         let answers = self.answers(None);
         let wire = stream::start(read, write, answers.clone(), self.limits.clone(), None);
         self.open(wire.transport, answers, (Kind::Stream, None), generation).await
@@ -405,7 +405,7 @@ impl ClientBuilder {
         answers: Arc<ClientService>,
         (kind, known): (Kind, Option<PriorKnowledge>),
         generation: u64,
-    ) -> Result<Connection> {
+    ) -> Result<ClientConnection> {
         let transport = self.log_transport(transport);
         let guard = CloseUnlessOpened(Some(transport.clone()));
         match self.negotiate(&transport, &answers, kind, known).await? {
@@ -490,11 +490,11 @@ impl ClientBuilder {
         answers: &ClientService,
         kind: Kind,
         generation: u64,
-    ) -> Connection {
+    ) -> ClientConnection {
         #[cfg(feature = "http")]
         let has_param_headers = stamp.revision().has_param_headers();
         let _ = answers.transport.set(Arc::downgrade(&transport));
-        Connection {
+        ClientConnection {
             generation,
             transport,
             stamp,
@@ -516,7 +516,7 @@ impl ClientBuilder {
     /// watches is told why there is none.
     pub(super) fn connected(
         mut self,
-        made: Result<(Connection, Option<Box<dyn Dialer>>)>,
+        made: Result<(ClientConnection, Option<Box<dyn Dialer>>)>,
     ) -> Result<Client> {
         let (link, dial) = made.inspect_err(|error| {
             let reason = Arc::new(error.again());

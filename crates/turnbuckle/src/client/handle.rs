@@ -8,7 +8,7 @@ use crate::{
     client::{
         api::LogSetting,
         builder::ClientBuilder,
-        connection::{ConnectionState, ConnectionStates, Supervisor, handle::Connection},
+        connection::{ConnectionState, ConnectionStates, Supervisor, handle::ClientConnection},
     },
     rpc::Counters,
     transport::child_process::{ChildHandle, ExitReport},
@@ -47,7 +47,7 @@ pub(super) struct Inner {
 
 impl Inner {
     /// The connection of now.
-    pub(super) fn link(&self) -> Arc<Connection> {
+    pub(super) fn link(&self) -> Arc<ClientConnection> {
         self.supervisor.link()
     }
 

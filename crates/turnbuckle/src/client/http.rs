@@ -7,7 +7,7 @@ use super::{Client, ClientBuilder};
 use crate::{
     client::{
         builder::{FIRST, Kind},
-        connection::{ConnectionTarget, Dialer, handle::Connection},
+        connection::{ConnectionTarget, Dialer, handle::ClientConnection},
         handshake::{
             discovery::{
                 Discovery, {self},
@@ -46,12 +46,12 @@ pub(super) struct HttpSettings {
     pub(super) discovery: Option<Discovery>,
     pub(super) memory: DiscoveryReuse,
     /// Whether something in or around the connections may add who asks.
-    asker: Asker,
+    asker: IdentitySource,
 }
 
 /// Who can tell on whose behalf requests are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asker {
+enum IdentitySource {
     /// The headers that were given say it all.
     Headers,
     /// Only what is around the connections knows.
@@ -88,7 +88,7 @@ impl Default for HttpSettings {
             problem: None,
             discovery: None,
             memory: DiscoveryReuse::Used,
-            asker: Asker::Headers,
+            asker: IdentitySource::Headers,
         }
     }
 }
@@ -114,7 +114,7 @@ impl HttpSettings {
     #[cfg(feature = "auth")]
     pub(super) fn authorize(&mut self, auth: turnbuckle_auth::Auth) {
         self.auth = Some(auth);
-        self.asker = Asker::Unknown;
+        self.asker = IdentitySource::Unknown;
     }
 }
 
@@ -210,7 +210,7 @@ impl ClientBuilder {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         self.http.service = Some(Arc::new(OwnService(service)));
-        self.http.asker = Asker::Unknown;
+        self.http.asker = IdentitySource::Unknown;
         self
     }
 
@@ -235,7 +235,7 @@ impl ClientBuilder {
     }
 
     /// The first connection to an address, and how the next is made.
-    async fn first(&mut self, url: &str) -> Result<(Connection, Option<Box<dyn Dialer>>)> {
+    async fn first(&mut self, url: &str) -> Result<(ClientConnection, Option<Box<dyn Dialer>>)> {
         let address = self.address(url)?;
         self.identify_at(&address);
         let stack = self.stack(&address)?;
@@ -257,7 +257,7 @@ impl ClientBuilder {
         address: &Uri,
         stack: &HttpSender,
         generation: u64,
-    ) -> Result<Connection> {
+    ) -> Result<ClientConnection> {
         let memory = self.remembered_as(address);
         // What was found out before the connection was lost may be why it was.
         let prior = self
@@ -304,7 +304,7 @@ impl ClientBuilder {
         let settings = &self.http;
         let off = settings.memory == DiscoveryReuse::Ignored
             || self.pinned.is_some()
-            || settings.asker == Asker::Unknown
+            || settings.asker == IdentitySource::Unknown
             || settings.unix_socket.is_some();
         if off { None } else { discovery::DiscoveryKey::new(address, &settings.headers) }
     }
@@ -328,8 +328,8 @@ impl ClientBuilder {
         headers.sort_by_key(|(name, _)| name.as_str());
         let parts = headers.iter().flat_map(|(name, value)| [name.as_ref(), value.as_bytes()]);
         let asks = match settings.asker {
-            Asker::Unknown => None,
-            Asker::Headers => Some(parts.map(<[u8]>::to_vec).collect()),
+            IdentitySource::Unknown => None,
+            IdentitySource::Headers => Some(parts.map(<[u8]>::to_vec).collect()),
         };
         self.identify(server, asks);
     }
@@ -390,7 +390,7 @@ impl Dialer for Address {
         &'a self,
         settings: &'a ClientBuilder,
         generation: u64,
-    ) -> BoxFuture<'a, Result<Connection>> {
+    ) -> BoxFuture<'a, Result<ClientConnection>> {
         Box::pin(settings.reach(&self.address, &self.stack, generation))
     }
 

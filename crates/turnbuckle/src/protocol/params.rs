@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use turnbuckle_types::{RpcError, jsonrpc::Params};
 
-use super::place::{Culprit, Failure, read};
+use super::place::{Culprit, DecodeFailure, read};
 
 /// Decodes params; the error names the member that is wrong.
 pub fn decode<T: DeserializeOwned>(params: &Params) -> Result<T, RpcError> {
@@ -11,7 +11,7 @@ pub fn decode<T: DeserializeOwned>(params: &Params) -> Result<T, RpcError> {
 }
 
 #[cold]
-fn refusal(text: &str, failure: &Failure) -> RpcError {
+fn refusal(text: &str, failure: &DecodeFailure) -> RpcError {
     let mut path = "params".to_owned();
     failure.place(text, Culprit::Around).write(&mut path);
     RpcError::invalid_params(format!("`{path}`: {}", failure.message()))

@@ -200,14 +200,14 @@ impl<T: MayAsk> Answer<T> {
     /// core protocol does not define is an error.
     pub fn decode(result: &Raw) -> serde_json::Result<Answer<T>> {
         #[derive(Deserialize)]
-        struct Probe {
+        struct InputProbe {
             #[serde(rename = "resultType")]
             result_type: Option<ResultType>,
         }
         let complete = result.decode::<T>();
         let kind = match &complete {
             Ok(value) => value.result_type().cloned(),
-            Err(_) => result.decode::<Probe>().ok().and_then(|probe| probe.result_type),
+            Err(_) => result.decode::<InputProbe>().ok().and_then(|probe| probe.result_type),
         };
         match kind {
             None | Some(ResultType::Complete) => complete.map(Answer::Complete),

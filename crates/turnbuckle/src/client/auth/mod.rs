@@ -28,7 +28,7 @@ use crate::{
     error::{Closed, Error, ErrorKind, Executed, Result},
     rpc::BoxFuture,
     transport::http::client::{
-        Body, BoxError, HttpSender, PostBody, SendFailure, UserService, Via, place,
+        Body, ConnectError, HttpSender, PostBody, SendFailure, UserService, Via, place,
     },
 };
 
@@ -176,7 +176,7 @@ impl UserService for Authorized {
     fn send(
         &self,
         mut request: Request<PostBody>,
-    ) -> BoxFuture<'static, Result<Response<Body>, BoxError>> {
+    ) -> BoxFuture<'static, Result<Response<Body>, ConnectError>> {
         let sent = SendState::default();
         request.extensions_mut().insert(sent.clone());
         if request.method() == Method::DELETE {
@@ -196,7 +196,7 @@ impl UserService for Authorized {
 }
 
 /// As a caller is told.
-fn told(error: BoxError) -> BoxError {
+fn told(error: ConnectError) -> ConnectError {
     match error.downcast::<AuthError>() {
         Ok(error) => Error::authorization(*error).into(),
         Err(error) => error,
@@ -209,14 +209,14 @@ struct SendState(Arc<AtomicBool>);
 
 /// A request that is authorized and sent. The time that the former takes is not the server's.
 struct AuthorizedSend {
-    asking: turnbuckle_auth::BoxFuture<'static, Result<Response<Body>, BoxError>>,
+    asking: turnbuckle_auth::BoxFuture<'static, Result<Response<Body>, ConnectError>>,
     sent: SendState,
     answering: Arc<Answering>,
     pause: Option<Pause>,
 }
 
 impl Future for AuthorizedSend {
-    type Output = Result<Response<Body>, BoxError>;
+    type Output = Result<Response<Body>, ConnectError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = self.asking.as_mut().poll(context);

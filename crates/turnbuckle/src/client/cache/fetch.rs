@@ -15,13 +15,13 @@ use turnbuckle_types::{
 use super::{
     CacheMode, ClientCache,
     key::CachedRequest,
-    memory::{Fetch, Fetched, Flight, FlightState, SharingKey, Value},
+    memory::{CachedValue, Fetch, Fetched, FlightState, SharedFetch, SharingKey},
 };
 use crate::{
     client::{
         Timeouts,
         call::{Call, CallResponse, DecodeContext, deadlines::Deadlines},
-        connection::handle::Connection,
+        connection::handle::ClientConnection,
         handlers::answer::Clocks,
     },
     error::{Error, Result},
@@ -34,8 +34,8 @@ type Hint = (Option<u64>, Option<CacheScope>);
 pub(crate) struct Cached<T> {
     pub(crate) mode: CacheMode,
     method: Method,
-    share: fn(T) -> (Hint, Value),
-    unshare: fn(Value) -> Option<T>,
+    share: fn(T) -> (Hint, CachedValue),
+    unshare: fn(CachedValue) -> Option<T>,
 }
 
 impl<T> Clone for Cached<T> {
@@ -98,9 +98,9 @@ impl<T> Cached<T> {
 enum Source {
     Memory(Fetched),
     /// A request in flight that this call has begun.
-    Lead(Flight),
+    Lead(SharedFetch),
     /// A request in flight that another call has begun.
-    Join(Flight),
+    Join(SharedFetch),
     /// Its own request.
     Alone(Fetch),
 }
@@ -128,7 +128,7 @@ impl<T: 'static> Call<T> {
         &mut self,
         source: Source,
         cache: &Arc<ClientCache>,
-        link: &Arc<Connection>,
+        link: &Arc<ClientConnection>,
         cached: Cached<T>,
     ) -> Result<(T, Raw)> {
         let timeouts = self.request.timeouts;
@@ -157,14 +157,18 @@ impl<T: 'static> Call<T> {
         cached.unshare(fetched)
     }
 
-    fn cached_request(&mut self, link: &Connection, cached: Cached<T>) -> Result<CachedRequest> {
+    fn cached_request(
+        &mut self,
+        link: &ClientConnection,
+        cached: Cached<T>,
+    ) -> Result<CachedRequest> {
         let params = self.request.params.text(link.revision())?;
         Ok(CachedRequest { method: cached.method, params })
     }
 
     /// Returns `true` if the cache applies to this call. Headers and `_meta` may change the result
     /// and are no part of a key.
-    fn is_cacheable(&self, link: &Connection, cached: Cached<T>) -> bool {
+    fn is_cacheable(&self, link: &ClientConnection, cached: Cached<T>) -> bool {
         let request = &self.request;
         #[cfg(feature = "http")]
         let plain = request.about.headers.is_empty();
@@ -188,7 +192,7 @@ impl<T: 'static> Call<T> {
     fn source(
         &mut self,
         cache: &Arc<ClientCache>,
-        link: &Arc<Connection>,
+        link: &Arc<ClientConnection>,
         cached: Cached<T>,
     ) -> Result<Source> {
         let request = self.cached_request(link, cached)?;
@@ -222,10 +226,10 @@ impl<T: 'static> Call<T> {
     fn flight(
         mut self,
         cache: Arc<ClientCache>,
-        link: Arc<Connection>,
+        link: Arc<ClientConnection>,
         fetch: Fetch,
         cached: Cached<T>,
-    ) -> Flight {
+    ) -> SharedFetch {
         let (sign, signs) = watch::channel(());
         let request = &mut self.request;
         if request.timeouts.idle.is_some() {
@@ -246,14 +250,14 @@ impl<T: 'static> Call<T> {
             fetched.unwrap_or_else(panicked).map_err(Arc::new)
         };
         let outcome = fetching.boxed().shared();
-        Flight { outcome, state: Arc::new(FlightState { signs, clock, cancel_reason }) }
+        SharedFetch { outcome, state: Arc::new(FlightState { signs, clock, cancel_reason }) }
     }
 
     /// Reads the result from the store or from the server, and caches it.
     async fn fetch(
         &mut self,
         cache: &Arc<ClientCache>,
-        (link, fetch): (&Connection, &Fetch),
+        (link, fetch): (&ClientConnection, &Fetch),
         cached: Cached<T>,
         reads_store: bool,
     ) -> Result<Fetched> {
@@ -299,12 +303,12 @@ fn invalidate_pages(cache: &ClientCache, fetch: &Fetch, error: &Error) {
 
 /// Waits for a request in flight, within the timeouts of one caller.
 async fn wait(
-    flight: Flight,
+    flight: SharedFetch,
     timeouts: Timeouts,
-    link: &Connection,
+    link: &ClientConnection,
     method: Method,
 ) -> Result<Fetched> {
-    let Flight { mut outcome, state } = flight;
+    let SharedFetch { mut outcome, state } = flight;
     let clocks = Clocks { all: &link.answering, own: Some(&state.clock) };
     let now = Instant::now();
     let mut deadlines = Deadlines::new(timeouts, now, clocks.paused(now));

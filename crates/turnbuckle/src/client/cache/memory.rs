@@ -20,7 +20,7 @@ use super::{
 use crate::{
     client::{
         builder::FIRST,
-        connection::{Retry, handle::Connection},
+        connection::{Retry, handle::ClientConnection},
         handlers::answer::Answering,
     },
     error::Error,
@@ -31,15 +31,15 @@ use crate::{
 const MAX_REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// A decoded result of any type.
-pub(super) type Value = Arc<dyn Any + Send + Sync>;
+pub(super) type CachedValue = Arc<dyn Any + Send + Sync>;
 
 pub(super) struct Memory {
     results: BoundedLru<CachedRequest, Remembered>,
     /// Requests whose last result was not cacheable: no call waits for the result of another.
     uncacheable: LruCache<CachedRequest, ()>,
-    invalidated: LruCache<CacheTopic, Moment>,
+    invalidated: LruCache<CacheTopic, CacheInstant>,
     /// The latest invalidation of everything.
-    all_invalidated: Moment,
+    all_invalidated: CacheInstant,
     flights: Vec<FlightEntry>,
     /// The newest connection that was used.
     generation: u64,
@@ -49,7 +49,7 @@ pub(super) struct Memory {
 
 /// A point in time. `order` is unique; `time` compares with entries of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Moment {
+pub(super) struct CacheInstant {
     order: u64,
     pub(super) time: SystemTime,
 }
@@ -57,7 +57,7 @@ pub(super) struct Moment {
 /// A result in memory.
 pub(super) struct Remembered {
     pub(super) fetched: Fetched,
-    pub(super) begun: Moment,
+    pub(super) begun: CacheInstant,
     /// A result teaches its connection about tools; another connection has to read it again.
     pub(super) generation: u64,
     pub(super) until: SystemTime,
@@ -69,7 +69,7 @@ pub(super) struct Fetch {
     pub(super) request: CachedRequest,
     pub(super) revision: Revision,
     pub(super) generation: u64,
-    pub(super) begun: Moment,
+    pub(super) begun: CacheInstant,
 }
 
 /// The options that two calls must have in common to share a request: rounds, retry, abandonment,
@@ -79,7 +79,7 @@ pub(super) type SharingKey = (Option<usize>, Retry, Abandon, Option<LogLevel>, b
 /// The result of a fetch.
 #[derive(Clone)]
 pub(super) struct Fetched {
-    pub(super) value: Value,
+    pub(super) value: CachedValue,
     pub(super) raw: Raw,
     /// Whether callers that joined the request may use it. Otherwise it was stale on arrival.
     pub(super) is_shareable: bool,
@@ -88,7 +88,7 @@ pub(super) struct Fetched {
 pub(super) type FlightFuture = BoxFuture<'static, Result<Fetched, Arc<Error>>>;
 
 /// A request in flight. Each clone of `outcome` drives it; dropping the last one cancels it.
-pub(super) struct Flight {
+pub(super) struct SharedFetch {
     pub(super) outcome: Shared<FlightFuture>,
     pub(super) state: Arc<FlightState>,
 }
@@ -114,16 +114,16 @@ impl Memory {
             results: BoundedLru::new(settings.max_entries, settings.max_bytes),
             uncacheable: LruCache::sparse(MAX_REMEMBERED),
             invalidated: LruCache::sparse(MAX_REMEMBERED),
-            all_invalidated: Moment { order: 0, time: SystemTime::UNIX_EPOCH },
+            all_invalidated: CacheInstant { order: 0, time: SystemTime::UNIX_EPOCH },
             flights: Vec::new(),
             generation: FIRST,
             moments: 0,
         }
     }
 
-    fn moment(&mut self, time: SystemTime) -> Moment {
+    fn moment(&mut self, time: SystemTime) -> CacheInstant {
         self.moments += 1;
-        Moment { order: self.moments, time }
+        CacheInstant { order: self.moments, time }
     }
 
     /// Invalidates everything if the connection is a new one: notifications may have been missed.
@@ -153,7 +153,7 @@ impl Memory {
     }
 
     /// Returns when a topic was last invalidated.
-    pub(super) fn invalidated_at(&self, topic: &CacheTopic) -> Moment {
+    pub(super) fn invalidated_at(&self, topic: &CacheTopic) -> CacheInstant {
         let own = self.invalidated.peek(topic).copied();
         own.map_or(self.all_invalidated, |own| own.max(self.all_invalidated))
     }
@@ -205,7 +205,7 @@ impl Memory {
     pub(super) fn fetch(
         &mut self,
         request: CachedRequest,
-        link: &Connection,
+        link: &ClientConnection,
         now: SystemTime,
     ) -> Fetch {
         let (revision, generation) = (link.revision(), link.generation);
@@ -213,7 +213,7 @@ impl Memory {
     }
 
     /// Returns the same request in flight, if it began after the last invalidation.
-    pub(super) fn flight(&self, request: &CachedRequest, key: &SharingKey) -> Option<Flight> {
+    pub(super) fn flight(&self, request: &CachedRequest, key: &SharingKey) -> Option<SharedFetch> {
         let since = self.invalidated_at(&request.topic());
         let mut flights = self.flights.iter().filter(|entry| {
             entry.fetch.request == *request && entry.key == *key && entry.fetch.begun > since
@@ -221,11 +221,11 @@ impl Memory {
         flights.find_map(|entry| {
             // A completed one is dropped here; a running one must not be, under the lock.
             let outcome = entry.outcome.upgrade().filter(|outcome| outcome.peek().is_none())?;
-            Some(Flight { outcome, state: entry.state.clone() })
+            Some(SharedFetch { outcome, state: entry.state.clone() })
         })
     }
 
-    pub(super) fn add_flight(&mut self, fetch: Fetch, key: SharingKey, flight: &Flight) {
+    pub(super) fn add_flight(&mut self, fetch: Fetch, key: SharingKey, flight: &SharedFetch) {
         self.flights.retain(|entry| entry.state.signs.has_changed().is_ok());
         if let Some(outcome) = flight.outcome.downgrade() {
             self.flights.push(FlightEntry { fetch, key, outcome, state: flight.state.clone() });

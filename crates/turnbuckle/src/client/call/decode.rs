@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     client::{
-        connection::handle::Connection,
+        connection::handle::ClientConnection,
         tools::{CompileOutput, KnownTool},
     },
     error::Result,
@@ -34,7 +34,7 @@ pub(crate) type DecodeBy<T> = fn(&DecodeContext<'_>, &Raw) -> Result<T>;
 
 /// The context in which a result is decoded.
 pub(crate) struct DecodeContext<'a> {
-    pub(crate) link: &'a Connection,
+    pub(crate) link: &'a ClientConnection,
     /// The tool that gave it, as a listing described it, if its output is validated.
     pub(crate) tool: Option<(&'a KnownTool, CompileOutput)>,
 }

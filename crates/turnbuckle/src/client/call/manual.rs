@@ -9,7 +9,7 @@ use turnbuckle_types::{
 use super::{Call, Local, Params, decode::Decode};
 use crate::{
     client::call::input::{
-        Asked, {self},
+        ServerInputRequest, {self},
     },
     error::{Error, ErrorKind, Result},
     protocol::elicitation,
@@ -25,7 +25,7 @@ pub enum Round<T> {
 }
 
 /// Makes a round of what a server asks.
-pub(super) type HandOn<T> = fn(Call<T>, Asked, String) -> T;
+pub(super) type HandOn<T> = fn(Call<T>, ServerInputRequest, String) -> T;
 
 impl<T: 'static> Call<T> {
     /// Hands what a modern server asks before its result to the caller, instead of to this
@@ -117,10 +117,10 @@ pub enum InputAnswer {
 }
 
 impl<T> Questions<T> {
-    fn new(call: Call<Round<T>>, asked: Asked, first: String) -> Questions<T> {
-        let Asked { questions, state } = asked;
+    fn new(call: Call<Round<T>>, asked: ServerInputRequest, first: String) -> Questions<T> {
+        let ServerInputRequest { questions, state } = asked;
         let questions = questions.map(|questions| {
-            let each = questions.into_iter().map(|input::Question { key, method, params }| {
+            let each = questions.into_iter().map(|input::InputQuestion { key, method, params }| {
                 ServerQuestion { key, method, params: params.raw }
             });
             each.collect()

@@ -23,7 +23,7 @@ use super::{
     cache::{Cacheable, Cached},
 };
 use crate::{
-    client::connection::{Retry, handle::Connection},
+    client::connection::{Retry, handle::ClientConnection},
     error::{Error, ErrorKind, Result},
     rpc::Abandon,
 };
@@ -36,7 +36,7 @@ use manual::HandOn;
 pub use manual::{InputAnswer, Questions, Round, ServerQuestion};
 pub(super) use request::{CallRequest, Params};
 pub(super) use run::CallResponse;
-pub(super) use running::Running;
+pub(super) use running::InFlightCall;
 
 /// A call that has not been sent yet. `.await` sends it; dropping that future cancels it.
 ///
@@ -63,7 +63,7 @@ pub struct Call<T> {
 }
 
 /// Returns the result of a call that needs no request on this connection.
-type Local<T> = Arc<dyn Fn(&Inner, &Connection) -> Option<T> + Send + Sync>;
+type Local<T> = Arc<dyn Fn(&Inner, &ClientConnection) -> Option<T> + Send + Sync>;
 
 impl<T> Call<T> {
     pub(super) fn new(
@@ -132,7 +132,7 @@ impl<T> Call<T> {
     /// Completes the call without a request on connections for which `local` returns a result.
     pub(super) fn or_local(
         mut self,
-        local: impl Fn(&Inner, &Connection) -> Option<T> + Send + Sync + 'static,
+        local: impl Fn(&Inner, &ClientConnection) -> Option<T> + Send + Sync + 'static,
     ) -> Call<T> {
         self.local = Some(Arc::new(local));
         self

@@ -34,7 +34,7 @@ pub(crate) struct CallRequest {
     pub(crate) meta: Meta,
     pub(crate) id: Option<RequestId>,
     pub(crate) timeouts: Timeouts,
-    pub(crate) on_progress: Option<OnProgress>,
+    pub(crate) on_progress: Option<ProgressCallback>,
     pub(crate) abandon: Abandon,
     /// How often the server may ask for input before it answers; `None` if the method never asks.
     pub(crate) rounds: Option<usize>,
@@ -62,7 +62,7 @@ pub(crate) struct CallRequest {
 }
 
 /// Shared by all attempts at one call.
-pub(crate) type OnProgress = Arc<Mutex<dyn FnMut(Progress) + Send>>;
+pub(crate) type ProgressCallback = Arc<Mutex<dyn FnMut(Progress) + Send>>;
 
 /// The HTTP headers of a call.
 #[cfg(feature = "http")]

@@ -3,16 +3,16 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use super::{Call, CallRequest, DecodeContext, Params, Running, running::Since};
+use super::{Call, CallRequest, DecodeContext, InFlightCall, Params, running::Since};
 use crate::{
     client::{
         call::{
             deadlines::Deadlines,
             input::{
-                Asked, {self},
+                ServerInputRequest, {self},
             },
         },
-        connection::{Retry, Twice, handle::Connection, may_repeat},
+        connection::{Retry, Twice, handle::ClientConnection, may_repeat},
         handlers::answer::Clocks,
         handshake::capabilities,
     },
@@ -28,7 +28,7 @@ use crate::client::connection::handle::Carried;
 
 impl<T> Call<T> {
     /// Opens the call on this connection without waiting for its result.
-    pub(crate) fn open(mut self, link: Arc<Connection>) -> Result<Running> {
+    pub(crate) fn open(mut self, link: Arc<ClientConnection>) -> Result<InFlightCall> {
         let request = &mut self.request;
         request.check_capability(&link)?;
         let (params, _) = request.params.take(link.revision())?;
@@ -93,19 +93,19 @@ impl<T> Call<T> {
             };
             let request = &mut self.request;
             match step {
-                Step::Continue => {}
-                Step::Forward(note) => Box::pin(running.forward(note)).await,
+                CallStep::Continue => {}
+                CallStep::Forward(note) => Box::pin(running.forward(note)).await,
                 #[cfg(feature = "http")]
-                Step::Relist(error) => {
+                CallStep::Relist(error) => {
                     rounds.settled = true;
                     Box::pin(request.relist_tools(&mut running, rounds.params(), error)).await?;
                     running.exchange = request.exchange(&running.link, rounds.params(), progress);
                 }
-                Step::Reconnect(error) => {
+                CallStep::Reconnect(error) => {
                     Box::pin(request.resume(&mut running, &mut rounds, error)).await?;
                     running.exchange = request.exchange(&running.link, rounds.params(), progress);
                 }
-                Step::Answer(asked) => {
+                CallStep::Answer(asked) => {
                     running.sign();
                     let (asked, result) = *asked;
                     if let Some(hand_on) = self.hand_on {
@@ -134,30 +134,30 @@ impl<T> Call<T> {
     /// Returns the response, or the next step of the call.
     fn handle_event(
         &self,
-        running: &mut Running,
+        running: &mut InFlightCall,
         rounds: &mut Rounds,
         event: ExchangeEvent,
-    ) -> Result<ControlFlow<CallResponse<T>, Step>> {
+    ) -> Result<ControlFlow<CallResponse<T>, CallStep>> {
         let request = &self.request;
         let step = match event {
             ExchangeEvent::Note(note) => {
                 #[cfg(feature = "http")]
                 (rounds.settled = true);
                 if running.notes.is_some() {
-                    Step::Forward(Box::new(note))
+                    CallStep::Forward(Box::new(note))
                 } else {
                     running.report_progress(&note);
-                    Step::Continue
+                    CallStep::Continue
                 }
             }
             #[cfg(feature = "http")]
             ExchangeEvent::Done(Err(error))
                 if !rounds.settled && request.lacks_headers(&running.link, &error) =>
             {
-                Step::Relist(error)
+                CallStep::Relist(error)
             }
             ExchangeEvent::Done(Err(error)) if request.may_retry(&running.link, &error) => {
-                Step::Reconnect(error)
+                CallStep::Reconnect(error)
             }
             ExchangeEvent::Done(result) => {
                 let result = request.final_result(&running.link, rounds, result)?;
@@ -168,7 +168,7 @@ impl<T> Call<T> {
                         return Ok(ControlFlow::Break(response));
                     }
                     Err(error) => match request.questions(&running.link, &result, rounds.count)? {
-                        Some(asked) => Step::Answer(Box::new((asked, result))),
+                        Some(asked) => CallStep::Answer(Box::new((asked, result))),
                         None => return Err(error),
                     },
                 }
@@ -178,7 +178,7 @@ impl<T> Call<T> {
     }
 
     /// Returns the call of the next round, with the rest of the time.
-    fn next_round(&self, mut running: Running) -> Call<T> {
+    fn next_round(&self, mut running: InFlightCall) -> Call<T> {
         let mut call = self.duplicate();
         call.request.timeouts.total = running.total_left();
         call.request.on_progress = running.on_progress.take();
@@ -196,7 +196,7 @@ impl CallRequest {
     }
 
     /// Opens one exchange for this call. Nothing is sent before it is polled.
-    fn exchange(&self, link: &Connection, params: &str, progress: WantsProgress) -> Exchange {
+    fn exchange(&self, link: &ClientConnection, params: &str, progress: WantsProgress) -> Exchange {
         let logged = self.meta_with_log_level(link);
         let stamped = link.stamp.apply(params, logged.as_ref().unwrap_or(&self.meta), progress);
         link.transport.open(Outgoing {
@@ -212,7 +212,7 @@ impl CallRequest {
     }
 
     /// Returns the `_meta` with the log level, in revisions that send it with each request.
-    fn meta_with_log_level(&self, link: &Connection) -> Option<Meta> {
+    fn meta_with_log_level(&self, link: &ClientConnection) -> Option<Meta> {
         let level = self.log_level.or_else(|| self.client.log_level.get())?;
         // 2026-07-28 server/utilities/logging §Per-request log level: never on a listen stream.
         let lasts = |method: Method| method.row().long_lived;
@@ -229,7 +229,7 @@ impl CallRequest {
     }
 
     #[cfg(feature = "http")]
-    fn mirror(&self, link: &Connection, params: &str) -> crate::rpc::Mirror {
+    fn mirror(&self, link: &ClientConnection, params: &str) -> crate::rpc::Mirror {
         let tool = self.about.tool.as_deref();
         let repeated = link.repeated.as_ref().zip(tool);
         crate::rpc::Mirror {
@@ -241,11 +241,11 @@ impl CallRequest {
         }
     }
 
-    fn running(&mut self, link: Arc<Connection>, exchange: Exchange) -> Running {
+    fn running(&mut self, link: Arc<ClientConnection>, exchange: Exchange) -> InFlightCall {
         let now = Instant::now();
         let clock = self.clock.clone();
         let paused = Clocks { all: &link.answering, own: clock.as_deref() }.paused(now);
-        Running {
+        InFlightCall {
             client: self.client.clone(),
             link,
             method: self.method.clone(),
@@ -260,7 +260,7 @@ impl CallRequest {
     }
 
     /// Refuses the call if the server did not declare the capability.
-    fn check_capability(&self, link: &Connection) -> Result<()> {
+    fn check_capability(&self, link: &ClientConnection) -> Result<()> {
         match (self.needs, &link.server.capabilities) {
             (Some(method), Some(declared)) if !self.client.settings().ignores_capabilities => {
                 capabilities::check(method, declared, link.revision())
@@ -270,7 +270,7 @@ impl CallRequest {
     }
 
     /// Refuses to send answers on a connection whose revision has none.
-    fn check_answers_allowed(&self, link: &Connection, again: Option<&String>) -> Result<()> {
+    fn check_answers_allowed(&self, link: &ClientConnection, again: Option<&String>) -> Result<()> {
         if again.is_none() || accepts_answers(link) {
             return Ok(());
         }
@@ -283,12 +283,17 @@ impl CallRequest {
         Err(Error::refused(message).with_executed(Executed::Maybe))
     }
 
-    fn decode_context<'a>(&'a self, link: &'a Connection) -> DecodeContext<'a> {
+    fn decode_context<'a>(&'a self, link: &'a ClientConnection) -> DecodeContext<'a> {
         DecodeContext { link, tool: self.tool.as_deref().zip(self.validate_output) }
     }
 
     /// Takes note of the end of an exchange and returns its result.
-    fn final_result(&self, link: &Connection, rounds: &Rounds, result: Result<Raw>) -> Result<Raw> {
+    fn final_result(
+        &self,
+        link: &ClientConnection,
+        rounds: &Rounds,
+        result: Result<Raw>,
+    ) -> Result<Raw> {
         if !matches!(&result, Err(error) if error.is_closed()) {
             link.is_answered();
         }
@@ -302,7 +307,11 @@ impl CallRequest {
     }
 
     /// Waits for a connection before the first request is sent.
-    async fn await_connection(&mut self, running: &mut Running, rounds: &mut Rounds) -> Result<()> {
+    async fn await_connection(
+        &mut self,
+        running: &mut InFlightCall,
+        rounds: &mut Rounds,
+    ) -> Result<()> {
         if let Some(text) = self.switch_connection(running, Since::Begin).await? {
             rounds.first = text;
         }
@@ -312,7 +321,7 @@ impl CallRequest {
     /// Resumes on the next connection after `error` has ended this one.
     async fn resume(
         &mut self,
-        running: &mut Running,
+        running: &mut InFlightCall,
         rounds: &mut Rounds,
         error: Error,
     ) -> Result<()> {
@@ -335,7 +344,7 @@ impl CallRequest {
     #[cfg(feature = "http")]
     async fn relist_tools(
         &mut self,
-        running: &mut Running,
+        running: &mut InFlightCall,
         params: &str,
         error: Error,
     ) -> Result<()> {
@@ -356,7 +365,7 @@ impl CallRequest {
     /// Switches to the next connection. Returns the params for it if they differ.
     async fn switch_connection(
         &mut self,
-        running: &mut Running,
+        running: &mut InFlightCall,
         since: Since<'_>,
     ) -> Result<Option<String>> {
         if since.may_have_run() {
@@ -376,7 +385,7 @@ impl CallRequest {
     }
 
     /// Returns `true` if the call is retried on the next connection.
-    fn may_retry(&self, link: &Connection, error: &Error) -> bool {
+    fn may_retry(&self, link: &ClientConnection, error: &Error) -> bool {
         // No retry for a server that has never answered: its address may be wrong.
         may_repeat(self.retry, self.twice, error)
             && link.has_answered()
@@ -395,7 +404,12 @@ impl CallRequest {
     }
 
     /// Returns the questions that the server asks in its result, after so many rounds.
-    fn questions(&self, link: &Connection, result: &Raw, rounds: usize) -> Result<Option<Asked>> {
+    fn questions(
+        &self,
+        link: &ClientConnection,
+        result: &Raw,
+        rounds: usize,
+    ) -> Result<Option<ServerInputRequest>> {
         let Some(most) = self.rounds.filter(|_| accepts_answers(link)) else { return Ok(None) };
         let asked = input::asked(&self.method, result)?;
         if asked.is_some() && rounds >= most {
@@ -406,7 +420,7 @@ impl CallRequest {
 
     /// Returns `true` if the server refused the call because of its argument headers.
     #[cfg(feature = "http")]
-    fn lacks_headers(&self, link: &Connection, error: &Error) -> bool {
+    fn lacks_headers(&self, link: &ClientConnection, error: &Error) -> bool {
         let mismatch = turnbuckle_types::code::HEADER_MISMATCH;
         self.about.tool.is_some()
             && link.repeated.is_some()
@@ -416,7 +430,7 @@ impl CallRequest {
 }
 
 #[cfg(feature = "http")]
-impl Connection {
+impl ClientConnection {
     /// Returns `true` if the server asks a question on the stream of the call that it belongs to.
     fn asks_on_call_streams(&self) -> bool {
         self.carried == Carried::ByHttp && self.revision().questions() != Questions::InResults
@@ -438,7 +452,7 @@ impl Connection {
 }
 
 /// The next step of a call that has not ended.
-enum Step {
+enum CallStep {
     Continue,
     /// Forwards a notification to the stream of events.
     Forward(Box<Note>),
@@ -447,7 +461,7 @@ enum Step {
     Relist(Error),
     Reconnect(Error),
     /// Answers the questions, which came in this result.
-    Answer(Box<(Asked, Raw)>),
+    Answer(Box<(ServerInputRequest, Raw)>),
 }
 
 /// The params of a call, round by round.
@@ -491,18 +505,18 @@ pub(crate) struct CallResponse<T> {
 }
 
 impl<T> CallResponse<T> {
-    fn new(value: T, raw: Raw, rounds: usize, link: &Connection) -> CallResponse<T> {
+    fn new(value: T, raw: Raw, rounds: usize, link: &ClientConnection) -> CallResponse<T> {
         CallResponse { value, raw, rounds, revision: link.revision(), generation: link.generation }
     }
 
     /// A value that this client made, which is never cached.
-    fn local(value: T, link: &Connection) -> CallResponse<T> {
+    fn local(value: T, link: &ClientConnection) -> CallResponse<T> {
         CallResponse::new(value, Raw::null(), 1, link)
     }
 }
 
 /// Returns `true` if the revision sends answers with the next request.
-fn accepts_answers(link: &Connection) -> bool {
+fn accepts_answers(link: &ClientConnection) -> bool {
     link.revision().questions() == Questions::InResults
 }
 

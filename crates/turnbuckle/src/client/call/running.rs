@@ -8,16 +8,16 @@ use std::{
     time::Duration,
 };
 
-use super::{super::Inner, events::CallNote, request::OnProgress};
+use super::{super::Inner, events::CallNote, request::ProgressCallback};
 use crate::{
     client::{
         call::{
             deadlines::{Deadlines, Expired},
             input::{
-                Asked, {self},
+                ServerInputRequest, {self},
             },
         },
-        connection::handle::Connection,
+        connection::handle::ClientConnection,
         handlers::answer::{Answering, Clocks},
     },
     error::{Error, Executed, Result},
@@ -27,13 +27,13 @@ use tokio::{sync::mpsc, time::Instant};
 use turnbuckle_types::{LogMessage, Method, Progress};
 
 /// A call in flight.
-pub(crate) struct Running {
+pub(crate) struct InFlightCall {
     pub(super) client: Arc<Inner>,
-    pub(crate) link: Arc<Connection>,
+    pub(crate) link: Arc<ClientConnection>,
     pub(super) method: Cow<'static, str>,
     pub(crate) exchange: Exchange,
     pub(crate) deadlines: Deadlines,
-    pub(super) on_progress: Option<OnProgress>,
+    pub(super) on_progress: Option<ProgressCallback>,
     pub(super) notes: Option<mpsc::Sender<CallNote>>,
     pub(super) cancel_reason: Option<Arc<OnceLock<String>>>,
     /// The rest of the time for answers.
@@ -42,7 +42,7 @@ pub(crate) struct Running {
     pub(super) clock: Option<Arc<Answering>>,
 }
 
-impl Running {
+impl InFlightCall {
     /// Returns the next event, or an error when a deadline passes.
     pub(crate) async fn next(&mut self) -> Result<ExchangeEvent> {
         let clocks = Clocks { all: &self.link.answering, own: self.clock.as_deref() };
@@ -72,7 +72,11 @@ impl Running {
 
     /// Has the callbacks answer the questions, while this call's clocks stand still. Returns the
     /// params of the next round.
-    pub(super) async fn answer(&mut self, asked: Asked, params: &str) -> Result<String> {
+    pub(super) async fn answer(
+        &mut self,
+        asked: ServerInputRequest,
+        params: &str,
+    ) -> Result<String> {
         let revision = self.link.revision();
         let paused = self.clock.get_or_insert_default().pause();
         let callbacks = &self.client.settings().callbacks;
@@ -183,7 +187,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for InFlightCall {
     fn drop(&mut self) {
         // The callers of a shared call can't reach the exchange.
         if let Some(reason) = self.cancel_reason.as_ref().and_then(|reason| reason.get()) {

@@ -56,11 +56,11 @@ impl CallCounter {
 
 impl Supervisor {
     /// Counts a call for as long as what it gives is held; refuses once the client is leaving.
-    pub(crate) fn enter(self: &Arc<Self>) -> Result<InFlight> {
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<CallInFlight> {
         // One that is refused is never counted, not even for a moment.
         let more = |count| (count & LEAVING == 0).then_some(count + 1);
         if self.calls.count.fetch_update(AcqRel, Acquire, more).is_ok() {
-            return Ok(InFlight(self.clone()));
+            return Ok(CallInFlight(self.clone()));
         }
         let closed = Closed::new("this client is shutting down and makes no more calls");
         Err(closed.error(Executed::No))
@@ -68,9 +68,9 @@ impl Supervisor {
 }
 
 /// A call in flight.
-pub(crate) struct InFlight(Arc<Supervisor>);
+pub(crate) struct CallInFlight(Arc<Supervisor>);
 
-impl Drop for InFlight {
+impl Drop for CallInFlight {
     fn drop(&mut self) {
         self.0.calls.out();
     }

@@ -8,7 +8,7 @@ use std::{
 
 use super::super::{Client, ClientBuilder};
 use crate::{
-    client::{builder::FIRST, connection::handle::Connection},
+    client::{builder::FIRST, connection::handle::ClientConnection},
     error::{Error, ErrorKind, Result, timed_out},
     rpc::BoxFuture,
     transport::child_process::Spawn,
@@ -22,7 +22,7 @@ pub(crate) trait Dialer: Send + Sync + 'static {
         &'a self,
         settings: &'a ClientBuilder,
         generation: u64,
-    ) -> BoxFuture<'a, Result<Connection>>;
+    ) -> BoxFuture<'a, Result<ClientConnection>>;
 
     /// What is on the other side.
     fn way(&self) -> ConnectionTarget;
@@ -49,7 +49,7 @@ impl Dialer for Process {
         &'a self,
         settings: &'a ClientBuilder,
         generation: u64,
-    ) -> BoxFuture<'a, Result<Connection>> {
+    ) -> BoxFuture<'a, Result<ClientConnection>> {
         let start = move || {
             let mut command = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             settings.start(&mut command)
@@ -99,7 +99,7 @@ where
         &'a self,
         settings: &'a ClientBuilder,
         generation: u64,
-    ) -> BoxFuture<'a, Result<Connection>> {
+    ) -> BoxFuture<'a, Result<ClientConnection>> {
         Box::pin(async move {
             let limit = settings.connect_timeout;
             let stream = match tokio::time::timeout(limit, (self.0)()).await {

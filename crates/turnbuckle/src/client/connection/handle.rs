@@ -21,7 +21,7 @@ use turnbuckle_types::{Implementation, Revision, ServerCapabilities};
 use crate::{client::handshake::discovery, client::tools::param_headers};
 
 /// One connection. When the last who hold it let go, it is closed.
-pub(crate) struct Connection {
+pub(crate) struct ClientConnection {
     /// Counted from one; each connection of a client has its own.
     pub(crate) generation: u64,
     pub(crate) transport: Arc<dyn Transport>,
@@ -75,7 +75,7 @@ pub(crate) struct ServerFacts {
     pub(crate) discovered: Option<turnbuckle_types::Raw>,
 }
 
-impl Connection {
+impl ClientConnection {
     pub(crate) fn revision(&self) -> Revision {
         self.stamp.revision()
     }
@@ -103,7 +103,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for ClientConnection {
     fn drop(&mut self) {
         self.transport.close_now();
     }

@@ -28,7 +28,7 @@ use tokio::{sync::watch, task::AbortHandle};
 
 use super::ClientBuilder;
 use crate::{
-    client::connection::handle::Connection,
+    client::connection::handle::ClientConnection,
     error::{Closed, Error, ErrorKind, Executed, Result},
 };
 use budget::{BudgetOwner, ReconnectAttempt, RetryBudget};
@@ -46,7 +46,7 @@ pub use state::{ConnectionState, ConnectionStates};
 pub(super) struct Supervisor {
     pub(super) settings: ClientBuilder,
     /// Changed only under the lock of `states`, and never the other way round.
-    current: Mutex<Arc<Connection>>,
+    current: Mutex<Arc<ClientConnection>>,
     states: watch::Sender<ConnectionState>,
     /// Invariant: true unless the state is `Ready`. For calls, which look at nothing else.
     down: AtomicBool,
@@ -64,7 +64,7 @@ impl Supervisor {
     /// Looks after a connection that was just made.
     pub(super) fn start(
         settings: ClientBuilder,
-        link: Connection,
+        link: ClientConnection,
         dial: Option<Box<dyn Dialer>>,
     ) -> Arc<Supervisor> {
         let states = settings.states.clone();
@@ -85,18 +85,18 @@ impl Supervisor {
         supervisor
     }
 
-    fn current(&self) -> MutexGuard<'_, Arc<Connection>> {
+    fn current(&self) -> MutexGuard<'_, Arc<ClientConnection>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The connection of now, or the last one.
-    pub(super) fn link(&self) -> Arc<Connection> {
+    pub(super) fn link(&self) -> Arc<ClientConnection> {
         self.current().clone()
     }
 
     /// Looks something up on it, for who does not need it for longer. `look` must not wait, nor
     /// run anything of the user's.
-    pub(super) fn with_link<V>(&self, look: impl FnOnce(&Connection) -> V) -> V {
+    pub(super) fn with_link<V>(&self, look: impl FnOnce(&ClientConnection) -> V) -> V {
         look(&self.current())
     }
 
@@ -169,7 +169,11 @@ impl Supervisor {
 
     /// The same as [`newer`](Supervisor::newer), for who found out that the one with this number is
     /// no good any more: looks for another, where nobody else would notice.
-    pub(super) async fn newer_because(&self, than: u64, why: &Error) -> Result<Arc<Connection>> {
+    pub(super) async fn newer_because(
+        &self,
+        than: u64,
+        why: &Error,
+    ) -> Result<Arc<ClientConnection>> {
         // Before looking: what was given up earlier is tried again for whoever comes now.
         self.lost(than, why);
         self.newer(than).await
@@ -177,7 +181,7 @@ impl Supervisor {
 
     /// Waits for a connection, whichever that is, and has it looked for if it was given up; the error
     /// is why there is none. Dropping the future loses nothing.
-    pub(super) async fn present(&self) -> Result<Arc<Connection>> {
+    pub(super) async fn present(&self) -> Result<Arc<ClientConnection>> {
         self.look_again();
         // All have a greater number.
         self.newer(0).await
@@ -185,7 +189,7 @@ impl Supervisor {
 
     /// Waits for a connection that is newer than the one with this number; the error is why there
     /// is none. Dropping the future loses nothing.
-    pub(super) async fn newer(&self, than: u64) -> Result<Arc<Connection>> {
+    pub(super) async fn newer(&self, than: u64) -> Result<Arc<ClientConnection>> {
         let mut states = self.states.subscribe();
         let decided = states.wait_for(|state| match state {
             ConnectionState::Ready { generation } => *generation > than,
@@ -239,7 +243,7 @@ impl Supervisor {
     }
 
     /// Puts a new connection in the place of the old one; gives it back if it came too late.
-    fn install(&self, link: Arc<Connection>) -> Result<(), Arc<Connection>> {
+    fn install(&self, link: Arc<ClientConnection>) -> Result<(), Arc<ClientConnection>> {
         let (mut link, mut old) = (Some(link), None);
         self.change(|_| {
             let link = link.take()?;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    client::{Client, connection::handle::Connection},
+    client::{Client, connection::handle::ClientConnection},
     transport::http::client::origin,
 };
 use http::{HeaderMap, Uri};
@@ -63,7 +63,7 @@ impl Client {
     }
 }
 
-impl Connection {
+impl ClientConnection {
     pub(crate) fn discovery(&self) -> Discovery {
         Discovery { revision: self.revision(), discovered: self.server.discovered.clone() }
     }

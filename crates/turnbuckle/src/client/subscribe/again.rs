@@ -14,7 +14,7 @@ use super::{OpenedStream, open};
 use crate::{
     client::{
         Call, ConnectionState,
-        connection::{Supervisor, handle::Connection},
+        connection::{Supervisor, handle::ClientConnection},
     },
     error::{Closed, Error, ErrorKind, Executed, Result},
 };
@@ -23,7 +23,7 @@ use crate::{
 pub(super) struct Lost {
     pub(super) call: Call<Raw>,
     /// What it ran on.
-    pub(super) link: Arc<Connection>,
+    pub(super) link: Arc<ClientConnection>,
     pub(super) error: Error,
     /// How long it had been open.
     pub(super) lasted: Duration,
@@ -70,8 +70,8 @@ pub(super) fn is_passing(error: &Error) -> bool {
 /// The connection on which to try next: the one that was lost if it can still be used.
 pub(super) async fn next_link(
     supervisor: &Supervisor,
-    lost: &Connection,
-) -> Result<Arc<Connection>> {
+    lost: &ClientConnection,
+) -> Result<Arc<ClientConnection>> {
     let over = is_over(lost).await;
     let mut states = supervisor.states();
     while let Some(state) = states.next().await {
@@ -90,7 +90,7 @@ pub(super) async fn next_link(
 }
 
 /// Why a connection has ended: known before whoever looks after it has seen it.
-pub(super) async fn ended(link: &Connection) -> Option<Closed> {
+pub(super) async fn ended(link: &ClientConnection) -> Option<Closed> {
     let mut ended = link.transport.ended();
     std::future::poll_fn(|context| {
         Poll::Ready(match ended.as_mut().poll(context) {
@@ -101,6 +101,6 @@ pub(super) async fn ended(link: &Connection) -> Option<Closed> {
     .await
 }
 
-pub(super) async fn is_over(link: &Connection) -> bool {
+pub(super) async fn is_over(link: &ClientConnection) -> bool {
     ended(link).await.is_some()
 }

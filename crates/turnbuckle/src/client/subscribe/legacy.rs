@@ -21,7 +21,7 @@ use super::{
     subscriptions::{Claim, With},
 };
 use crate::{
-    client::{Call, Client, ConnectionState, connection::handle::Connection},
+    client::{Call, Client, ConnectionState, connection::handle::ClientConnection},
     error::{Closed, Error, Executed, Result, timed_out},
     middleware::client::ClientMiddleware,
     rpc::{BoxFuture, Note},
@@ -37,13 +37,13 @@ pub(super) struct Ear {
     /// How long a server may take to answer.
     patience: Option<Duration>,
     /// Resolves when this connection has a successor, or will have none.
-    over: BoxFuture<'static, Result<Arc<Connection>>>,
+    over: BoxFuture<'static, Result<Arc<ClientConnection>>>,
 }
 
 /// What a server can tell of what was asked for; nothing was sent for it yet.
 pub(super) struct Agreed {
     client: Client,
-    link: Arc<Connection>,
+    link: Arc<ClientConnection>,
     mailbox: Arc<NotificationQueue>,
     granted: SubscriptionFilter,
     with: With,
@@ -51,7 +51,10 @@ pub(super) struct Agreed {
 }
 
 /// Finds out what a server can tell of what a call asks for; also as a modern one would say it.
-pub(super) async fn agree(mut call: Call<Raw>, link: Arc<Connection>) -> Result<(Agreed, Raw)> {
+pub(super) async fn agree(
+    mut call: Call<Raw>,
+    link: Arc<ClientConnection>,
+) -> Result<(Agreed, Raw)> {
     let client = Client(call.request.client.clone());
     // Nothing may have to be sent, and what others subscribed to may still look sound.
     if let Some(closed) = ended(&link).await {
@@ -112,7 +115,7 @@ impl Agreed {
 /// Subscribes to the resources of `granted`, and takes out of it what the server refuses. All of
 /// it refused, and nothing else granted, is an error.
 async fn subscribed(
-    link: &Arc<Connection>,
+    link: &Arc<ClientConnection>,
     middleware: &ClientMiddleware,
     with: &With,
     granted: &mut SubscriptionFilter,

@@ -24,7 +24,7 @@ use turnbuckle_types::{Method, Raw, ResourceUpdated, SubscriptionFilter};
 
 use super::Call;
 use crate::{
-    client::connection::handle::Connection,
+    client::connection::handle::ClientConnection,
     error::{Error, Result},
     middleware::client::Passed,
     rpc::{BoxFuture, Note},
@@ -118,7 +118,7 @@ struct OpenedStream {
     source: EventSource,
     granted: SubscriptionFilter,
     /// On which it runs.
-    link: Arc<Connection>,
+    link: Arc<ClientConnection>,
 }
 
 /// Where the events of a stream come from. Dropping it unsubscribes.
@@ -216,7 +216,7 @@ pub struct Listening {
 enum StreamState {
     Open {
         source: Box<EventSource>,
-        link: Arc<Connection>,
+        link: Arc<ClientConnection>,
         since: Instant,
     },
     Again(BoxFuture<'static, Result<OpenedStream>>),

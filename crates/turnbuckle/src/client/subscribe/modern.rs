@@ -13,8 +13,8 @@ use super::{EventSource, OpenedStream, SourceEvent, event_from, is};
 use crate::{
     client::{
         Call,
-        call::{Running, undecodable},
-        connection::handle::Connection,
+        call::{InFlightCall, undecodable},
+        connection::handle::ClientConnection,
     },
     error::{Error, Result},
     rpc::ExchangeEvent,
@@ -22,11 +22,14 @@ use crate::{
 
 /// The request in flight. Dropping it unsubscribes.
 pub(super) struct ModernStream {
-    running: Running,
+    running: InFlightCall,
 }
 
 /// Opens a stream, and returns when the server has acknowledged it; with what it said then.
-pub(super) async fn open(call: Call<Raw>, link: Arc<Connection>) -> Result<(OpenedStream, Raw)> {
+pub(super) async fn open(
+    call: Call<Raw>,
+    link: Arc<ClientConnection>,
+) -> Result<(OpenedStream, Raw)> {
     let mut running = call.open(link)?;
     loop {
         match running.next().await? {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    client::connection::handle::{Carried, Connection},
+    client::connection::handle::{Carried, ClientConnection},
     error::{Closed, Error, Executed, Result},
     middleware::client::{ClientMiddleware, NewCall, Request},
     protocol::stamp::WantsProgress,
@@ -104,7 +104,7 @@ impl ClientSubscriptions {
     pub(crate) fn claim(
         self: &Arc<Self>,
         uri: &str,
-        link: &Arc<Connection>,
+        link: &Arc<ClientConnection>,
         middleware: &ClientMiddleware,
         with: With,
     ) -> Claim {
@@ -222,7 +222,7 @@ impl Drop for Claim {
 /// Asks until what the server knows is what is wanted. Does not keep the connection open.
 async fn keep(
     subscriptions: Arc<ClientSubscriptions>,
-    link: Weak<Connection>,
+    link: Weak<ClientConnection>,
     middleware: ClientMiddleware,
 ) {
     let mut asking = JoinSet::new();
@@ -250,7 +250,7 @@ async fn keep(
 }
 
 async fn asked(
-    link: Weak<Connection>,
+    link: Weak<ClientConnection>,
     middleware: &ClientMiddleware,
     one: &SentRequest,
 ) -> Result<()> {
@@ -283,7 +283,7 @@ async fn asked(
 
 /// Holds the connection only while nothing is waited for: whoever closes it ends this.
 async fn sent(
-    link: Weak<Connection>,
+    link: Weak<ClientConnection>,
     method: Method,
     #[cfg_attr(not(feature = "http"), expect(unused_mut, reason = "headers are taken out"))]
     mut request: Request,

@@ -75,7 +75,7 @@ impl Transport for LoggedTransport {
         Exchange::new(LoggedExchange {
             request: LoggedRequest { log: self.log.clone(), id: request.id.clone(), method },
             abandon: request.abandon,
-            stage: Stage::New { params: request.params.clone() },
+            stage: WireStage::New { params: request.params.clone() },
             reason: None,
             exchange: self.transport.open(request),
         })
@@ -147,12 +147,12 @@ impl LoggedRequest {
 struct LoggedExchange {
     request: LoggedRequest,
     abandon: Abandon,
-    stage: Stage,
+    stage: WireStage,
     reason: Option<String>,
     exchange: Exchange,
 }
 
-enum Stage {
+enum WireStage {
     /// The request is reported when it is sent, because it has no id before.
     New {
         params: String,
@@ -165,9 +165,9 @@ impl Drive for LoggedExchange {
     fn poll_event(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         let this = self.get_mut();
         let request = &mut this.request;
-        let polled = if let Stage::New { params } = &mut this.stage {
+        let polled = if let WireStage::New { params } = &mut this.stage {
             let params = std::mem::take(params);
-            this.stage = Stage::Sent;
+            this.stage = WireStage::Sent;
             // In process the server answers within this poll: that is reported after the request.
             let log = request.log.clone();
             let held = log.hold();
@@ -179,7 +179,7 @@ impl Drive for LoggedExchange {
             this.exchange.poll_event(context)
         };
         if let Poll::Ready(ExchangeEvent::Done(result)) = &polled {
-            this.stage = Stage::Over;
+            this.stage = WireStage::Over;
             match result.as_ref().map_err(|error| (error, error.as_rpc())) {
                 Ok(raw) => request.write(Received, WireKind::Result, Content::Json(raw.as_str())),
                 Err((_, Some(rpc))) => {
@@ -200,7 +200,7 @@ impl Drive for LoggedExchange {
     }
 
     fn silence(mut self: Pin<&mut Self>) {
-        self.stage = Stage::Over;
+        self.stage = WireStage::Over;
         self.exchange.silence();
     }
 
@@ -220,7 +220,7 @@ impl Drive for LoggedExchange {
 /// Dropping the exchange cancels the request.
 impl Drop for LoggedExchange {
     fn drop(&mut self) {
-        if matches!(self.stage, Stage::Sent) && self.abandon == Abandon::Signal {
+        if matches!(self.stage, WireStage::Sent) && self.abandon == Abandon::Signal {
             let reason = self.reason.as_deref().unwrap_or("caller cancelled");
             self.request.write(Sent, WireKind::Cancelled, Content::Plain(reason));
         }

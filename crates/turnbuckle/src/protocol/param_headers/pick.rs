@@ -163,9 +163,9 @@ struct MemberKey<'a>(Cow<'a, str>);
 
 impl<'a> Deserialize<'a> for MemberKey<'a> {
     fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<MemberKey<'a>, D::Error> {
-        struct ReadKey;
+        struct PickKey;
 
-        impl<'a> Visitor<'a> for ReadKey {
+        impl<'a> Visitor<'a> for PickKey {
             type Value = MemberKey<'a>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -181,6 +181,6 @@ impl<'a> Deserialize<'a> for MemberKey<'a> {
             }
         }
 
-        deserializer.deserialize_str(ReadKey)
+        deserializer.deserialize_str(PickKey)
     }
 }

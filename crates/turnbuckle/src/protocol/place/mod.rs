@@ -17,21 +17,21 @@ use serde_json::{Deserializer, Error, de::StrRead, error::Category};
 
 #[cfg(feature = "server")]
 pub(crate) use walk::end_of_string;
-pub(crate) use walk::{Culprit, Place};
+pub(crate) use walk::{Culprit, ValuePath};
 
 /// The longest piece of input that an error repeats, in characters.
 const LONGEST_ECHO: usize = 40;
 
 /// Why a text did not become a type, and how far the decoder got.
-pub(crate) struct Failure {
+pub(crate) struct DecodeFailure {
     error: Error,
     reached: usize,
 }
 
-impl Failure {
+impl DecodeFailure {
     #[cold]
-    fn new(error: Error, decoder: Deserializer<StrRead<'_>>) -> Failure {
-        Failure { error, reached: decoder.into_iter::<IgnoredAny>().byte_offset() }
+    fn new(error: Error, decoder: Deserializer<StrRead<'_>>) -> DecodeFailure {
+        DecodeFailure { error, reached: decoder.into_iter::<IgnoredAny>().byte_offset() }
     }
 
     /// Returns serde_json's message without line and column: the sender has no lines.
@@ -41,9 +41,9 @@ impl Failure {
 
     /// Returns the place of the error in the text that was read.
     #[cold]
-    pub(crate) fn place(&self, text: &str, culprit: Culprit) -> Place {
+    pub(crate) fn place(&self, text: &str, culprit: Culprit) -> ValuePath {
         if self.error.line() == 0 {
-            return Place::default();
+            return ValuePath::default();
         }
         let at = self.offset(text);
         if self.error.classify() != Category::Data {
@@ -85,7 +85,7 @@ pub(crate) fn without_position(error: &Error) -> String {
 
 /// Reads a text that is one JSON value. There is one decoder of each type.
 #[inline(never)]
-pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, DecodeFailure> {
     let mut decoder = Deserializer::from_str(text);
     let error = match T::deserialize(&mut decoder) {
         Ok(value) => match decoder.end() {
@@ -94,7 +94,7 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
         },
         Err(error) => error,
     };
-    Err(Failure::new(error, decoder))
+    Err(DecodeFailure::new(error, decoder))
 }
 
 /// Appends the name of a member to a path.

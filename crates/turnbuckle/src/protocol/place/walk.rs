@@ -25,40 +25,40 @@ pub(crate) enum Culprit {
 
 /// The way from the root to a value.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Place(pub(super) Vec<Step>);
+pub(crate) struct ValuePath(pub(super) Vec<PathStep>);
 
 /// One step from a value into it.
 #[derive(Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     Key(String),
     Index(usize),
 }
 
-impl Place {
+impl ValuePath {
     /// Appends the place to a path.
     pub(crate) fn write(&self, path: &mut String) {
         for step in &self.0 {
             match step {
-                Step::Key(key) => push_key(path, key),
-                Step::Index(index) => push_index(path, *index),
+                PathStep::Key(key) => push_key(path, key),
+                PathStep::Index(index) => push_index(path, *index),
             }
         }
     }
 }
 
 /// An array or object that the walk is in, or has just left.
-struct Open {
+struct OpenContainer {
     is_object: bool,
     commas: usize,
     key: Range<usize>,
     is_empty: bool,
 }
 
-impl Open {
-    fn step(&self, text: &str) -> Step {
+impl OpenContainer {
+    fn step(&self, text: &str) -> PathStep {
         match self.is_object {
-            true => Step::Key(unquoted(text.get(self.key.clone()).unwrap_or_default())),
-            false => Step::Index(self.commas),
+            true => PathStep::Key(unquoted(text.get(self.key.clone()).unwrap_or_default())),
+            false => PathStep::Index(self.commas),
         }
     }
 }
@@ -71,21 +71,21 @@ enum Last {
     Key,
     Colon,
     Scalar,
-    End(Open),
+    End(OpenContainer),
 }
 
 /// Where a walk ended.
-pub(super) struct Walk {
-    open: Vec<Open>,
+pub(super) struct WalkEnd {
+    open: Vec<OpenContainer>,
     last: Last,
     /// Whether a comma comes next.
     goes_on: bool,
 }
 
 /// Walks up to a byte, or to the end of the token that it is within.
-pub(super) fn walk(text: &str, to: usize) -> Walk {
+pub(super) fn walk(text: &str, to: usize) -> WalkEnd {
     let bytes = text.as_bytes();
-    let mut walk = Walk { open: Vec::new(), last: Last::Start, goes_on: false };
+    let mut walk = WalkEnd { open: Vec::new(), last: Last::Start, goes_on: false };
     let (mut at, mut deeper) = (0, 0_usize);
     loop {
         at += bytes[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -106,7 +106,7 @@ pub(super) fn walk(text: &str, to: usize) -> Walk {
     walk
 }
 
-impl Walk {
+impl WalkEnd {
     fn pass(&mut self, byte: u8, token: Range<usize>) {
         let is_key = matches!(self.last, Last::Start | Last::Comma)
             && self.open.last().is_some_and(|open| open.is_object);
@@ -118,7 +118,7 @@ impl Walk {
         self.last = match (byte, self.open.last_mut()) {
             (b'{' | b'[', _) => {
                 let is_object = byte == b'{';
-                self.open.push(Open { is_object, commas: 0, key: 0..0, is_empty: true });
+                self.open.push(OpenContainer { is_object, commas: 0, key: 0..0, is_empty: true });
                 Last::Start
             }
             (b'}' | b']', _) => self.open.pop().map_or(Last::Scalar, Last::End),
@@ -136,8 +136,8 @@ impl Walk {
     }
 
     /// Returns the place that an error at the end of this walk is about.
-    pub(super) fn place(&self, text: &str, culprit: Culprit) -> Place {
-        let mut steps: Vec<Step> = self.open.iter().map(|open| open.step(text)).collect();
+    pub(super) fn place(&self, text: &str, culprit: Culprit) -> ValuePath {
+        let mut steps: Vec<PathStep> = self.open.iter().map(|open| open.step(text)).collect();
         match &self.last {
             Last::Colon | Last::Scalar => {}
             // Refused as a whole: otherwise the comma would have been passed.
@@ -146,7 +146,7 @@ impl Walk {
             }
             Last::End(_) => {}
             Last::Comma if culprit == Culprit::Value => {
-                if let Some(Step::Index(index)) = steps.last_mut() {
+                if let Some(PathStep::Index(index)) = steps.last_mut() {
                     *index -= 1;
                 } else {
                     steps.pop();
@@ -156,7 +156,7 @@ impl Walk {
                 steps.pop();
             }
         }
-        Place(steps)
+        ValuePath(steps)
     }
 }
 

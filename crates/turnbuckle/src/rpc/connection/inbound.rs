@@ -23,7 +23,7 @@ use serde_json::value::RawValue;
 use turnbuckle_types::{
     RequestId, RpcError,
     jsonrpc::{
-        Fault, Frame, Message, Notification, Request, Response, Role, parse_line, write_error,
+        Fault, Frame, FrameRole, Message, Notification, Request, Response, parse_line, write_error,
     },
 };
 
@@ -97,7 +97,7 @@ impl ConnectionShared {
             Ok(Message::Batch(_)) => {
                 let message = "batches exist in revision 2025-03-26 only, which was not negotiated";
                 let error = RpcError::invalid_request(message);
-                self.fault(Fault { id: None, role: Role::Request, error })
+                self.fault(Fault { id: None, role: FrameRole::Request, error })
             }
             Err(fault) => self.fault(fault),
         }
@@ -122,7 +122,7 @@ impl ConnectionShared {
             }
             id => {
                 let error = RpcError::invalid_request(message);
-                self.fault(Fault { id, role: Role::Request, error });
+                self.fault(Fault { id, role: FrameRole::Request, error });
             }
         }
     }
@@ -151,7 +151,7 @@ impl ConnectionShared {
                         received = Received::Spawned;
                     }
                 }
-                Err(fault) if fault.role == Role::Request => {
+                Err(fault) if fault.role == FrameRole::Request => {
                     self.counts.unreadable.fetch_add(1, Relaxed);
                     group.fault(fault.id.as_ref(), &fault.error);
                 }
@@ -308,12 +308,12 @@ impl ConnectionShared {
         self.counts.unreadable.fetch_add(1, Relaxed);
         tracing::debug!(error = %fault.error, "an unreadable message");
         match (fault.role, &fault.id) {
-            (Role::Response, Some(id)) => {
+            (FrameRole::Response, Some(id)) => {
                 let message = format!("the peer's answer can't be read: {}", fault.error.message);
                 self.end(id, Err(Error::protocol(message)));
             }
-            (Role::Response, None) => {}
-            (Role::Request, id) if self.serve.answers(&fault) => {
+            (FrameRole::Response, None) => {}
+            (FrameRole::Request, id) if self.serve.answers(&fault) => {
                 self.update(|state| {
                     if id.is_none() {
                         state.nameless += 1;
@@ -325,7 +325,7 @@ impl ConnectionShared {
                 });
                 self.check_unsent();
             }
-            (Role::Request, _) => {}
+            (FrameRole::Request, _) => {}
         }
         Received::Applied
     }

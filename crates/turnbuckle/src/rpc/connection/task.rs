@@ -13,7 +13,7 @@ use turnbuckle_types::{Raw, RequestId, jsonrpc};
 use super::{ConnectionShared, batch::BatchGroup, outbound::OutboundRequest};
 use crate::rpc::{
     BoxFuture, Exchange, Outcome, Outgoing,
-    connection::write_queue::{Moment, Outbox},
+    connection::write_queue::{Outbox, QueueMoment},
     pending::Serial,
     replies::panicked,
 };
@@ -30,7 +30,7 @@ pub(super) struct RunningHandler {
     pub(super) farewell: Option<Box<Raw>>,
     /// Notifications that wait, as of `counted_at` and what was pushed since.
     queued: usize,
-    counted_at: Moment,
+    counted_at: QueueMoment,
 }
 
 impl RunningHandler {
@@ -41,7 +41,7 @@ impl RunningHandler {
             batch,
             farewell: None,
             queued: 0,
-            counted_at: Moment::default(),
+            counted_at: QueueMoment::default(),
         }
     }
 

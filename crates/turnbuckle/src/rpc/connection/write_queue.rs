@@ -23,7 +23,7 @@ pub(crate) struct Outbox {
 
 /// When something was counted: as long as this stays the same, so does the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct QueueMoment {
     taken: u64,
     returned: u64,
 }
@@ -134,7 +134,7 @@ impl Outbox {
 
     /// How many frames of this owner wait, whose last one was pushed at or before `then`.
     /// Costs nothing unless a batch came back since.
-    pub(crate) fn count_since(&self, then: Moment, owner: Serial) -> usize {
+    pub(crate) fn count_since(&self, then: QueueMoment, owner: Serial) -> usize {
         if then.returned == self.returned { 0 } else { self.count(owner) }
     }
 
@@ -153,8 +153,8 @@ impl Outbox {
     }
 
     /// Differs from every moment before a batch was taken or came back.
-    pub(crate) fn now(&self) -> Moment {
-        Moment { taken: self.taken, returned: self.returned }
+    pub(crate) fn now(&self) -> QueueMoment {
+        QueueMoment { taken: self.taken, returned: self.returned }
     }
 }
 

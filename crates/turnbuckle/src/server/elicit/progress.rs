@@ -8,7 +8,7 @@ use crate::{
 use turnbuckle_types::{Method, Progress, Raw, jsonrpc::Params};
 
 /// Who is told.
-pub(crate) type OnProgress = Box<dyn FnMut(Progress) + Send>;
+pub(crate) type ProgressListener = Box<dyn FnMut(Progress) + Send>;
 
 /// A question that asks for progress, in params that are an object or null.
 pub(crate) fn asking(method: String, params: &Raw) -> Outgoing {
@@ -37,7 +37,10 @@ fn place(params: &Raw) -> Option<(String, usize)> {
 }
 
 /// Waits for the answer, and tells what is said before it.
-pub(crate) async fn answer(mut exchange: Exchange, mut on_progress: OnProgress) -> Result<Raw> {
+pub(crate) async fn answer(
+    mut exchange: Exchange,
+    mut on_progress: ProgressListener,
+) -> Result<Raw> {
     loop {
         match exchange.next().await {
             ExchangeEvent::Done(end) => return end,

@@ -24,7 +24,7 @@ use crate::{
     server::{
         connection::handshake::ClientHello,
         elicit::progress::{
-            OnProgress, {self},
+            ProgressListener, {self},
         },
         handler::notifications,
         shared::App,
@@ -302,7 +302,7 @@ impl Ctx {
         &self,
         method: &str,
         params: serde_json::Result<Raw>,
-        on_progress: Option<OnProgress>,
+        on_progress: Option<ProgressListener>,
     ) -> Result<Raw> {
         let params = params.map_err(|error| {
             Error::new(ErrorKind::Codec, format!("the value can't be encoded: {error}"))
@@ -336,7 +336,7 @@ impl Ctx {
         &self,
         method: String,
         params: &Raw,
-        on_progress: Option<OnProgress>,
+        on_progress: Option<ProgressListener>,
     ) -> Result<Raw> {
         if let Some(on_progress) = on_progress {
             return progress::answer(

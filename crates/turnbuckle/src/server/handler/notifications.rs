@@ -38,11 +38,11 @@ pub struct ProgressUpdate<'a> {
     done: f64,
     total: Option<f64>,
     message: Option<String>,
-    stage: SendStage,
+    stage: NotificationStage,
 }
 
 #[derive(Debug, PartialEq)]
-enum SendStage {
+enum NotificationStage {
     New,
     /// It rises: it waits for its place in the queue.
     Waiting,
@@ -50,7 +50,13 @@ enum SendStage {
 
 impl<'a> ProgressUpdate<'a> {
     pub(crate) fn new(ctx: &'a Ctx, done: Amount) -> ProgressUpdate<'a> {
-        ProgressUpdate { ctx, done: done.0, total: None, message: None, stage: SendStage::New }
+        ProgressUpdate {
+            ctx,
+            done: done.0,
+            total: None,
+            message: None,
+            stage: NotificationStage::New,
+        }
     }
 
     /// How much there is in all.
@@ -90,11 +96,11 @@ impl Future for ProgressUpdate<'_> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let inner = &self.ctx.0;
         let Some(token) = &inner.token else { return Poll::Ready(()) };
-        if self.stage == SendStage::New {
+        if self.stage == NotificationStage::New {
             if !self.rises() {
                 return Poll::Ready(());
             }
-            self.stage = SendStage::Waiting;
+            self.stage = NotificationStage::Waiting;
         }
         let mut render = |out: &mut Vec<u8>| write_at(&self.note(token), inner.revision, out);
         inner.replies.poll_note(context, "notifications/progress", &mut render)

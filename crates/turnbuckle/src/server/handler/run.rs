@@ -31,12 +31,17 @@ pub(crate) fn run_part<R: Send + 'static>(
     offer: &Registration<R>,
     call: Invocation,
     permit: Permit,
-) -> Part<R> {
+) -> PartialHandler<R> {
     match offer.on_cancel {
-        OnCancel::Drop => Part { handler: offer.handler.call(call), permit: Some(permit) },
+        OnCancel::Drop => {
+            PartialHandler { handler: offer.handler.call(call), permit: Some(permit) }
+        }
         OnCancel::Apart(apart, grace) => {
             let ctx = call.ctx.clone();
-            Part { handler: apart(offer.handler.call(call), ctx, grace, permit), permit: None }
+            PartialHandler {
+                handler: apart(offer.handler.call(call), ctx, grace, permit),
+                permit: None,
+            }
         }
     }
 }
@@ -44,7 +49,7 @@ pub(crate) fn run_part<R: Send + 'static>(
 /// A handler that runs. Every call in flight holds one: an `async fn` would need twice the room.
 pub(crate) struct HandlerRun<R> {
     // Dropped in this order: those who are told find the handler gone.
-    part: Part<R>,
+    part: PartialHandler<R>,
     told: FireOnDrop,
 }
 
@@ -61,13 +66,13 @@ impl<R> Future for HandlerRun<R> {
 }
 
 /// A handler that runs as a part of something.
-pub(crate) struct Part<R> {
+pub(crate) struct PartialHandler<R> {
     handler: BoxFuture<'static, Result<R, Failure>>,
     /// `None` where the handler has it, because it may outlive this.
     permit: Option<Permit>,
 }
 
-impl<R> Future for Part<R> {
+impl<R> Future for PartialHandler<R> {
     type Output = Result<R, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

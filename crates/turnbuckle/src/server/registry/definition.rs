@@ -19,7 +19,7 @@ use crate::{
             Visible,
         },
         methods::HandlerRequest,
-        registry::lists::{PageBuilder, Place, fill_with_members, listed},
+        registry::lists::{PageBuilder, PageStart, fill_with_members, listed},
         schema::structured::Structured,
     },
 };
@@ -53,7 +53,7 @@ pub(crate) trait Definition: Clone + Send + Sync + 'static {
         filling: &'a mut PageBuilder,
         visit: &'a HandlerRequest,
         snapshot: &'a RegistrySnapshot,
-        place: Place,
+        place: PageStart,
     ) -> BoxFuture<'a, ()> {
         let _ = (filling, visit, snapshot, place);
         Box::pin(async {})
@@ -152,7 +152,7 @@ impl Definition for ResourceDef {
         filling: &'a mut PageBuilder,
         visit: &'a HandlerRequest,
         snapshot: &'a RegistrySnapshot,
-        place: Place,
+        place: PageStart,
     ) -> BoxFuture<'a, ()> {
         Box::pin(fill_with_members(filling, visit, snapshot, place))
     }

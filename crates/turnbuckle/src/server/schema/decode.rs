@@ -7,7 +7,7 @@ use super::{
     problem::{ArgumentError, Problem},
 };
 use crate::{
-    protocol::place::{Culprit, Failure, end_of_string, read},
+    protocol::place::{Culprit, DecodeFailure, end_of_string, read},
     server::schema::checks::number::EXACT,
 };
 
@@ -55,7 +55,7 @@ pub fn decode_arguments<T: DeserializeOwned>(
 #[cold]
 fn read_again<T: DeserializeOwned>(
     text: &str,
-    failure: Failure,
+    failure: DecodeFailure,
     checks: Option<&Checks>,
 ) -> Result<T, ArgumentError> {
     match write_whole_numbers_plainly(text) {
@@ -66,7 +66,7 @@ fn read_again<T: DeserializeOwned>(
 
 /// Says which rules of the schema the text violates. If it violates none, a decoder has rules of its
 /// own, and its words are passed on.
-fn explain(text: &str, failure: &Failure, checks: Option<&Checks>) -> ArgumentError {
+fn explain(text: &str, failure: &DecodeFailure, checks: Option<&Checks>) -> ArgumentError {
     let problems = checks.map(|checks| checks.explain(text)).unwrap_or_default();
     if !problems.is_empty() {
         return ArgumentError { problems };

@@ -18,7 +18,7 @@ use crate::{
     transport::http::{
         server::{HttpAddress, HttpService, ServingHttp, auth::protect::Protection},
         session::{
-            Host, Session,
+            Session, SessionEndpoint,
             id::Handshake,
             store::{SessionId, SessionRecord},
         },
@@ -77,7 +77,7 @@ impl Server {
         self.http_service().sse_service(path)
     }
 
-    fn host(&self) -> Result<Arc<dyn Host>> {
+    fn host(&self) -> Result<Arc<dyn SessionEndpoint>> {
         let (app, served) = (self.app()?, self.revisions.revisions());
         let protection = self.protection(&app)?;
         let stateless = Kernel::near(app.clone(), served.clone(), ClientScope::Stateless).shared();
@@ -93,7 +93,7 @@ struct Hosted {
     protection: Option<Protection>,
 }
 
-impl Host for Hosted {
+impl SessionEndpoint for Hosted {
     fn served(&self) -> &[Revision] {
         &self.served
     }

@@ -10,7 +10,7 @@ use super::{
     characters::{AsciiSet, Token, decode, tokens},
     syntax::{Expression, Modifier, Operator, Piece, Variable, variables},
     template::TemplateError,
-    variables::{TextValue, Value, Variables},
+    variables::{TextValue, VariableValue, Variables},
 };
 
 /// The most bytes of a URI that can match.
@@ -20,13 +20,13 @@ pub(super) const MAX_URI: usize = 8192;
 #[derive(Debug, Clone)]
 pub(super) struct Matcher {
     /// Two templates with equal parts match the same URIs.
-    parts: Vec<Part>,
-    /// The variables of each [`Part::Value`], in order.
+    parts: Vec<TemplatePart>,
+    /// The variables of each [`TemplatePart::Value`], in order.
     captures: Vec<Capture>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Literal(Vec<Token>),
     Value {
         /// The character before the value. A value that has one may be absent, or empty.
@@ -85,9 +85,9 @@ impl Matcher {
 
     /// Returns the number of literal characters.
     pub(super) fn literal_length(&self) -> usize {
-        let length = |part: &Part| match part {
-            Part::Literal(text) => text.len(),
-            Part::Value { .. } => 0,
+        let length = |part: &TemplatePart| match part {
+            TemplatePart::Literal(text) => text.len(),
+            TemplatePart::Value { .. } => 0,
         };
         self.parts.iter().map(length).sum()
     }
@@ -96,7 +96,7 @@ impl Matcher {
     pub(super) fn read(&self, uri: &[Token]) -> Option<Variables> {
         // Most templates of a server differ in the text that they begin with.
         let (uri, parts) = match &self.parts[..] {
-            [Part::Literal(text), rest @ ..] => (uri.strip_prefix(&text[..])?, rest),
+            [TemplatePart::Literal(text), rest @ ..] => (uri.strip_prefix(&text[..])?, rest),
             parts => (uri, parts),
         };
         let fits = fits(parts, uri);
@@ -106,11 +106,11 @@ impl Matcher {
         let (mut variables, mut captures, mut at) = (Variables::new(), self.captures.iter(), 0);
         for (part, next) in parts.iter().zip(&fits[1..]) {
             let (mark, excluded) = match part {
-                Part::Literal(text) => {
+                TemplatePart::Literal(text) => {
                     at += text.len();
                     continue;
                 }
-                Part::Value { mark, excluded } => (*mark, *excluded),
+                TemplatePart::Value { mark, excluded } => (*mark, *excluded),
             };
             let capture = captures.next()?;
             let Some((start, end)) = longest(uri, at, mark, excluded, next) else { continue };
@@ -139,20 +139,20 @@ fn merge_queries(pieces: &[Piece]) -> Vec<Piece> {
 }
 
 /// Returns for each part, and for the end, the positions from which on all that follows matches.
-fn fits(parts: &[Part], uri: &[Token]) -> Vec<Vec<bool>> {
+fn fits(parts: &[TemplatePart], uri: &[Token]) -> Vec<Vec<bool>> {
     let mut rows = vec![vec![false; uri.len() + 1]; parts.len() + 1];
     rows[parts.len()][uri.len()] = true;
     for (at, part) in parts.iter().enumerate().rev() {
         let (rows, following) = rows.split_at_mut(at + 1);
         let (row, next) = (&mut rows[at], &following[0]);
         match part {
-            Part::Literal(text) => {
+            TemplatePart::Literal(text) => {
                 for start in 0..=uri.len().saturating_sub(text.len()) {
                     row[start] = next.get(start + text.len()) == Some(&true)
                         && uri[start..].starts_with(text);
                 }
             }
-            Part::Value { mark, excluded } => {
+            TemplatePart::Value { mark, excluded } => {
                 // Whether a value may go on at the position after this one.
                 let mut goes_on = next[uri.len()];
                 row[uri.len()] = mark.is_some() && goes_on;
@@ -223,15 +223,15 @@ fn insert(variable: &Variable, text: &[Token], variables: &mut Variables) -> Opt
     match (variable.modifier, variables.entry(&variable.name)) {
         (Modifier::Prefix(longest), _) if text.chars().nth(longest).is_some() => None,
         (Modifier::Explode, entry) => {
-            let value = entry.or_insert(Value::Text(TextValue::Many(Vec::new())));
-            if let Value::Text(TextValue::Many(texts)) = value {
+            let value = entry.or_insert(VariableValue::Text(TextValue::Many(Vec::new())));
+            if let VariableValue::Text(TextValue::Many(texts)) = value {
                 texts.push(text);
             }
             Some(())
         }
         (_, Entry::Occupied(_)) => None,
         (_, Entry::Vacant(entry)) => {
-            entry.insert(Value::Text(TextValue::One(text)));
+            entry.insert(VariableValue::Text(TextValue::One(text)));
             Some(())
         }
     }
@@ -243,7 +243,7 @@ const SEPARATORS: AsciiSet = AsciiSet::of(b"/?#");
 /// Collects the parts of a template, from its end.
 #[derive(Default)]
 struct Builder {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
     captures: Vec<Capture>,
     /// The characters that may come next in the template. A plain value holds none of them.
     next: AsciiSet,
@@ -260,12 +260,12 @@ impl Builder {
         }
         self.marks = AsciiSet::default();
         // The syntax has checked the escapes.
-        self.parts.push(Part::Literal(tokens(text).unwrap_or_default()));
+        self.parts.push(TemplatePart::Literal(tokens(text).unwrap_or_default()));
     }
 
     fn expression(&mut self, expression: &Expression, in_query: bool) -> Result<(), TemplateError> {
         let Expression { text, operator, variables } = expression;
-        if let Some(Part::Value { mark: None, .. }) = self.parts.last() {
+        if let Some(TemplatePart::Value { mark: None, .. }) = self.parts.last() {
             return Err(TemplateError::new(format!(
                 "nothing separates `{text}` from the variable after it: write a `/` or other \
                  text between them"
@@ -319,7 +319,7 @@ impl Builder {
     }
 
     fn value(&mut self, mark: Option<u8>, excluded: AsciiSet, capture: Capture) {
-        self.parts.push(Part::Value { mark, excluded });
+        self.parts.push(TemplatePart::Value { mark, excluded });
         self.captures.push(capture);
         match mark {
             Some(mark) => {

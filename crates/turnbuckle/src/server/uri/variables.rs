@@ -64,10 +64,10 @@ impl<const N: usize> From<[&str; N]> for TextValue {
 /// # Ok::<(), turnbuckle::server::TemplateError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Variables(BTreeMap<String, Value>);
+pub struct Variables(BTreeMap<String, VariableValue>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum VariableValue {
     Text(TextValue),
     Pairs(Vec<(String, String)>),
 }
@@ -81,7 +81,7 @@ impl Variables {
     /// Sets the value of a variable, replacing an earlier one.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<TextValue>) -> Variables {
-        self.0.insert(name.into(), Value::Text(value.into()));
+        self.0.insert(name.into(), VariableValue::Text(value.into()));
         self
     }
 
@@ -94,15 +94,15 @@ impl Variables {
         pairs: impl IntoIterator<Item = (K, V)>,
     ) -> Variables {
         let pairs = pairs.into_iter().map(|(key, value)| (key.into(), value.into()));
-        self.0.insert(name.into(), Value::Pairs(pairs.collect()));
+        self.0.insert(name.into(), VariableValue::Pairs(pairs.collect()));
         self
     }
 
     /// Returns the value of a variable.
     pub fn value(&self, name: &str) -> Option<&TextValue> {
         match self.0.get(name)? {
-            Value::Text(value) => Some(value),
-            Value::Pairs(_) => None,
+            VariableValue::Text(value) => Some(value),
+            VariableValue::Pairs(_) => None,
         }
     }
 
@@ -122,24 +122,24 @@ impl Variables {
     /// Returns the variables that have texts, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &TextValue)> {
         self.0.iter().filter_map(|(name, value)| match value {
-            Value::Text(value) => Some((name.as_str(), value)),
-            Value::Pairs(_) => None,
+            VariableValue::Text(value) => Some((name.as_str(), value)),
+            VariableValue::Pairs(_) => None,
         })
     }
 
-    pub(super) fn any(&self, name: &str) -> Option<&Value> {
+    pub(super) fn any(&self, name: &str) -> Option<&VariableValue> {
         self.0.get(name)
     }
 
-    pub(super) fn entry(&mut self, name: &str) -> btree_map::Entry<'_, String, Value> {
+    pub(super) fn entry(&mut self, name: &str) -> btree_map::Entry<'_, String, VariableValue> {
         self.0.entry(name.to_owned())
     }
 
     /// Returns the variables that have texts, for [`from_text`](super::from_text).
     pub(crate) fn into_texts(self) -> Vec<(String, TextValue)> {
         let text = |(name, value)| match value {
-            Value::Text(value) => Some((name, value)),
-            Value::Pairs(_) => None,
+            VariableValue::Text(value) => Some((name, value)),
+            VariableValue::Pairs(_) => None,
         };
         self.0.into_iter().filter_map(text).collect()
     }

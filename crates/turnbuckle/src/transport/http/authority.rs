@@ -13,13 +13,13 @@ const LONGEST_SCHEME: usize = 64;
 /// A host, and the port if one is given.
 #[derive(Clone, Debug)]
 pub(super) struct Authority<Name> {
-    pub(super) host: Host<Name>,
+    pub(super) host: HostName<Name>,
     pub(super) port: Option<u16>,
 }
 
 /// The name, borrowed or owned, has no dot at its end; case does not count.
 #[derive(Clone, Debug)]
-pub(super) enum Host<Name> {
+pub(super) enum HostName<Name> {
     Name(Name),
     Address(IpAddr),
 }
@@ -28,7 +28,7 @@ pub(super) enum Host<Name> {
 #[derive(Clone, Debug)]
 pub(crate) struct Origin<Name> {
     scheme: Scheme<Name>,
-    host: Host<Name>,
+    host: HostName<Name>,
     /// Invariant: not the default of the scheme.
     port: Option<u16>,
 }
@@ -60,7 +60,7 @@ impl<'a> Authority<&'a str> {
                 None => return Err("only a port may follow the bracket"),
             };
             // An IPv4 address in IPv6 clothes is that IPv4 address.
-            let host = Host::Address(IpAddr::V6(address).to_canonical());
+            let host = HostName::Address(IpAddr::V6(address).to_canonical());
             return Ok(Authority { host, port });
         }
         let (host, port) = match text.split_once(':') {
@@ -72,10 +72,10 @@ impl<'a> Authority<&'a str> {
         };
         let name = host.strip_suffix('.').unwrap_or(host);
         if let Ok(address) = name.parse::<Ipv4Addr>() {
-            return Ok(Authority { host: Host::Address(address.into()), port });
+            return Ok(Authority { host: HostName::Address(address.into()), port });
         }
         check_name(name)?;
-        Ok(Authority { host: Host::Name(name), port })
+        Ok(Authority { host: HostName::Name(name), port })
     }
 
     pub(super) fn to_owned(&self) -> Authority<String> {
@@ -83,11 +83,13 @@ impl<'a> Authority<&'a str> {
     }
 }
 
-impl<Name: AsRef<str>> Host<Name> {
-    pub(super) fn is<Other: AsRef<str>>(&self, other: &Host<Other>) -> bool {
+impl<Name: AsRef<str>> HostName<Name> {
+    pub(super) fn is<Other: AsRef<str>>(&self, other: &HostName<Other>) -> bool {
         match (self, other) {
-            (Host::Name(one), Host::Name(two)) => one.as_ref().eq_ignore_ascii_case(two.as_ref()),
-            (Host::Address(one), Host::Address(two)) => one == two,
+            (HostName::Name(one), HostName::Name(two)) => {
+                one.as_ref().eq_ignore_ascii_case(two.as_ref())
+            }
+            (HostName::Address(one), HostName::Address(two)) => one == two,
             _ => false,
         }
     }
@@ -95,8 +97,8 @@ impl<Name: AsRef<str>> Host<Name> {
     /// Whether it can only mean this machine. RFC 6761 §6.3 gives all of `localhost` to loopback.
     pub(super) fn is_loopback(&self) -> bool {
         match self {
-            Host::Address(address) => address.is_loopback(),
-            Host::Name(name) => {
+            HostName::Address(address) => address.is_loopback(),
+            HostName::Name(name) => {
                 let last = name.as_ref().rsplit('.').next();
                 last.is_some_and(|label| label.eq_ignore_ascii_case("localhost"))
             }
@@ -104,11 +106,11 @@ impl<Name: AsRef<str>> Host<Name> {
     }
 }
 
-impl Host<&str> {
-    fn to_owned(&self) -> Host<String> {
+impl HostName<&str> {
+    fn to_owned(&self) -> HostName<String> {
         match self {
-            Host::Name(name) => Host::Name(name.to_ascii_lowercase()),
-            Host::Address(address) => Host::Address(*address),
+            HostName::Name(name) => HostName::Name(name.to_ascii_lowercase()),
+            HostName::Address(address) => HostName::Address(*address),
         }
     }
 }
@@ -193,12 +195,12 @@ impl<Name: AsRef<str>> Scheme<Name> {
     }
 }
 
-impl<Name: AsRef<str>> fmt::Display for Host<Name> {
+impl<Name: AsRef<str>> fmt::Display for HostName<Name> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Host::Name(name) => f.write_str(name.as_ref()),
-            Host::Address(IpAddr::V4(address)) => address.fmt(f),
-            Host::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+            HostName::Name(name) => f.write_str(name.as_ref()),
+            HostName::Address(IpAddr::V4(address)) => address.fmt(f),
+            HostName::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
         }
     }
 }

@@ -34,7 +34,7 @@ use tower_service::Service;
 use super::tls;
 use crate::{error::Result, rpc::BoxFuture};
 
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type ConnectError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What connections need to be made.
 pub(crate) struct Dialing {
@@ -136,10 +136,10 @@ impl Connector {
 
 impl Service<Uri> for Connector {
     type Response = MaybeHttpsStream<RawStream>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+    type Error = ConnectError;
+    type Future = BoxFuture<'static, Result<Self::Response, ConnectError>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
         self.inner.poll_ready(context)
     }
 
@@ -171,10 +171,10 @@ impl RawConnector {
 
 impl Service<Uri> for RawConnector {
     type Response = RawStream;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<RawStream, BoxError>>;
+    type Error = ConnectError;
+    type Future = BoxFuture<'static, Result<RawStream, ConnectError>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
         Poll::Ready(Ok(()))
     }
 
@@ -203,13 +203,13 @@ impl Service<Uri> for RawConnector {
 }
 
 #[cfg(all(feature = "client", unix))]
-async fn unix(path: Arc<PathBuf>) -> Result<RawStream, BoxError> {
+async fn unix(path: Arc<PathBuf>) -> Result<RawStream, ConnectError> {
     let stream = tokio::net::UnixStream::connect(&*path).await?;
     Ok(RawStream::Unix(TokioIo::new(stream)))
 }
 
 #[cfg(all(feature = "client", not(unix)))]
-async fn unix(path: Arc<PathBuf>) -> Result<RawStream, BoxError> {
+async fn unix(path: Arc<PathBuf>) -> Result<RawStream, ConnectError> {
     Err(format!("there are no Unix sockets here: {}", path.display()).into())
 }
 
@@ -243,10 +243,10 @@ impl Tcp {
 
 impl Service<Uri> for Tcp {
     type Response = RawStream;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<RawStream, BoxError>>;
+    type Error = ConnectError;
+    type Future = BoxFuture<'static, Result<RawStream, ConnectError>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
         self.http.poll_ready(context).map_err(Into::into)
     }
 
@@ -271,10 +271,10 @@ struct AllowedResolver {
 
 impl Service<Name> for AllowedResolver {
     type Response = std::vec::IntoIter<SocketAddr>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+    type Error = ConnectError;
+    type Future = BoxFuture<'static, Result<Self::Response, ConnectError>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
         self.all.poll_ready(context).map_err(Into::into)
     }
 

@@ -24,22 +24,22 @@ pub(crate) const QUESTIONS: usize = 100;
 
 /// What a server wants to know before it answers.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ServerInputRequest {
     /// `None` if it only wants to be asked again.
-    pub(crate) questions: Option<Vec<Question>>,
+    pub(crate) questions: Option<Vec<InputQuestion>>,
     /// The JSON text of a string, as it came.
     pub(crate) state: Option<Raw>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct InputQuestion {
     pub(crate) key: String,
     pub(crate) method: String,
     pub(crate) params: Params,
 }
 
 /// Whether a result asks for input, and what it asks.
-pub(crate) fn asked(method: &str, result: &Raw) -> Result<Option<Asked>> {
+pub(crate) fn asked(method: &str, result: &Raw) -> Result<Option<ServerInputRequest>> {
     #[derive(Deserialize)]
     struct Kind {
         #[serde(rename = "resultType")]
@@ -78,14 +78,14 @@ pub(crate) fn asked(method: &str, result: &Raw) -> Result<Option<Asked>> {
                 Some(params) => Params::of(params).map_err(|why| broken(&why.message))?,
                 None => Params::default(),
             };
-            Ok(Question { key, method, params })
+            Ok(InputQuestion { key, method, params })
         };
         questions.into_iter().map(read).collect::<Result<Vec<_>>>()
     });
-    Ok(Some(Asked { questions: questions.transpose()?, state }))
+    Ok(Some(ServerInputRequest { questions: questions.transpose()?, state }))
 }
 
-impl Asked {
+impl ServerInputRequest {
     /// Puts every question to its callback, all at once, and gives the params of the request that
     /// is made again: `params`, which is the text of an object without either member, with the
     /// answers and the state. Dropping the future drops every callback's.
@@ -96,7 +96,7 @@ impl Asked {
         revision: Revision,
     ) -> Result<String> {
         let (method, params) = call;
-        let Asked { questions, state } = self;
+        let ServerInputRequest { questions, state } = self;
         let answers = match questions {
             Some(questions) => Some(answers(method, questions, callbacks, revision).await?),
             None => None,
@@ -108,7 +108,7 @@ impl Asked {
 /// The answers by their keys, in the order of the questions. The first that fails fails all.
 async fn answers(
     method: &str,
-    questions: Vec<Question>,
+    questions: Vec<InputQuestion>,
     callbacks: &Callbacks,
     revision: Revision,
 ) -> Result<Vec<(String, Raw)>> {
@@ -123,7 +123,7 @@ async fn answers(
         let known = Method::from_name(&question.method);
         let answer = known.and_then(|known| callbacks.answer(known, &question.params, revision));
         let Some(answer) = answer else { return Err(unanswerable(method, &question)) };
-        open.push(Open { question, state: Answer::Awaited(answer) });
+        open.push(OpenInputQuestion { question, state: Answer::Awaited(answer) });
     }
     poll_fn(|context| {
         let mut waits = false;
@@ -151,8 +151,8 @@ async fn answers(
 }
 
 /// A question that has been put.
-struct Open {
-    question: Question,
+struct OpenInputQuestion {
+    question: InputQuestion,
     state: Answer,
 }
 
@@ -212,7 +212,7 @@ pub(crate) fn unanswered_in_time(method: &str) -> Error {
     Error::timeout(method, "ran out of the time for answers to its server (answer_timeout)")
 }
 
-fn unanswerable(method: &str, question: &Question) -> Error {
+fn unanswerable(method: &str, question: &InputQuestion) -> Error {
     Error::protocol(format!(
         "before it answers {method} the server asks `{}`, which this client has no callback for",
         question.method

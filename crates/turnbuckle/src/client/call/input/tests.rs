@@ -6,7 +6,7 @@ use turnbuckle_types::{ElicitAction, ElicitResult, Root, RpcError};
 use super::*;
 use crate::{Client, ClientBuilder};
 
-fn read(result: &str) -> Result<Option<Asked>> {
+fn read(result: &str) -> Result<Option<ServerInputRequest>> {
     asked("tools/call", &Raw::from_json(result).unwrap())
 }
 

@@ -5,12 +5,12 @@ mod cases;
 mod spoil;
 mod types;
 
-use super::walk::{Place, Step};
+use super::walk::{PathStep, ValuePath};
 
-fn written(place: &Place) -> Vec<String> {
-    let write = |step: &Step| match step {
-        Step::Key(key) => format!("{key:?}"),
-        Step::Index(index) => index.to_string(),
+fn written(place: &ValuePath) -> Vec<String> {
+    let write = |step: &PathStep| match step {
+        PathStep::Key(key) => format!("{key:?}"),
+        PathStep::Index(index) => index.to_string(),
     };
     place.0.iter().map(write).collect()
 }

@@ -3,7 +3,7 @@
 use ring::digest::{SHA256, digest};
 use turnbuckle_types::RpcError;
 
-use super::place::{Mark, Owner, Place, no_cursor};
+use super::place::{CursorOwner, FamilyMember, PageStart, no_cursor};
 use crate::{
     protocol::sealed::KeyRing,
     server::{items::ItemKind, shared::App},
@@ -13,12 +13,12 @@ use crate::{
 const LONGEST: usize = 128;
 
 /// Returns the mark of a resource that a template lists, by its URI.
-pub(super) fn mark(uri: &str) -> Mark {
+pub(super) fn mark(uri: &str) -> FamilyMember {
     digest(&SHA256, uri.as_bytes()).as_ref().first_chunk().copied().unwrap_or_default()
 }
 
 /// Returns the cursor for a place.
-pub(super) fn seal(app: &App, kind: ItemKind, owner: &Owner, place: Place) -> String {
+pub(super) fn seal(app: &App, kind: ItemKind, owner: &CursorOwner, place: PageStart) -> String {
     sealed(&app.keys, kind, owner, place)
 }
 
@@ -27,15 +27,15 @@ pub(super) fn open(
     app: &App,
     kind: ItemKind,
     cursor: Option<&str>,
-    caller: impl FnOnce() -> Owner,
-) -> Result<Place, RpcError> {
+    caller: impl FnOnce() -> CursorOwner,
+) -> Result<PageStart, RpcError> {
     opened(&app.keys, kind, cursor, caller)
 }
 
-fn sealed(keys: &KeyRing, kind: ItemKind, owner: &Owner, place: Place) -> String {
+fn sealed(keys: &KeyRing, kind: ItemKind, owner: &CursorOwner, place: PageStart) -> String {
     let (tag, one, two, three) = match place {
-        Place::After(number) => (0, number, 0, Mark::default()),
-        Place::Member { family, offset, last } => (1, family, offset, last),
+        PageStart::After(number) => (0, number, 0, FamilyMember::default()),
+        PageStart::Member { family, offset, last } => (1, family, offset, last),
     };
     let mut text = vec![tag];
     text.extend_from_slice(&one.to_be_bytes());
@@ -50,41 +50,41 @@ fn opened(
     keys: &KeyRing,
     kind: ItemKind,
     cursor: Option<&str>,
-    caller: impl FnOnce() -> Owner,
-) -> Result<Place, RpcError> {
-    let Some(cursor) = cursor else { return Ok(Place::After(0)) };
-    if let Some(place) = open_as(keys, kind, &Owner::Anyone, cursor) {
+    caller: impl FnOnce() -> CursorOwner,
+) -> Result<PageStart, RpcError> {
+    let Some(cursor) = cursor else { return Ok(PageStart::After(0)) };
+    if let Some(place) = open_as(keys, kind, &CursorOwner::Anyone, cursor) {
         return Ok(place);
     }
     open_as(keys, kind, &caller(), cursor).ok_or_else(no_cursor)
 }
 
-fn open_as(keys: &KeyRing, kind: ItemKind, owner: &Owner, cursor: &str) -> Option<Place> {
+fn open_as(keys: &KeyRing, kind: ItemKind, owner: &CursorOwner, cursor: &str) -> Option<PageStart> {
     let (_, text) = keys.open_within(LONGEST, &purpose(kind, owner), cursor.as_bytes())?;
     read(&text)
 }
 
-fn read(text: &[u8]) -> Option<Place> {
+fn read(text: &[u8]) -> Option<PageStart> {
     let (tag, numbers) = text.split_first()?;
     let (one, rest) = numbers.split_first_chunk::<8>()?;
     let (two, rest) = rest.split_first_chunk::<8>()?;
     let (one, two) = (u64::from_be_bytes(*one), u64::from_be_bytes(*two));
     let last = rest.try_into().ok()?;
     match tag {
-        0 => Some(Place::After(one)),
-        1 => Some(Place::Member { family: one, offset: two, last }),
+        0 => Some(PageStart::After(one)),
+        1 => Some(PageStart::Member { family: one, offset: two, last }),
         _ => None,
     }
 }
 
 /// Each list of each owner has cursors of its own.
-fn purpose(kind: ItemKind, owner: &Owner) -> Vec<u8> {
+fn purpose(kind: ItemKind, owner: &CursorOwner) -> Vec<u8> {
     let mut purpose = format!("cursor {}", kind.word()).into_bytes();
     // The words above have no such bytes, and a name comes last.
     match owner {
-        Owner::Anyone => purpose.push(0),
-        Owner::Caller(None) => purpose.push(1),
-        Owner::Caller(Some(name)) => {
+        CursorOwner::Anyone => purpose.push(0),
+        CursorOwner::Caller(None) => purpose.push(1),
+        CursorOwner::Caller(Some(name)) => {
             purpose.push(2);
             purpose.extend_from_slice(name.as_bytes());
         }
@@ -99,10 +99,16 @@ mod tests {
     #[test]
     fn a_cursor_is_for_its_list_its_server_and_its_owner_if_it_has_one() {
         let keys = KeyRing::random();
-        let named = |name: &str| Owner::Caller(Some(name.to_owned()));
-        let owners = [Owner::Anyone, Owner::Caller(None), named(""), named("alice"), named("bob")];
+        let named = |name: &str| CursorOwner::Caller(Some(name.to_owned()));
+        let owners = [
+            CursorOwner::Anyone,
+            CursorOwner::Caller(None),
+            named(""),
+            named("alice"),
+            named("bob"),
+        ];
         let kinds = [ItemKind::Tool, ItemKind::Prompt, ItemKind::Resource, ItemKind::Template];
-        let place = Place::Member { family: 7, offset: u64::MAX, last: [9; 8] };
+        let place = PageStart::Member { family: 7, offset: u64::MAX, last: [9; 8] };
         for kind in kinds {
             for owner in &owners {
                 let cursor = sealed(&keys, kind, owner, place);
@@ -111,7 +117,7 @@ mod tests {
                         let caller = || other.clone();
                         let opened = opened(&keys, other_kind, Some(&cursor), caller).ok();
                         let same =
-                            kind == other_kind && (owner == other || *owner == Owner::Anyone);
+                            kind == other_kind && (owner == other || *owner == CursorOwner::Anyone);
                         assert_eq!(opened, same.then_some(place), "{other_kind:?} {other:?}");
                     }
                 }
@@ -125,9 +131,9 @@ mod tests {
     fn what_is_no_cursor_is_a_wrong_parameter() {
         let keys = KeyRing::random();
         let kind = ItemKind::Tool;
-        let open = |cursor| opened(&keys, kind, cursor, || Owner::Caller(None));
-        assert_eq!(open(None), Ok(Place::After(0)));
-        let purpose = purpose(kind, &Owner::Anyone);
+        let open = |cursor| opened(&keys, kind, cursor, || CursorOwner::Caller(None));
+        assert_eq!(open(None), Ok(PageStart::After(0)));
+        let purpose = purpose(kind, &CursorOwner::Anyone);
         let short = keys.seal(&purpose, &[0; 24]).1;
         let long = keys.seal(&purpose, &[0; 26]).1;
         let strange = keys.seal(&purpose, &[2; 25]).1;

@@ -7,7 +7,7 @@ use turnbuckle_types::{ListResourcesResult, Method, Raw, Resource, ResourceTempl
 use super::{
     PageBuilder,
     cursor::mark,
-    place::{Mark, Place},
+    place::{FamilyMember, PageStart},
 };
 use crate::{
     middleware::server::Request,
@@ -33,20 +33,20 @@ pub(crate) async fn fill(
     filling: &mut PageBuilder,
     visit: &HandlerRequest,
     snapshot: &RegistrySnapshot,
-    place: Place,
+    place: PageStart,
 ) {
     if filling.next.is_some() {
         return;
     }
     let (first, begun) = match place {
-        Place::After(_) => (0, None),
-        Place::Member { family, offset, last } => (family, Some((offset, last))),
+        PageStart::After(_) => (0, None),
+        PageStart::Member { family, offset, last } => (family, Some((offset, last))),
     };
     let families = snapshot.families().filter(|family| family.number >= first);
     for family in families.filter(|family| visit.app.rules.show(&****family, &visit.ctx)) {
-        let family_at = |offset, last| Place::Member { family: family.number, offset, last };
+        let family_at = |offset, last| PageStart::Member { family: family.number, offset, last };
         if filling.is_full() {
-            filling.next = Some(family_at(0, Mark::default()));
+            filling.next = Some(family_at(0, FamilyMember::default()));
             return;
         }
         let mut members = members(visit, family).await;
@@ -70,7 +70,7 @@ pub(crate) async fn fill(
 
 /// Returns where a page continues: after the last resource of the previous page, wherever that is
 /// now. If it is gone, at the same offset.
-fn resumed(members: &[Resource], offset: u64, last: Mark) -> usize {
+fn resumed(members: &[Resource], offset: u64, last: FamilyMember) -> usize {
     let offset = usize::try_from(offset).unwrap_or(usize::MAX).min(members.len());
     let is_last = |at: &usize| members.get(*at).is_some_and(|member| mark(&member.uri) == last);
     let Some(expected) = offset.checked_sub(1) else { return 0 };

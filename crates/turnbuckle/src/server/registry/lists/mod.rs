@@ -22,8 +22,8 @@ use crate::{
 };
 pub(crate) use listed_tool::listed;
 pub(crate) use members::fill as fill_with_members;
-use place::Owner;
-pub(crate) use place::Place;
+use place::CursorOwner;
+pub(crate) use place::PageStart;
 use turnbuckle_types::{
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Raw,
     Revision, RpcError,
@@ -63,26 +63,27 @@ fn plain<T: Definition>(
     let (section, size) = (snapshot.section::<T>(), snapshot.page_size);
     let is_one_page = cursor.is_none() && section.listed().len() <= size;
     let ctx = if is_one_page { None } else { Some(visit()?.ctx) };
-    let caller = || ctx.as_ref().map_or(Owner::Anyone, Owner::of);
+    let caller = || ctx.as_ref().map_or(CursorOwner::Anyone, CursorOwner::of);
     let place = cursor::open(app, T::KIND, cursor.as_deref(), caller)?;
     let start = section.after(match place {
-        Place::After(number) => number,
+        PageStart::After(number) => number,
         // It was given out while there were members to list.
-        Place::Member { .. } => u64::MAX,
+        PageStart::Member { .. } => u64::MAX,
     });
-    let owner = ctx.as_ref().map_or(Owner::Anyone, Owner::sharing);
+    let owner = ctx.as_ref().map_or(CursorOwner::Anyone, CursorOwner::sharing);
     let make = || {
         let rest = &section.listed()[start..];
         let items = &rest[..rest.len().min(size)];
         let next = (rest.len() > size).then(|| items.last()).flatten();
-        let next = next.map(|last| cursor::seal(app, T::KIND, &owner, Place::After(last.number)));
+        let next =
+            next.map(|last| cursor::seal(app, T::KIND, &owner, PageStart::After(last.number)));
         let hint = app.caching.of_list(T::KIND, app.nature(), owner.audience());
         let texts: Vec<&Raw> = items.iter().map(|entry| entry.text(*revision)).collect();
         page(&frame(app, T::KIND, next, hint, *revision), &texts)
     };
     // A page that starts anywhere else was begun before something was removed.
     let is_regular = start.is_multiple_of(size) && (start == 0 || start < section.listed().len());
-    if is_regular && owner == Owner::Anyone {
+    if is_regular && owner == CursorOwner::Anyone {
         return Ok(section.page(start / size, *revision, make));
     }
     Ok(make())
@@ -97,13 +98,13 @@ async fn assembled<T: Definition>(
 ) -> Outcome {
     let (app, ctx, revision) = (visit.app.clone(), visit.ctx.clone(), asked.revision);
     let owner = match audience {
-        ListAudience::Everyone => Owner::sharing(&ctx),
-        ListAudience::Caller => Owner::of(&ctx),
+        ListAudience::Everyone => CursorOwner::sharing(&ctx),
+        ListAudience::Caller => CursorOwner::of(&ctx),
     };
-    let place = cursor::open(&app, T::KIND, asked.cursor.as_deref(), || Owner::of(&ctx))?;
+    let place = cursor::open(&app, T::KIND, asked.cursor.as_deref(), || CursorOwner::of(&ctx))?;
     let armed = FireOnDrop::new(&ctx);
     let mut filling = PageBuilder { texts: Vec::new(), size: snapshot.page_size, next: None };
-    if let Place::After(number) = place {
+    if let PageStart::After(number) = place {
         filling.fill(&visit, snapshot.section::<T>(), number, revision);
     }
     let mut nature = app.nature();
@@ -125,7 +126,7 @@ pub(crate) struct PageBuilder {
     texts: Vec<Raw>,
     size: usize,
     /// Where the next page begins, once this one is full.
-    next: Option<Place>,
+    next: Option<PageStart>,
 }
 
 impl PageBuilder {
@@ -147,7 +148,7 @@ impl PageBuilder {
                 continue;
             }
             if self.is_full() {
-                self.next = Some(Place::After(last));
+                self.next = Some(PageStart::After(last));
                 return;
             }
             self.texts.push(entry.text(revision).clone());

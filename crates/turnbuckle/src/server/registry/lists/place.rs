@@ -8,7 +8,7 @@ use turnbuckle_types::RpcError;
 
 /// Where a page begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PageStart {
     /// After the item with this number; zero is the beginning.
     After(u64),
     /// At a member of the family that has this number, or of those after it.
@@ -16,16 +16,16 @@ pub(crate) enum Place {
         family: u64,
         offset: u64,
         /// Of the one before it, which the page before ended with.
-        last: Mark,
+        last: FamilyMember,
     },
 }
 
 /// Tells one member of a family from the others.
-pub(super) type Mark = [u8; 8];
+pub(super) type FamilyMember = [u8; 8];
 
 /// Whose cursor it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(super) enum CursorOwner {
     /// The list is the same for all callers and the caller is unknown, so a page with its cursor may
     /// be shared.
     Anyone,
@@ -33,26 +33,26 @@ pub(super) enum Owner {
     Caller(Option<String>),
 }
 
-impl Owner {
+impl CursorOwner {
     /// Returns the owner of the cursors of a list that is the same for all callers.
-    pub(super) fn sharing(ctx: &Ctx) -> Owner {
+    pub(super) fn sharing(ctx: &Ctx) -> CursorOwner {
         // The only client of a connection such as stdio needs no name.
         match ctx.extension::<Principal>() {
-            Some(principal) => Owner::Caller(Some(principal.name().to_owned())),
-            None => Owner::Anyone,
+            Some(principal) => CursorOwner::Caller(Some(principal.name().to_owned())),
+            None => CursorOwner::Anyone,
         }
     }
 
     /// Returns who may cache a page with such a cursor.
     pub(super) fn audience(&self) -> ListAudience {
         match self {
-            Owner::Anyone => ListAudience::Everyone,
-            Owner::Caller(_) => ListAudience::Caller,
+            CursorOwner::Anyone => ListAudience::Everyone,
+            CursorOwner::Caller(_) => ListAudience::Caller,
         }
     }
 
-    pub(super) fn of(ctx: &Ctx) -> Owner {
-        Owner::Caller(ctx.principal::<()>().map(|principal| principal.name().to_owned()))
+    pub(super) fn of(ctx: &Ctx) -> CursorOwner {
+        CursorOwner::Caller(ctx.principal::<()>().map(|principal| principal.name().to_owned()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     kinds::Kinds,
-    walk::{Place, Run},
+    walk::{InstancePath, Run},
 };
 use crate::server::schema::{
     checks::{Applies, Node},
@@ -42,7 +42,7 @@ impl Run<'_> {
         &mut self,
         node: &Node,
         text: &str,
-        place: &Place<'_>,
+        place: &InstancePath<'_>,
     ) -> serde_json::Result<()> {
         const ANY_FORM: &str = "must match one of the forms that its schema lists";
         let mut branches = Vec::new();
@@ -77,7 +77,7 @@ impl Run<'_> {
         } else if let [only] = &fitting[..] {
             only.problems.iter().for_each(|problem| self.push(problem.clone()));
         } else if let Some((name, fixed)) = internal(&fitting) {
-            let place = &Place::Member(place, name);
+            let place = &InstancePath::Member(place, name);
             match value.get(name) {
                 None => self.report(place, "is missing".to_owned()),
                 Some(other) => {

@@ -38,7 +38,8 @@ pub(crate) fn walk(nodes: &[Node], text: &str, scope: Scope) -> Vec<Problem> {
     let budget = 64 * 1024 + 16 * text.len();
     let mut run = Run { nodes, scope, problems: Vec::new(), unreadable: None, budget };
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let walk = Walk { run: &mut run, node: 0, place: &Place::Root, takes_null: false };
+    let walk =
+        PendingCheck { run: &mut run, node: 0, place: &InstancePath::Root, takes_null: false };
     let outcome = walk.deserialize(&mut deserializer);
     if let Err(error) = outcome.and_then(|()| deserializer.end())
         && (scope == Scope::Everything || run.problems.is_empty())
@@ -61,9 +62,14 @@ pub(crate) struct Run<'c> {
 
 impl Run<'_> {
     /// Checks a text that was read before.
-    fn check(&mut self, node: usize, text: &str, place: &Place<'_>) -> serde_json::Result<()> {
+    fn check(
+        &mut self,
+        node: usize,
+        text: &str,
+        place: &InstancePath<'_>,
+    ) -> serde_json::Result<()> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let walk = Walk { run: self, node, place, takes_null: false };
+        let walk = PendingCheck { run: self, node, place, takes_null: false };
         walk.deserialize(&mut deserializer)
     }
 
@@ -72,7 +78,7 @@ impl Run<'_> {
         &mut self,
         node: usize,
         text: &str,
-        place: &Place<'_>,
+        place: &InstancePath<'_>,
     ) -> serde_json::Result<Option<Vec<Problem>>> {
         let Some(budget) = self.budget.checked_sub(text.len()) else { return Ok(None) };
         self.budget = budget;
@@ -87,11 +93,11 @@ impl Run<'_> {
         &mut self,
         node: usize,
         text: &str,
-        place: &Place<'_>,
+        place: &InstancePath<'_>,
         takes_null: bool,
     ) -> serde_json::Result<()> {
         let mut own = serde_json::Deserializer::from_str(text);
-        own.deserialize_any(Walk { run: &mut *self, node, place, takes_null })?;
+        own.deserialize_any(PendingCheck { run: &mut *self, node, place, takes_null })?;
         if text == "null" && takes_null {
             return Ok(());
         }
@@ -116,7 +122,7 @@ impl Run<'_> {
         self.scope == Scope::Everything || self.nodes[node].constrains
     }
 
-    pub(crate) fn report(&mut self, place: &Place<'_>, message: String) {
+    pub(crate) fn report(&mut self, place: &InstancePath<'_>, message: String) {
         let mut path = String::new();
         place.write(&mut path);
         self.push(Problem::new(path, message));
@@ -128,7 +134,7 @@ impl Run<'_> {
         }
     }
 
-    fn size(&mut self, size: Size, has: u64, noun: &str, place: &Place<'_>) {
+    fn size(&mut self, size: Size, has: u64, noun: &str, place: &InstancePath<'_>) {
         if let Some(least) = size.least.filter(|least| has < *least) {
             self.report(place, format!("must have at least {}, has {has}", count(least, noun)));
         }
@@ -143,7 +149,7 @@ impl Run<'_> {
         &mut self,
         node: &Node,
         kind: Kinds,
-        place: &Place<'_>,
+        place: &InstancePath<'_>,
         is: impl Fn(&Value) -> bool,
         shown: impl Fn() -> String,
     ) -> bool {
@@ -164,7 +170,7 @@ impl Run<'_> {
         true
     }
 
-    fn number(&mut self, node: &Node, number: Number, place: &Place<'_>) {
+    fn number(&mut self, node: &Node, number: Number, place: &InstancePath<'_>) {
         let is = |choice: &Value| Number::of(choice) == Some(number);
         if !self.fits(node, Kinds::of_number(number), place, is, || number.to_string()) {
             return;
@@ -209,7 +215,7 @@ impl Run<'_> {
         }
     }
 
-    fn text(&mut self, node: &Node, text: &str, place: &Place<'_>) {
+    fn text(&mut self, node: &Node, text: &str, place: &InstancePath<'_>) {
         let shown = || shorten(&Value::from(text).to_string());
         if !self.fits(node, Kinds::STRING, place, |choice| choice == text, shown) {
             return;
@@ -226,21 +232,21 @@ impl Run<'_> {
 
 /// Where a value stands: the way back to the root, written down only for a violation.
 #[derive(Clone, Copy)]
-pub(crate) enum Place<'a> {
+pub(crate) enum InstancePath<'a> {
     Root,
-    Member(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+    Member(&'a InstancePath<'a>, &'a str),
+    Item(&'a InstancePath<'a>, usize),
 }
 
-impl Place<'_> {
+impl InstancePath<'_> {
     fn write(&self, path: &mut String) {
         match self {
-            Place::Root => {}
-            Place::Member(parent, key) => {
+            InstancePath::Root => {}
+            InstancePath::Member(parent, key) => {
                 parent.write(path);
                 push_key(path, key);
             }
-            Place::Item(parent, index) => {
+            InstancePath::Item(parent, index) => {
                 parent.write(path);
                 push_index(path, *index);
             }
@@ -249,15 +255,15 @@ impl Place<'_> {
 }
 
 /// One value that is about to be read, and the node that checks it.
-struct Walk<'r, 'c> {
+struct PendingCheck<'r, 'c> {
     run: &'r mut Run<'c>,
     node: usize,
-    place: &'r Place<'r>,
+    place: &'r InstancePath<'r>,
     /// Whether decoding takes `null` for a member that is left out.
     takes_null: bool,
 }
 
-impl<'c> Walk<'_, 'c> {
+impl<'c> PendingCheck<'_, 'c> {
     fn rules(&self) -> &'c Node {
         &self.run.nodes[self.node]
     }
@@ -270,12 +276,12 @@ impl<'c> Walk<'_, 'c> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
+impl<'de> DeserializeSeed<'de> for PendingCheck<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        let Walk { run, node, place, takes_null } = self;
-        let walk = Walk { run: &mut *run, node, place, takes_null };
+        let PendingCheck { run, node, place, takes_null } = self;
+        let walk = PendingCheck { run: &mut *run, node, place, takes_null };
         let outcome = if walk.is_read_again() {
             <&RawValue>::deserialize(deserializer).and_then(|text| {
                 run.check_all(node, text.get(), place, takes_null).map_err(Error::custom)
@@ -292,7 +298,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_, '_> {
+impl<'de> Visitor<'de> for PendingCheck<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -373,13 +379,13 @@ fn walk_array<'de, A: SeqAccess<'de>>(
     run: &mut Run<'_>,
     rule: &ArrayRule,
     mut items: A,
-    place: &Place<'_>,
+    place: &InstancePath<'_>,
 ) -> Result<(), A::Error> {
     let mut seen = HashSet::new();
     let mut twice = None;
     let mut length = 0;
     loop {
-        let place = &Place::Item(place, length);
+        let place = &InstancePath::Item(place, length);
         let node = rule.node_of(length).filter(|node| run.concerns(*node));
         let more = if rule.unique {
             let text: Option<&RawValue> = items.next_element()?;
@@ -393,7 +399,7 @@ fn walk_array<'de, A: SeqAccess<'de>>(
             }
             text.is_some()
         } else if let Some(node) = node {
-            items.next_element_seed(Walk { run, node, place, takes_null: false })?.is_some()
+            items.next_element_seed(PendingCheck { run, node, place, takes_null: false })?.is_some()
         } else {
             items.next_element::<IgnoredAny>()?.is_some()
         };
@@ -404,7 +410,7 @@ fn walk_array<'de, A: SeqAccess<'de>>(
     }
     if let Some(index) = twice {
         run.report(
-            &Place::Item(place, index),
+            &InstancePath::Item(place, index),
             "must not be there twice: all items must differ".to_owned(),
         );
     }
@@ -419,14 +425,14 @@ fn walk_object<'de, A: MapAccess<'de>>(
     rule: &ObjectRule,
     first: Option<Key<'de>>,
     mut members: A,
-    place: &Place<'_>,
+    place: &InstancePath<'_>,
 ) -> Result<(), A::Error> {
     let mut length = 0;
     let mut next = first;
     // The properties that are there, noted only to explain.
     let mut present: Vec<Cow<'de, str>> = Vec::new();
     while let Some(Key(key)) = next {
-        let member = &Place::Member(place, &key);
+        let member = &InstancePath::Member(place, &key);
         let property = rule.property(&key);
         if let Some(names) = rule.names {
             run.text(&run.nodes[names], &key, member);
@@ -439,7 +445,12 @@ fn walk_object<'de, A: MapAccess<'de>>(
             let takes_null = property.is_some_and(|property| property.takes_null);
             match node.filter(|node| run.concerns(*node)) {
                 Some(node) => {
-                    members.next_value_seed(Walk { run, node, place: member, takes_null })?;
+                    members.next_value_seed(PendingCheck {
+                        run,
+                        node,
+                        place: member,
+                        takes_null,
+                    })?;
                 }
                 None => drop(members.next_value::<IgnoredAny>()?),
             }
@@ -465,7 +476,7 @@ fn walk_object<'de, A: MapAccess<'de>>(
         for index in &rule.required {
             let name = &*rule.properties[*index].name;
             if !present.iter().any(|key| **key == *name) {
-                run.report(&Place::Member(place, name), "is missing".to_owned());
+                run.report(&InstancePath::Member(place, name), "is missing".to_owned());
             }
         }
     }
@@ -474,7 +485,7 @@ fn walk_object<'de, A: MapAccess<'de>>(
 }
 
 /// Refuses a member that is no property, if the object is closed.
-fn refuse_unknown(run: &mut Run<'_>, rule: &ObjectRule, key: &str, place: &Place<'_>) {
+fn refuse_unknown(run: &mut Run<'_>, rule: &ObjectRule, key: &str, place: &InstancePath<'_>) {
     if !rule.is_closed || rule.patterns.iter().any(|(pattern, _)| pattern.is_match(key)) {
         return;
     }

@@ -3,7 +3,7 @@
 use super::{
     characters::{escape, escape_but_reserved},
     syntax::{Expression, Modifier, Operator, Piece, Variable},
-    variables::{TextValue, Value, Variables},
+    variables::{TextValue, VariableValue, Variables},
 };
 
 /// Returns the URI that a template has with some values. A variable without a value adds nothing.
@@ -79,33 +79,33 @@ fn expand_one(expression: &Expression, variables: &Variables, out: &mut String) 
     }
 }
 
-fn is_bare(value: &Value) -> bool {
+fn is_bare(value: &VariableValue) -> bool {
     match value {
-        Value::Text(TextValue::One(_)) => false,
-        Value::Text(TextValue::Many(texts)) => texts.is_empty(),
-        Value::Pairs(pairs) => pairs.is_empty(),
+        VariableValue::Text(TextValue::One(_)) => false,
+        VariableValue::Text(TextValue::Many(texts)) => texts.is_empty(),
+        VariableValue::Pairs(pairs) => pairs.is_empty(),
     }
 }
 
-fn expand_value(variable: &Variable, value: &Value, style: &Style, out: &mut String) {
+fn expand_value(variable: &Variable, value: &VariableValue, style: &Style, out: &mut String) {
     let name = &variable.name;
     match (value, variable.modifier) {
-        (Value::Text(TextValue::One(text)), Modifier::Prefix(length)) => {
+        (VariableValue::Text(TextValue::One(text)), Modifier::Prefix(length)) => {
             let end = text.char_indices().nth(length).map_or(text.len(), |(end, _)| end);
             style.named(name, &text[..end], out);
         }
-        (Value::Text(TextValue::One(text)), _) => style.named(name, text, out),
-        (Value::Text(TextValue::Many(texts)), Modifier::Explode) => {
+        (VariableValue::Text(TextValue::One(text)), _) => style.named(name, text, out),
+        (VariableValue::Text(TextValue::Many(texts)), Modifier::Explode) => {
             join(texts, style.between, out, |text, out| style.named(name, text, out));
         }
-        (Value::Pairs(pairs), Modifier::Explode) => {
+        (VariableValue::Pairs(pairs), Modifier::Explode) => {
             join(pairs, style.between, out, |(key, text), out| style.pair(key, text, out));
         }
-        (Value::Text(TextValue::Many(texts)), _) => {
+        (VariableValue::Text(TextValue::Many(texts)), _) => {
             open(name, style, out);
             join(texts, ",", out, |text, out| (style.escape)(text, out));
         }
-        (Value::Pairs(pairs), _) => {
+        (VariableValue::Pairs(pairs), _) => {
             open(name, style, out);
             join(pairs, ",", out, |(key, text), out| {
                 (style.escape)(key, out);

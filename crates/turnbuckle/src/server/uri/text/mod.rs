@@ -21,7 +21,7 @@ use crate::server::schema::{ArgumentError, Problem, shorten};
 pub(crate) fn from_text<T: DeserializeOwned>(
     values: &[(String, TextValue)],
 ) -> Result<T, ArgumentError> {
-    T::deserialize(Named { values }).map_err(|error| ArgumentError::one(error.0))
+    T::deserialize(NamedValues { values }).map_err(|error| ArgumentError::one(error.0))
 }
 
 /// Returns the texts as a JSON object of strings, and of lists where a name has several.
@@ -110,11 +110,11 @@ fn one_of(names: &[&str]) -> String {
 }
 
 /// All values.
-struct Named<'v> {
+struct NamedValues<'v> {
     values: &'v [(String, TextValue)],
 }
 
-impl<'de> de::Deserializer<'de> for Named<'_> {
+impl<'de> de::Deserializer<'de> for NamedValues<'_> {
     type Error = TextError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
@@ -171,7 +171,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, TextError> {
         let missing = || TextError::new("a value was asked for before its name");
         let (name, value) = self.value.take().ok_or_else(missing)?;
-        let value = seed.deserialize(Value { value });
+        let value = seed.deserialize(TextPart { value });
         value.map_err(|error| error.at(|path| format!("{name}{path}")))
     }
 }
@@ -182,11 +182,11 @@ fn text(text: &str) -> StrDeserializer<'_, TextError> {
 
 /// One value.
 #[derive(Clone, Copy)]
-struct Value<'v> {
+struct TextPart<'v> {
     value: &'v TextValue,
 }
 
-impl<'v> Value<'v> {
+impl<'v> TextPart<'v> {
     fn one(self) -> Result<&'v str, TextError> {
         match self.value {
             TextValue::One(text) => Ok(text),
@@ -231,7 +231,7 @@ macro_rules! whole_numbers {
     )*};
 }
 
-impl<'de> de::Deserializer<'de> for Value<'_> {
+impl<'de> de::Deserializer<'de> for TextPart<'_> {
     type Error = TextError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
@@ -359,7 +359,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
         let Some(item) = self.texts.get(self.at) else { return Ok(None) };
         let at = self.at;
         self.at += 1;
-        let value = seed.deserialize(Value { value: &TextValue::One(item.clone()) });
+        let value = seed.deserialize(TextPart { value: &TextValue::One(item.clone()) });
         value.map(Some).map_err(|error| error.at(|path| format!("[{at}]{path}")))
     }
 

@@ -9,12 +9,12 @@ use std::{
 use bytes::Bytes;
 use turnbuckle_types::{
     RequestId,
-    jsonrpc::{self, Fault, Frame, Message, Notification, Response, Role},
+    jsonrpc::{self, Fault, Frame, FrameRole, Message, Notification, Response},
 };
 
 use super::{
     HttpClientShared, request,
-    stack::{Body, BoxError, SendFailure},
+    stack::{Body, ConnectError, SendFailure},
 };
 use crate::{
     error::{Error, ErrorKind, Executed},
@@ -46,7 +46,7 @@ pub(crate) enum NextEvent {
 #[derive(Debug)]
 pub(crate) enum Ending {
     Clean,
-    Broken(BoxError),
+    Broken(ConnectError),
 }
 
 impl EventBody {
@@ -197,7 +197,7 @@ fn read(wire: &HttpClientShared, id: Option<&RequestId>, data: Bytes) -> Option<
             wire.counts.dropped_requests.fetch_add(1, Relaxed);
             None
         }
-        Err(Fault { id: Some(answered), role: Role::Response, error }) if ours(&answered) => {
+        Err(Fault { id: Some(answered), role: FrameRole::Response, error }) if ours(&answered) => {
             let message = format!("the server's answer can't be read: {error}");
             Some(ExchangeEvent::Done(Err(Error::protocol(message))))
         }

@@ -15,20 +15,20 @@ use crate::{
 };
 
 /// A request's entry in the table, from before it is sent until this is dropped.
-pub(crate) struct InFlight {
+pub(crate) struct RequestInFlight {
     wire: Arc<HttpClientShared>,
     pub(crate) stop: Arc<StopHandle>,
     serial: Serial,
 }
 
-impl InFlight {
+impl RequestInFlight {
     /// Enters the table under the chosen id, or under a minted one. `call` is set for a request
     /// of the legacy era.
     pub(crate) fn enter(
         wire: &Arc<HttpClientShared>,
         chosen: Option<RequestId>,
         call: Option<&Arc<CallState>>,
-    ) -> Result<InFlight> {
+    ) -> Result<RequestInFlight> {
         let mut entered = None;
         let stop = |id: &RequestId| StopHandle {
             id: id.clone(),
@@ -40,7 +40,7 @@ impl InFlight {
             .send_with(chosen, |id| entered.insert(Arc::new(stop(id))).clone())
             .map_err(|collision| Error::id_in_flight(&collision.0))?;
         let Some(stop) = entered else { return Err(Error::refused("the table is closed")) };
-        let flight = InFlight { wire: wire.clone(), stop, serial };
+        let flight = RequestInFlight { wire: wire.clone(), stop, serial };
         // A close in between did not find it.
         match wire.closed.get() {
             Some(closed) => Err(closed.error(Executed::No)),
@@ -62,7 +62,7 @@ impl InFlight {
     }
 }
 
-impl Drop for InFlight {
+impl Drop for RequestInFlight {
     fn drop(&mut self) {
         // By its serial: the id may be a successor's by now.
         self.wire.table().abandon(&self.stop.id, self.serial);

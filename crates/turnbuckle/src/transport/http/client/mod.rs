@@ -46,7 +46,7 @@ pub(crate) use redirect::{origin, place};
 use request::HttpRequest;
 pub use stack::PostBody;
 #[cfg(feature = "auth")]
-pub(crate) use stack::{Body, BoxError, SendFailure};
+pub(crate) use stack::{Body, ConnectError, SendFailure};
 pub(crate) use stack::{HttpSender, OwnService, UserService};
 
 /// A server at an address.

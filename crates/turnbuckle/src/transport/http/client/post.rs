@@ -13,7 +13,7 @@ use turnbuckle_types::{Method, RequestId};
 use super::{
     HttpClientShared,
     events::{self, EventBody},
-    flight::InFlight,
+    flight::RequestInFlight,
     place,
     request::HttpRequest,
     stack::{Body, PendingResponse},
@@ -29,7 +29,7 @@ pub(super) struct PostExchange {
     wire: Arc<HttpClientShared>,
     stage: PostStage,
     /// Its place in the table, from before it is sent until it ends.
-    flight: Option<InFlight>,
+    flight: Option<RequestInFlight>,
 }
 
 enum PostStage {
@@ -76,11 +76,11 @@ impl PostExchange {
                     }
                 }
                 PostStage::Whole(whole) => {
-                    let id = self.flight.as_ref().map(InFlight::id);
+                    let id = self.flight.as_ref().map(RequestInFlight::id);
                     return whole.poll(&self.wire, id, context).map(ExchangeEvent::Done);
                 }
                 PostStage::Events(events) => {
-                    let id = self.flight.as_ref().map(InFlight::id);
+                    let id = self.flight.as_ref().map(RequestInFlight::id);
                     return events::poll(events, &self.wire, id, context);
                 }
                 PostStage::Done => Err(Error::refused("this call has already ended")),
@@ -106,7 +106,7 @@ impl PostExchange {
             let message = "over HTTP a method's name has only printable ASCII and no spaces";
             return Err(Error::refused(message));
         }
-        let flight = InFlight::enter(wire, request.id.clone(), None)?;
+        let flight = RequestInFlight::enter(wire, request.id.clone(), None)?;
         let message = message(flight.id(), &request);
         self.flight = Some(flight);
         wire.sends(&request.method, request.mirror.revision);
@@ -176,7 +176,7 @@ impl Drive for PostExchange {
     fn id(&self) -> Option<&RequestId> {
         match &self.stage {
             PostStage::New(request) => request.id.as_ref(),
-            _ => self.flight.as_ref().map(InFlight::id),
+            _ => self.flight.as_ref().map(RequestInFlight::id),
         }
     }
 }

@@ -17,13 +17,13 @@ pub(crate) struct SendProgress {
 
 #[derive(Debug, Default)]
 struct SentState {
-    stage: SendStage,
+    stage: UploadStage,
     /// The call was dropped, whether or not the request could be withdrawn.
     unwanted: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum SendStage {
+enum UploadStage {
     #[default]
     New,
     Begun,
@@ -41,17 +41,17 @@ impl SendProgress {
     /// must not be sent.
     pub(crate) fn begin(&self) -> bool {
         let stage = &mut self.lock().stage;
-        if *stage == SendStage::New {
-            *stage = SendStage::Begun;
+        if *stage == UploadStage::New {
+            *stage = UploadStage::Begun;
         }
-        *stage != SendStage::Withdrawn
+        *stage != UploadStage::Withdrawn
     }
 
     /// Notes that the last byte was taken.
     pub(crate) fn finish(&self) {
         let mut sent = self.lock();
-        if sent.stage == SendStage::Begun {
-            sent.stage = SendStage::Finished(Instant::now());
+        if sent.stage == UploadStage::Begun {
+            sent.stage = UploadStage::Finished(Instant::now());
             drop(sent);
             self.finished.notify_waiters();
         }
@@ -61,9 +61,9 @@ impl SendProgress {
     pub(crate) fn withdraw(&self) -> bool {
         let mut sent = self.lock();
         sent.unwanted = true;
-        let withdrawn = sent.stage == SendStage::New;
+        let withdrawn = sent.stage == UploadStage::New;
         if withdrawn {
-            sent.stage = SendStage::Withdrawn;
+            sent.stage = UploadStage::Withdrawn;
         }
         withdrawn
     }
@@ -73,8 +73,8 @@ impl SendProgress {
     #[cfg(feature = "auth")]
     pub(crate) fn anew(&self) -> bool {
         let mut sent = self.lock();
-        if sent.stage != SendStage::Withdrawn {
-            sent.stage = SendStage::New;
+        if sent.stage != UploadStage::Withdrawn {
+            sent.stage = UploadStage::New;
         }
         !sent.unwanted
     }
@@ -88,7 +88,7 @@ impl SendProgress {
     /// Returns how long ago the last byte was taken.
     pub(crate) fn age(&self) -> Option<Duration> {
         match self.lock().stage {
-            SendStage::Finished(at) => Some(at.elapsed()),
+            UploadStage::Finished(at) => Some(at.elapsed()),
             _ => None,
         }
     }

@@ -29,7 +29,7 @@ use crate::{
 #[cfg(feature = "auth")]
 use crate::{transport::http::connect::Allows, transport::http::connect::Via};
 
-pub(crate) use crate::transport::http::connect::BoxError;
+pub(crate) use crate::transport::http::connect::ConnectError;
 
 /// What sends requests.
 pub(crate) enum HttpSender {
@@ -109,7 +109,7 @@ pub(crate) trait UserService: Send + Sync {
     fn send(
         &self,
         request: http::Request<PostBody>,
-    ) -> BoxFuture<'static, Result<http::Response<Body>, BoxError>>;
+    ) -> BoxFuture<'static, Result<http::Response<Body>, ConnectError>>;
 
     /// The same with connections of its own, if it has any.
     fn apart(&self) -> Option<Arc<dyn UserService>> {
@@ -125,14 +125,14 @@ where
     S: Service<http::Request<PostBody>, Response = http::Response<B>>,
     S: Clone + Send + Sync + 'static,
     S::Future: Send,
-    S::Error: Into<BoxError>,
+    S::Error: Into<ConnectError>,
     B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    B::Error: Into<ConnectError>,
 {
     fn send(
         &self,
         request: http::Request<PostBody>,
-    ) -> BoxFuture<'static, Result<http::Response<Body>, BoxError>> {
+    ) -> BoxFuture<'static, Result<http::Response<Body>, ConnectError>> {
         let mut service = self.0.clone();
         Box::pin(async move {
             std::future::poll_fn(|context| service.poll_ready(context))
@@ -147,7 +147,7 @@ where
 /// A request on its way, until the head of its response has come.
 pub(crate) enum PendingResponse {
     Pooled(legacy::ResponseFuture),
-    Own(BoxFuture<'static, Result<http::Response<Body>, BoxError>>),
+    Own(BoxFuture<'static, Result<http::Response<Body>, ConnectError>>),
 }
 
 impl Future for PendingResponse {
@@ -170,7 +170,7 @@ impl Future for PendingResponse {
 #[derive(Debug)]
 pub(crate) struct SendFailure {
     executed: Executed,
-    source: BoxError,
+    source: ConnectError,
 }
 
 impl SendFailure {
@@ -191,7 +191,7 @@ impl SendFailure {
     }
 
     /// What is around our own connections passes on what they failed with.
-    fn from_own(source: BoxError) -> SendFailure {
+    fn from_own(source: ConnectError) -> SendFailure {
         match source.downcast() {
             Ok(failure) => *failure,
             Err(source) => SendFailure { executed: Executed::Maybe, source },
@@ -199,7 +199,7 @@ impl SendFailure {
     }
 
     /// The connection broke while the answer was being read.
-    pub(crate) fn in_body(source: BoxError) -> SendFailure {
+    pub(crate) fn in_body(source: ConnectError) -> SendFailure {
         SendFailure { executed: Executed::Maybe, source }
     }
 
@@ -347,7 +347,7 @@ impl fmt::Debug for PostBody {
 /// The body of a response.
 pub(crate) enum Body {
     Pooled(hyper::body::Incoming),
-    Own(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>),
+    Own(Pin<Box<dyn http_body::Body<Data = Bytes, Error = ConnectError> + Send>>),
 }
 
 impl Body {
@@ -355,12 +355,12 @@ impl Body {
     pub(crate) fn poll_chunk(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, BoxError>>> {
+    ) -> Poll<Option<Result<Bytes, ConnectError>>> {
         loop {
             let frame = match self {
-                Body::Pooled(body) => {
-                    Pin::new(body).poll_frame(context).map_err(|error| Box::new(error) as BoxError)
-                }
+                Body::Pooled(body) => Pin::new(body)
+                    .poll_frame(context)
+                    .map_err(|error| Box::new(error) as ConnectError),
                 Body::Own(body) => body.as_mut().poll_frame(context),
             };
             return match frame {
@@ -383,15 +383,15 @@ struct OwnBody<B>(Pin<Box<B>>);
 impl<B> http_body::Body for OwnBody<B>
 where
     B: http_body::Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
+    B::Error: Into<ConnectError>,
 {
     type Data = Bytes;
-    type Error = BoxError;
+    type Error = ConnectError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ConnectError>>> {
         self.0.as_mut().poll_frame(context).map_err(Into::into)
     }
 }

@@ -15,7 +15,7 @@ use turnbuckle_types::{
 
 use super::{
     HttpClientShared,
-    stack::{Body, BoxError, SendFailure},
+    stack::{Body, ConnectError, SendFailure},
     timing::{QUOTED_CHARS, REFUSAL_BYTES},
 };
 use crate::{
@@ -144,7 +144,7 @@ impl CollectedBody {
         Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
     }
 
-    fn lost(&mut self, wire: &HttpClientShared, error: BoxError) -> Error {
+    fn lost(&mut self, wire: &HttpClientShared, error: ConnectError) -> Error {
         if !self.status.is_success() {
             let text = self.take();
             return self.refused(wire, &text);

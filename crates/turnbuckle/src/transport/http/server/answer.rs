@@ -3,12 +3,12 @@
 use super::{
     super::sse,
     body::{HttpBody, Pieces},
-    running::{Done, Running},
+    running::{Done, RunningHttpRequest},
 };
 use crate::{
     protocol::status,
     rpc::Outcome,
-    transport::http::server::{security::guard::Refusal, shutdown::Ended},
+    transport::http::server::{security::guard::Refusal, shutdown::RequestEnding},
 };
 use bytes::Bytes;
 use http::{
@@ -36,7 +36,7 @@ pub(crate) fn done(id: &RequestId, statuses: Statuses, done: Done) -> Response<H
     }
     let status = match (&done.outcome, done.ended) {
         // The client may ask another server.
-        (_, Ended::Cancelled) => StatusCode::SERVICE_UNAVAILABLE,
+        (_, RequestEnding::Cancelled) => StatusCode::SERVICE_UNAVAILABLE,
         (outcome, _) if statuses == Statuses::ByError => status_of(outcome),
         _ => StatusCode::OK,
     };
@@ -106,7 +106,7 @@ pub(crate) fn empty(status: StatusCode) -> Response<HttpBody> {
 }
 
 /// An answer that becomes an event stream.
-pub(super) fn stream(running: Running) -> Response<HttpBody> {
+pub(super) fn stream(running: RunningHttpRequest) -> Response<HttpBody> {
     events(HttpBody::stream(running))
 }
 

@@ -13,7 +13,7 @@ use http_body::{Body, Frame, SizeHint};
 use super::{
     super::sse,
     answer,
-    running::{Polled, Running},
+    running::{Polled, RunningHttpRequest},
 };
 
 /// What is left to send; empty ones are skipped.
@@ -36,7 +36,7 @@ pub struct HttpBody(Kind);
 enum Kind {
     Pieces(Pieces),
     /// A handler that has not ended.
-    Stream(Box<Running>),
+    Stream(Box<RunningHttpRequest>),
     /// Whatever else makes its own frames.
     Other(Other),
 }
@@ -54,7 +54,7 @@ impl HttpBody {
         HttpBody(Kind::Pieces(pieces))
     }
 
-    pub(super) fn stream(running: Running) -> HttpBody {
+    pub(super) fn stream(running: RunningHttpRequest) -> HttpBody {
         HttpBody(Kind::Stream(Box::new(running)))
     }
 

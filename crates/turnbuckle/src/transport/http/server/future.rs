@@ -15,7 +15,7 @@ use super::{
     body::HttpBody,
     receive::{Discarding, Receiving},
     response_stream::{Format, ResponseStream},
-    running::{Polled, Running},
+    running::{Polled, RunningHttpRequest},
 };
 use crate::{
     protocol::http_checks::is_legacy_message,
@@ -31,7 +31,7 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use turnbuckle_types::{
     Method, RequestId, RpcError,
-    jsonrpc::{self, Fault, Frame, Message, Notification, Request, Role},
+    jsonrpc::{self, Fault, Frame, FrameRole, Message, Notification, Request},
 };
 
 pin_project! {
@@ -51,7 +51,7 @@ pin_project! {
     #[must_use = "nothing is served until this is polled"]
     pub struct HttpFuture<B> {
         #[pin]
-        stage: Stage<B>,
+        stage: FutureStage<B>,
         // What the answer gets besides, where pages may read answers.
         sharing: Option<Box<HeaderMap>>,
     }
@@ -59,11 +59,11 @@ pin_project! {
 
 pin_project! {
     #[project = Projected]
-    enum Stage<B> {
+    enum FutureStage<B> {
         Checking { check: Check, waiting: Option<(HttpService, B, Discarding)> },
         Discarding { #[pin] body: B, discarding: Discarding, refused: Option<Response<HttpBody>> },
-        Reading { #[pin] body: B, receiving: Receiving, asked: Option<Asked> },
-        Running { running: Option<Running> },
+        Reading { #[pin] body: B, receiving: Receiving, asked: Option<RequestHead> },
+        Running { running: Option<RunningHttpRequest> },
         Later { future: BoxFuture<'static, Response<HttpBody>> },
         Answered { response: Option<Response<HttpBody>> },
     }
@@ -74,25 +74,25 @@ pub(super) type Check = BoxFuture<'static, Result<request::Parts, Response<HttpB
 
 /// What is known of a request before its body.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub(crate) struct RequestHead {
     pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) head: Arc<HttpHead>,
 }
 
 /// The first step of a response.
-pub(crate) enum Begun {
+pub(crate) enum ResponseStart {
     Answered(Response<HttpBody>),
-    Running(Running),
+    Running(RunningHttpRequest),
     /// A future creates the response.
     Later(BoxFuture<'static, Response<HttpBody>>),
 }
 
-impl<B> From<Begun> for Stage<B> {
-    fn from(begun: Begun) -> Stage<B> {
+impl<B> From<ResponseStart> for FutureStage<B> {
+    fn from(begun: ResponseStart) -> FutureStage<B> {
         match begun {
-            Begun::Answered(response) => Stage::Answered { response: Some(response) },
-            Begun::Running(running) => Stage::Running { running: Some(running) },
-            Begun::Later(future) => Stage::Later { future },
+            ResponseStart::Answered(response) => FutureStage::Answered { response: Some(response) },
+            ResponseStart::Running(running) => FutureStage::Running { running: Some(running) },
+            ResponseStart::Later(future) => FutureStage::Later { future },
         }
     }
 }
@@ -106,25 +106,25 @@ impl<B> HttpFuture<B> {
         otherwise: Discarding,
     ) -> HttpFuture<B> {
         let waiting = Some((service, body, otherwise));
-        HttpFuture { stage: Stage::Checking { check, waiting }, sharing: None }
+        HttpFuture { stage: FutureStage::Checking { check, waiting }, sharing: None }
     }
 
     /// Reads the body first.
-    pub(super) fn read(asked: Asked, body: B) -> HttpFuture<B> {
+    pub(super) fn read(asked: RequestHead, body: B) -> HttpFuture<B> {
         let endpoint = &asked.endpoint;
         let receiving = Receiving::new(endpoint.limits.body_bytes, endpoint.held.clone());
         let asked = Some(asked);
-        HttpFuture { stage: Stage::Reading { body, receiving, asked }, sharing: None }
+        HttpFuture { stage: FutureStage::Reading { body, receiving, asked }, sharing: None }
     }
 
     /// Has no body to read.
-    pub(super) fn begun(begun: Begun) -> HttpFuture<B> {
+    pub(super) fn begun(begun: ResponseStart) -> HttpFuture<B> {
         HttpFuture { stage: begun.into(), sharing: None }
     }
 
     /// Has its answer already.
     pub(super) fn ready(response: Response<HttpBody>) -> HttpFuture<B> {
-        HttpFuture { stage: Stage::Answered { response: Some(response) }, sharing: None }
+        HttpFuture { stage: FutureStage::Answered { response: Some(response) }, sharing: None }
     }
 
     /// Adds headers to the answer, whatever it will be.
@@ -148,7 +148,7 @@ impl<B: Body> Future for HttpFuture<B> {
 }
 
 fn poll_stage<B: Body>(
-    mut stage: Pin<&mut Stage<B>>,
+    mut stage: Pin<&mut FutureStage<B>>,
     context: &mut Context<'_>,
 ) -> Poll<Response<HttpBody>> {
     loop {
@@ -162,7 +162,7 @@ fn poll_stage<B: Body>(
                     }
                     (Err(refused), Some((_, body, discarding))) => {
                         let refused = Some(refused);
-                        stage.set(Stage::Discarding { body, discarding, refused });
+                        stage.set(FutureStage::Discarding { body, discarding, refused });
                         continue;
                     }
                     // Polled again after it was ready.
@@ -177,7 +177,7 @@ fn poll_stage<B: Body>(
                 let text = ready!(receiving.poll(body, context));
                 match (text, asked.take()) {
                     (Ok(text), Some(asked)) => begin(asked, text),
-                    (Err(refusal), _) => Begun::Answered(answer::refused(refusal)),
+                    (Err(refusal), _) => ResponseStart::Answered(answer::refused(refusal)),
                     // Polled again after it was ready.
                     (Ok(_), None) => return Poll::Pending,
                 }
@@ -194,7 +194,7 @@ fn poll_stage<B: Body>(
 
 /// Polls a handler that has sent nothing yet. With the first message it moves into the response body.
 fn poll_running(
-    running: &mut Option<Running>,
+    running: &mut Option<RunningHttpRequest>,
     context: &mut Context<'_>,
 ) -> Poll<Response<HttpBody>> {
     let Some(handler) = running else { return Poll::Pending };
@@ -213,16 +213,16 @@ fn poll_running(
 }
 
 /// Parses a message and starts its handler.
-fn begin(asked: Asked, text: Bytes) -> Begun {
+fn begin(asked: RequestHead, text: Bytes) -> ResponseStart {
     let depth = asked.endpoint.limits.json_depth;
     let refused = |message: &'static str| {
-        Begun::Answered(answer::fault(None, &RpcError::invalid_request(message)))
+        ResponseStart::Answered(answer::fault(None, &RpcError::invalid_request(message)))
     };
     let message = jsonrpc::parse(text, depth);
     if let (Ok(message), Some(protection)) = (&message, &asked.endpoint.protection)
         && let Some(refused) = protection.refuse(&asked.head, message)
     {
-        return Begun::Answered(refused);
+        return ResponseStart::Answered(refused);
     }
     if asked.endpoint.legacy.is_served() && is_legacy(&message, &asked.head.headers) {
         return legacy::begin(asked, message);
@@ -233,22 +233,22 @@ fn begin(asked: Asked, text: Bytes) -> Begun {
         && is_note
         && let Some(response) = legacy::refuse_version(&asked)
     {
-        return Begun::Answered(response);
+        return ResponseStart::Answered(response);
     }
     match message {
         Ok(Message::Single(Frame::Request(request))) => start(asked, request),
         Ok(Message::Single(Frame::Notification(Notification { method, params }))) => {
             // A cancellation cancels nothing here: the request's own stream would be closed.
             asked.endpoint.serve.note(Note { method, params });
-            Begun::Answered(answer::empty(StatusCode::ACCEPTED))
+            ResponseStart::Answered(answer::empty(StatusCode::ACCEPTED))
         }
         Ok(Message::Single(Frame::Response(_))) => {
             refused("a response was posted, but this server asks nothing")
         }
         Ok(Message::Batch(_)) => refused("batches are not part of this revision"),
         Err(fault) => {
-            let id = fault.id.filter(|_| fault.role == Role::Request);
-            Begun::Answered(answer::fault(id.as_ref(), &fault.error))
+            let id = fault.id.filter(|_| fault.role == FrameRole::Request);
+            ResponseStart::Answered(answer::fault(id.as_ref(), &fault.error))
         }
     }
 }
@@ -268,20 +268,20 @@ fn is_legacy(message: &Result<Message, Fault>, headers: &HeaderMap) -> bool {
         }
         Ok(Message::Single(Frame::Notification(note))) => Some(&note.params),
         Ok(Message::Single(Frame::Response(_)) | Message::Batch(_)) => None,
-        Err(fault) if fault.role == Role::Response => None,
+        Err(fault) if fault.role == FrameRole::Response => None,
         Err(_) => return false,
     };
     is_legacy_message(params, headers)
 }
 
-fn start(asked: Asked, request: Request) -> Begun {
-    let Asked { endpoint, head } = asked;
+fn start(asked: RequestHead, request: Request) -> ResponseStart {
+    let RequestHead { endpoint, head } = asked;
     let id = request.id.clone();
     let permit = match endpoint.permit() {
         Ok(permit) => permit,
         Err(error) => {
             let status = StatusCode::SERVICE_UNAVAILABLE;
-            return Begun::Answered(answer::error(status, Some(&id), &error));
+            return ResponseStart::Answered(answer::error(status, Some(&id), &error));
         }
     };
     let is_long_lived =
@@ -292,13 +292,13 @@ fn start(asked: Asked, request: Request) -> Begun {
     let incoming = incoming(request, permit, RequestOrigin::ByPost(head.clone()));
     let handler = match call(&*endpoint.serve, &id, incoming, replies) {
         Ok(handler) => handler,
-        Err(outcome) => return Begun::Answered(answer::outcome(&id, outcome)),
+        Err(outcome) => return ResponseStart::Answered(answer::outcome(&id, outcome)),
     };
     let handler = match &endpoint.protection {
         Some(protection) if is_long_lived => protection.until_expiry(&head.extensions, handler),
         _ => handler,
     };
-    Begun::Running(Running::new(id, handler, stream, &endpoint))
+    ResponseStart::Running(RunningHttpRequest::new(id, handler, stream, &endpoint))
 }
 
 const NO_REQUESTS: &str = "over HTTP a server of this revision sends no requests";
@@ -330,12 +330,12 @@ pub(crate) fn call(
 impl<B> fmt::Debug for HttpFuture<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stage = match &self.stage {
-            Stage::Checking { .. } => "checking",
-            Stage::Discarding { .. } => "discarding",
-            Stage::Reading { .. } => "reading",
-            Stage::Running { .. } => "running",
-            Stage::Later { .. } => "later",
-            Stage::Answered { .. } => "answered",
+            FutureStage::Checking { .. } => "checking",
+            FutureStage::Discarding { .. } => "discarding",
+            FutureStage::Reading { .. } => "reading",
+            FutureStage::Running { .. } => "running",
+            FutureStage::Later { .. } => "later",
+            FutureStage::Answered { .. } => "answered",
         };
         f.debug_tuple("HttpFuture").field(&stage).finish()
     }

@@ -50,10 +50,10 @@ use crate::{
         server::{
             auth::protect::Protection,
             security::gate::Gate,
-            shutdown::{Drain, Phase},
+            shutdown::{Drain, EndpointPhase},
         },
         session::{
-            Host, Session,
+            Session, SessionEndpoint,
             id::Handshake,
             server::{
                 Legacy, Settings, {self as legacy},
@@ -63,8 +63,8 @@ use crate::{
     },
 };
 pub use body::HttpBody;
-use future::Asked;
 pub use future::HttpFuture;
+use future::RequestHead;
 use receive::Discarding;
 
 /// A server as a service for HTTP requests, to be mounted in axum, hyper or anything that
@@ -91,7 +91,7 @@ pub struct HttpService(Arc<Endpoint>);
 /// What all requests to one endpoint share.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
-    pub(super) host: Arc<dyn Host>,
+    pub(super) host: Arc<dyn SessionEndpoint>,
     /// What serves the modern era.
     serve: Arc<dyn Serve>,
     /// Why nothing can be served.
@@ -110,10 +110,12 @@ pub(crate) struct Endpoint {
 }
 
 impl HttpService {
-    pub(crate) fn new(host: Result<Arc<dyn Host>>, limits: Limits) -> HttpService {
+    pub(crate) fn new(host: Result<Arc<dyn SessionEndpoint>>, limits: Limits) -> HttpService {
         let (host, problem) = match host {
             Ok(host) => (host, None),
-            Err(error) => (Arc::new(Nothing) as Arc<dyn Host>, Some(error.to_string().into())),
+            Err(error) => {
+                (Arc::new(Nothing) as Arc<dyn SessionEndpoint>, Some(error.to_string().into()))
+            }
         };
         HttpService(Arc::new(Endpoint {
             serve: host.stateless(),
@@ -182,7 +184,7 @@ impl HttpService {
     /// end keep a graceful shutdown waiting. It waits for running calls all the same, for as long as
     /// the listener's owner lets it. All clones of the service are meant.
     pub fn shutdown(&self) {
-        self.0.drain.advance(Phase::Draining);
+        self.0.drain.advance(EndpointPhase::Draining);
     }
 
     fn changed(mut self, change: impl FnOnce(&mut Endpoint)) -> HttpService {
@@ -239,9 +241,9 @@ impl HttpService {
         HttpFuture::begun(legacy::begin_method(self.asked(head), &method))
     }
 
-    fn asked(&self, head: request::Parts) -> Asked {
+    fn asked(&self, head: request::Parts) -> RequestHead {
         let head = Arc::new(HttpHead { headers: head.headers, extensions: head.extensions });
-        Asked { endpoint: self.0.clone(), head }
+        RequestHead { endpoint: self.0.clone(), head }
     }
 }
 
@@ -264,7 +266,7 @@ impl Endpoint {
 /// Stands in for a server that has a problem. It is never asked.
 struct Nothing;
 
-impl Host for Nothing {
+impl SessionEndpoint for Nothing {
     fn served(&self) -> &[Revision] {
         &[]
     }

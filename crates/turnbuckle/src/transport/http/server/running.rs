@@ -16,13 +16,13 @@ use crate::{
     rpc::{BoxFuture, Outcome, panicked},
     transport::http::server::{
         listen::idle::Idle,
-        shutdown::{Drain, Ended, Phase},
+        shutdown::{Drain, EndpointPhase, RequestEnding},
     },
 };
 use turnbuckle_types::{RequestId, RpcError};
 
 /// A request whose handler has not ended. Dropping it drops the handler, which cancels the request.
-pub(crate) struct Running {
+pub(crate) struct RunningHttpRequest {
     pub(super) id: RequestId,
     /// `None` once it has ended.
     handler: Option<BoxFuture<'static, Outcome>>,
@@ -52,30 +52,38 @@ pub(crate) struct Done {
     pub(super) events: Vec<u8>,
     pub(crate) outcome: Outcome,
     /// Whether the handler itself ended.
-    pub(crate) ended: Ended,
+    pub(crate) ended: RequestEnding,
 }
 
 impl Done {
     /// The end of a handler outside a stream of events.
     pub(crate) fn finished(outcome: Outcome) -> Done {
-        Done { events: Vec::new(), outcome, ended: Ended::Finished }
+        Done { events: Vec::new(), outcome, ended: RequestEnding::Finished }
     }
 }
 
-impl Running {
+impl RunningHttpRequest {
     pub(crate) fn new(
         id: RequestId,
         handler: BoxFuture<'static, Outcome>,
         stream: Arc<ResponseStream>,
         endpoint: &Endpoint,
-    ) -> Running {
+    ) -> RunningHttpRequest {
         let idle = (stream.format() == Format::Events).then(|| Idle::new(endpoint.keep_alive));
         let (drain, statuses) = (endpoint.drain.clone(), Statuses::ByError);
-        Running { id, handler: Some(handler), stream, drain, idle, place: None, statuses }
+        RunningHttpRequest {
+            id,
+            handler: Some(handler),
+            stream,
+            drain,
+            idle,
+            place: None,
+            statuses,
+        }
     }
 
     /// Sends an error with status 200.
-    pub(crate) fn always_ok(mut self) -> Running {
+    pub(crate) fn always_ok(mut self) -> RunningHttpRequest {
         self.statuses = Statuses::AlwaysOk;
         self
     }
@@ -88,7 +96,7 @@ impl Running {
         if let Some(handler) = &mut self.handler
             && let Poll::Ready(outcome) = poll_handler(&self.id, handler, context)
         {
-            return Poll::Ready(self.done(outcome, Ended::Finished));
+            return Poll::Ready(self.done(outcome, RequestEnding::Finished));
         }
         let parked = self.stream.park(context.waker());
         // After that, so that a shutdown is either seen here or wakes this task.
@@ -131,18 +139,18 @@ impl Running {
 
     fn poll_shutdown(&mut self) -> Option<Polled> {
         let phase = self.drain.phase();
-        if phase == Phase::Open {
+        if phase == EndpointPhase::Open {
             return None;
         }
         if let Some(farewell) = self.stream.farewell() {
-            return Some(self.done(Ok(farewell), Ended::Farewell));
+            return Some(self.done(Ok(farewell), RequestEnding::Farewell));
         }
-        (phase == Phase::Over).then(|| {
-            self.done(Err(RpcError::internal("server is shutting down")), Ended::Cancelled)
+        (phase == EndpointPhase::Over).then(|| {
+            self.done(Err(RpcError::internal("server is shutting down")), RequestEnding::Cancelled)
         })
     }
 
-    fn done(&mut self, outcome: Outcome, ended: Ended) -> Polled {
+    fn done(&mut self, outcome: Outcome, ended: RequestEnding) -> Polled {
         self.handler = None;
         Polled::Done(Done { events: self.stream.close(), outcome, ended })
     }
@@ -158,7 +166,7 @@ fn poll_handler(
         .unwrap_or_else(|payload| Poll::Ready(Err(panicked(id, payload.as_ref()))))
 }
 
-impl Drop for Running {
+impl Drop for RunningHttpRequest {
     fn drop(&mut self) {
         let drain = &self.drain;
         if let Some(place) = self.place {
@@ -167,8 +175,8 @@ impl Drop for Running {
         if self.handler.is_some() {
             // Parts of the handler may live on elsewhere; their messages are dropped.
             self.stream.close();
-            if drain.phase() == Phase::Over {
-                drain.count(Ended::Cancelled);
+            if drain.phase() == EndpointPhase::Over {
+                drain.count(RequestEnding::Cancelled);
             }
         }
     }

@@ -9,7 +9,7 @@ use super::response_stream::ResponseStream;
 
 /// The phase of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
+pub(crate) enum EndpointPhase {
     /// It serves.
     Open,
     /// Streams that would never end are ended; calls may finish.
@@ -20,7 +20,7 @@ pub(crate) enum Phase {
 
 /// How a request ended, as far as a report tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum RequestEnding {
     Finished,
     /// A stream that was told that this is the end.
     Farewell,
@@ -54,7 +54,7 @@ pub struct HttpReport {
 #[derive(Default)]
 pub(crate) struct Drain {
     phase: AtomicU8,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingRequests>,
     finished: AtomicU64,
     cancelled: AtomicU64,
     listeners: AtomicU64,
@@ -62,22 +62,22 @@ pub(crate) struct Drain {
 
 /// Places of requests. A place is used again once it is free.
 #[derive(Default)]
-struct Waiting {
+struct WaitingRequests {
     places: Vec<Option<Arc<ResponseStream>>>,
     free: Vec<usize>,
 }
 
 impl Drain {
-    pub(crate) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> EndpointPhase {
         match self.phase.load(Ordering::Acquire) {
-            0 => Phase::Open,
-            1 => Phase::Draining,
-            _ => Phase::Over,
+            0 => EndpointPhase::Open,
+            1 => EndpointPhase::Draining,
+            _ => EndpointPhase::Over,
         }
     }
 
     /// Enters `phase`, unless a later one was entered, and wakes every request that waits.
-    pub(crate) fn advance(&self, phase: Phase) {
+    pub(crate) fn advance(&self, phase: EndpointPhase) {
         // Before the lock: a request that enters after it sees the new phase.
         self.phase.fetch_max(phase as u8, Ordering::AcqRel);
         let streams: Vec<_> = self.lock().places.iter().flatten().cloned().collect();
@@ -103,14 +103,14 @@ impl Drain {
     }
 
     /// Counts the end of a request, if it is part of the endpoint's end.
-    pub(crate) fn count(&self, ended: Ended) {
-        if self.phase() == Phase::Open {
+    pub(crate) fn count(&self, ended: RequestEnding) {
+        if self.phase() == EndpointPhase::Open {
             return;
         }
         let counter = match ended {
-            Ended::Finished => &self.finished,
-            Ended::Farewell => &self.listeners,
-            Ended::Cancelled => &self.cancelled,
+            RequestEnding::Finished => &self.finished,
+            RequestEnding::Farewell => &self.listeners,
+            RequestEnding::Cancelled => &self.cancelled,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -123,7 +123,7 @@ impl Drain {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingRequests> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -144,12 +144,12 @@ mod tests {
         assert_eq!(Arc::strong_count(&stream), 1);
         assert_eq!(drain.lock().places.len(), 2);
 
-        drain.count(Ended::Finished);
+        drain.count(RequestEnding::Finished);
         assert_eq!(drain.report(), HttpReport::default());
-        drain.advance(Phase::Over);
-        drain.advance(Phase::Draining);
-        assert_eq!(drain.phase(), Phase::Over);
-        drain.count(Ended::Cancelled);
+        drain.advance(EndpointPhase::Over);
+        drain.advance(EndpointPhase::Draining);
+        assert_eq!(drain.phase(), EndpointPhase::Over);
+        drain.count(RequestEnding::Cancelled);
         assert_eq!(drain.report().cancelled, 1);
     }
 }

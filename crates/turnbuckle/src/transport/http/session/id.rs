@@ -33,7 +33,7 @@ pub(crate) struct Handshake {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ticket {
     pub(crate) session: SessionId,
-    owner: Owner,
+    owner: SessionOwner,
     pub(crate) handshake: Handshake,
     /// The id is not accepted from then on.
     pub(crate) expires: SystemTime,
@@ -41,19 +41,19 @@ pub(crate) struct Ticket {
 
 /// The principal that opened a session; all requests without one have the same owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner([u8; 16]);
+pub(crate) struct SessionOwner([u8; 16]);
 
-impl Owner {
-    pub(crate) fn new(principal: Option<&str>) -> Owner {
-        static NONE: LazyLock<Owner> = LazyLock::new(|| Owner::of(""));
+impl SessionOwner {
+    pub(crate) fn new(principal: Option<&str>) -> SessionOwner {
+        static NONE: LazyLock<SessionOwner> = LazyLock::new(|| SessionOwner::of(""));
         // No principal differs from one with an empty name.
-        principal.map_or_else(|| *NONE, |name| Owner::of(&format!("+{name}")))
+        principal.map_or_else(|| *NONE, |name| SessionOwner::of(&format!("+{name}")))
     }
 
-    fn of(text: &str) -> Owner {
+    fn of(text: &str) -> SessionOwner {
         let mut short = [0; 16];
         short.copy_from_slice(&digest(&SHA256, text.as_bytes()).as_ref()[..16]);
-        Owner(short)
+        SessionOwner(short)
     }
 }
 
@@ -82,7 +82,7 @@ impl SessionIds {
     pub(crate) fn create(
         &self,
         handshake: &Handshake,
-        owner: Owner,
+        owner: SessionOwner,
         expires: SystemTime,
     ) -> (SessionId, String) {
         let until = expires.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -94,7 +94,12 @@ impl SessionIds {
 
     /// Opens the id of a session. Returns `None` if it is none, belongs to another owner, or has
     /// expired.
-    pub(crate) fn open(&self, id: &[u8], owner: Owner, now: SystemTime) -> Option<Arc<Ticket>> {
+    pub(crate) fn open(
+        &self,
+        id: &[u8],
+        owner: SessionOwner,
+        now: SystemTime,
+    ) -> Option<Arc<Ticket>> {
         let end = *id.last_chunk()?;
         let known = self.lock().get(&end).filter(|open| *open.text == *id).map(OpenId::ticket);
         let ticket = match known {
@@ -113,7 +118,7 @@ impl SessionIds {
         let (session, text) = self.keys.open(PURPOSE, id)?;
         let body: Body = serde_json::from_slice(&text).ok()?;
         let expires = UNIX_EPOCH.checked_add(Duration::from_secs(body.until))?;
-        let owner = Owner(body.owner);
+        let owner = SessionOwner(body.owner);
         Some(Ticket { session: SessionId(session), owner, handshake: body.handshake()?, expires })
     }
 
@@ -147,7 +152,7 @@ struct Body {
 }
 
 impl Body {
-    fn of(handshake: &Handshake, owner: Owner, until: u64) -> Body {
+    fn of(handshake: &Handshake, owner: SessionOwner, until: u64) -> Body {
         Body {
             owner: owner.0,
             until,
@@ -250,7 +255,7 @@ mod tests {
     #[test]
     fn an_id_carries_the_handshake() {
         let ids = SessionIds::new(KeyRing::random());
-        let owner = Owner::new(Some("alice"));
+        let owner = SessionOwner::new(Some("alice"));
         let expires = UNIX_EPOCH + Duration::from_secs(100);
         let (session, id) = ids.create(&handshake("client"), owner, expires);
         let ticket = ids.open(id.as_bytes(), owner, UNIX_EPOCH).unwrap();
@@ -261,7 +266,7 @@ mod tests {
     #[test]
     fn whatever_a_client_calls_itself_its_id_is_short_and_visible_ascii() {
         let ids = SessionIds::new(KeyRing::random());
-        let owner = Owner([255; 16]);
+        let owner = SessionOwner([255; 16]);
         let end_of_9999 = 253_402_300_799;
         let expires = UNIX_EPOCH + Duration::from_secs(end_of_9999);
         for name in ["\u{1}", "\u{1}é", "\"", "\\", "\u{7f}", "\u{2028}", "𝄞", "a"] {
@@ -285,7 +290,7 @@ mod tests {
     #[test]
     fn a_text_that_was_sealed_for_something_else_is_no_id() {
         let ids = SessionIds::new(KeyRing::random());
-        let owner = Owner::new(None);
+        let owner = SessionOwner::new(None);
         let body = Body::of(&handshake("c"), owner, 100);
         let text = serde_json::to_vec(&body).unwrap();
         let is_one = |sealed: String| ids.open(sealed.as_bytes(), owner, UNIX_EPOCH).is_some();
@@ -300,14 +305,15 @@ mod tests {
     fn an_id_is_for_its_owner_and_for_a_time() {
         let ids = SessionIds::new(KeyRing::random());
         let expires = UNIX_EPOCH + Duration::from_secs(100);
-        let id = ids.create(&handshake("c"), Owner::new(Some("alice")), expires).1;
-        let can = |principal, now| ids.open(id.as_bytes(), Owner::new(principal), now).is_some();
+        let id = ids.create(&handshake("c"), SessionOwner::new(Some("alice")), expires).1;
+        let can =
+            |principal, now| ids.open(id.as_bytes(), SessionOwner::new(principal), now).is_some();
         assert!(can(Some("alice"), UNIX_EPOCH));
         assert!(!can(Some("alice"), expires));
         for other in [None, Some("bob"), Some("")] {
             assert!(!can(other, UNIX_EPOCH), "{other:?}");
         }
-        assert_ne!(Owner::new(None), Owner::new(Some("")));
+        assert_ne!(SessionOwner::new(None), SessionOwner::new(Some("")));
     }
 
     #[test]
@@ -325,7 +331,7 @@ mod tests {
     #[test]
     fn open_ids_are_bounded_and_each_is_opened_again_after_it_was_dropped() {
         let ids = SessionIds::new(KeyRing::random());
-        let owner = Owner::new(None);
+        let owner = SessionOwner::new(None);
         let expires = UNIX_EPOCH + Duration::from_secs(100);
         let first = ids.create(&handshake("first"), owner, expires).1;
         let open = |id: &str| ids.open(id.as_bytes(), owner, UNIX_EPOCH);

@@ -22,7 +22,7 @@ use crate::rpc::Serve;
 
 /// What an endpoint serves, in both eras.
 #[cfg(feature = "server")]
-pub(crate) trait Host: Send + Sync + 'static {
+pub(crate) trait SessionEndpoint: Send + Sync + 'static {
     /// The revisions that are served, oldest first.
     fn served(&self) -> &[Revision];
     /// What serves every request that declares its own revision, each for itself.

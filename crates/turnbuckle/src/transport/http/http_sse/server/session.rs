@@ -40,12 +40,12 @@ pub(super) struct SseSessions {
 #[derive(Default)]
 struct Table {
     open: HashMap<String, Arc<SseSession>>,
-    phase: Phase,
+    phase: SessionPhase,
 }
 
 /// How far the end has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
+enum SessionPhase {
     #[default]
     Open,
     /// A session ends when nothing runs in it.
@@ -75,7 +75,7 @@ impl SseSessions {
             state: Mutex::default(),
         });
         let mut table = self.lock();
-        if table.phase > Phase::Open {
+        if table.phase > SessionPhase::Open {
             return Err(Full::Closed);
         }
         if table.open.len() >= most {
@@ -99,12 +99,12 @@ impl SseSessions {
 
     /// Lets each session end when nothing runs in it.
     pub(super) fn drain(&self) {
-        self.advance(Phase::Draining);
+        self.advance(SessionPhase::Draining);
     }
 
     /// Ends each session now.
     pub(super) fn end(&self) {
-        for session in self.advance(Phase::Over) {
+        for session in self.advance(SessionPhase::Over) {
             self.cancelled.fetch_add(session.lock().running, Relaxed);
             if let Some(transport) = session.peer.get().and_then(Peer::transport) {
                 transport.close_now();
@@ -117,7 +117,7 @@ impl SseSessions {
         (self.finished.load(Relaxed), self.cancelled.load(Relaxed))
     }
 
-    fn advance(&self, phase: Phase) -> Vec<Arc<SseSession>> {
+    fn advance(&self, phase: SessionPhase) -> Vec<Arc<SseSession>> {
         let mut table = self.lock();
         table.phase = table.phase.max(phase);
         let open: Vec<_> = table.open.values().cloned().collect();
@@ -169,7 +169,7 @@ struct State {
     carrier: Option<Arc<HttpHead>>,
     /// Handlers that have not ended.
     running: u64,
-    phase: Phase,
+    phase: SessionPhase,
     /// Who reads what is posted, when nothing is.
     reader: Option<Waker>,
 }
@@ -188,9 +188,9 @@ impl SseSession {
     fn poll_end(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         match state.phase {
-            Phase::Over => return Poll::Ready(()),
-            Phase::Draining if state.running == 0 => return Poll::Ready(()),
-            Phase::Draining | Phase::Open => {}
+            SessionPhase::Over => return Poll::Ready(()),
+            SessionPhase::Draining if state.running == 0 => return Poll::Ready(()),
+            SessionPhase::Draining | SessionPhase::Open => {}
         }
         match &mut state.reader {
             Some(waker) => waker.clone_from(context.waker()),
@@ -258,7 +258,7 @@ impl Attended {
         };
         self.session.lock().running += 1;
         let (session, sessions) = (self.session.clone(), self.sessions.clone());
-        let running = Running { session, sessions, finished: false, _permit: permit };
+        let running = RunningSseHandler { session, sessions, finished: false, _permit: permit };
         Reply::Later(Box::pin(async move {
             let outcome = handler.await;
             running.finish();
@@ -302,27 +302,27 @@ impl Serve for Attended {
 }
 
 /// A handler that has not ended.
-struct Running {
+struct RunningSseHandler {
     session: Arc<SseSession>,
     sessions: Arc<SseSessions>,
     finished: bool,
     _permit: Permit,
 }
 
-impl Running {
+impl RunningSseHandler {
     fn finish(mut self) {
         self.finished = true;
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningSseHandler {
     fn drop(&mut self) {
         let mut state = self.session.lock();
         state.running -= 1;
         let phase = state.phase;
         let reader = if state.running == 0 { state.reader.take() } else { None };
         drop(state);
-        if self.finished && phase == Phase::Draining {
+        if self.finished && phase == SessionPhase::Draining {
             self.sessions.finished.fetch_add(1, Relaxed);
         }
         reader.into_iter().for_each(Waker::wake);

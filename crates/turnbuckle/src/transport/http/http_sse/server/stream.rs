@@ -46,9 +46,9 @@ pub(super) fn open(
     Events {
         first: Some(format!("event: endpoint\ndata: {endpoint}\n\n").into()),
         pipe: ours,
-        at: Place::Between,
+        at: StreamPosition::Between,
         idle: Idle::new(keep_alive),
-        _connection: Connection { wire, _place: place },
+        _connection: SessionGuard { wire, _place: place },
     }
 }
 
@@ -57,25 +57,25 @@ pub(super) struct Events {
     first: Option<Bytes>,
     /// What the session says, a line a message. It is read only when the client takes it.
     pipe: DuplexStream,
-    at: Place,
+    at: StreamPosition,
     idle: Idle,
-    _connection: Connection,
+    _connection: SessionGuard,
 }
 
 /// Where in what is said the stream stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum StreamPosition {
     Between,
     Within,
 }
 
 /// Ends the session when it is dropped.
-struct Connection {
+struct SessionGuard {
     wire: ConnectionTasks,
     _place: InTable,
 }
 
-impl Drop for Connection {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         self.wire.reader.abort();
     }
@@ -105,7 +105,7 @@ impl Body for Events {
             Poll::Pending => {
                 while this.idle.poll(context).is_ready() {
                     // In the middle of a message a comment would be part of it.
-                    if this.at == Place::Between {
+                    if this.at == StreamPosition::Between {
                         return frame(Bytes::from_static(sse::KEEP_ALIVE));
                     }
                 }
@@ -120,17 +120,17 @@ fn frame(bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
 }
 
 /// Makes events of lines, wherever the chunk begins and ends.
-fn events(chunk: &[u8], at: &mut Place) -> Vec<u8> {
+fn events(chunk: &[u8], at: &mut StreamPosition) -> Vec<u8> {
     let mut out = Vec::with_capacity(chunk.len() + 4 * MESSAGE.len());
     for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-        if *at == Place::Between {
+        if *at == StreamPosition::Between {
             out.extend_from_slice(MESSAGE);
         }
         out.extend_from_slice(piece);
-        *at = Place::Within;
+        *at = StreamPosition::Within;
         if piece.ends_with(b"\n") {
             out.push(b'\n');
-            *at = Place::Between;
+            *at = StreamPosition::Between;
         }
     }
     out
@@ -146,13 +146,13 @@ mod tests {
         let expected = "event: message\ndata: {\"a\":1}\n\nevent: message\ndata: {}\n\n\
                         event: message\ndata: [\"long\"]\n\n";
         for size in 1..=lines.len() {
-            let mut at = Place::Between;
+            let mut at = StreamPosition::Between;
             let mut out = Vec::new();
             for chunk in lines.chunks(size) {
                 out.extend(events(chunk, &mut at));
             }
             assert_eq!(String::from_utf8(out).unwrap(), expected, "{size}");
-            assert_eq!(at, Place::Between);
+            assert_eq!(at, StreamPosition::Between);
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::{
             detect::{Peek, Protocol, sniff},
             serve::SideEndpoint,
         },
-        shutdown::Phase,
+        shutdown::EndpointPhase,
     },
 };
 use http::{Request, Response, StatusCode};
@@ -93,14 +93,14 @@ impl Accepting {
         }
         drop(listener);
         let drain = &service.0.drain;
-        drain.advance(Phase::Draining);
+        drain.advance(EndpointPhase::Draining);
         side.iter().for_each(|side| side.drain());
         // The tasks hold receivers until they end; none left is fine too.
         let _ = close.send(());
         // Calls whose client went away may finish as well: it may come back elsewhere.
         let live = &service.0.legacy.live;
         if timeout(deadline, async { tokio::join!(all(&mut tasks), live.quiet()) }).await.is_err() {
-            drain.advance(Phase::Over);
+            drain.advance(EndpointPhase::Over);
             side.iter().for_each(|side| side.end());
             let _ =
                 timeout(LAST_WORDS, async { tokio::join!(all(&mut tasks), live.quiet()) }).await;

@@ -16,11 +16,11 @@ use crate::{
     error::Error,
     rpc::{Exchange, Outgoing, Replying, pending::Serial},
     transport::http::session::server::{
-        event::StreamNumber, in_flight::InFlight, question::Question,
+        event::StreamNumber, in_flight::SessionInFlight, question::SessionQuestion,
     },
 };
 use session::SessionState;
-pub(crate) use session::{Ended, Unstored};
+pub(crate) use session::{StreamEnded, Unstored};
 use turnbuckle_types::{Raw, jsonrpc};
 
 /// The bounded queue between one handler and the response body.
@@ -28,7 +28,7 @@ pub(crate) struct ResponseStream {
     format: Format,
     /// How many messages may wait before the handler does.
     limit: usize,
-    questions: Questions,
+    questions: QuestionSupport,
     /// The name of the stream in its session, once it has to be known.
     number: OnceLock<StreamNumber>,
     state: Mutex<State>,
@@ -53,11 +53,11 @@ pub(crate) enum Priming {
 }
 
 /// Whether a handler can send requests to its client.
-pub(crate) enum Questions {
+pub(crate) enum QuestionSupport {
     /// It can't, for this reason.
     Refused(&'static str),
     /// The session correlates them with their answers.
-    Session(Weak<InFlight>),
+    Session(Weak<SessionInFlight>),
 }
 
 #[derive(Default)]
@@ -98,7 +98,7 @@ impl ResponseStream {
         ResponseStream {
             format,
             limit: limit.max(1),
-            questions: Questions::Refused(refusal),
+            questions: QuestionSupport::Refused(refusal),
             number: OnceLock::new(),
             state: Mutex::default(),
         }
@@ -278,11 +278,11 @@ impl Replying for ResponseStream {
 
     fn ask(self: Arc<Self>, request: Option<Serial>, question: Outgoing) -> Exchange {
         match &self.questions {
-            Questions::Session(session) => {
+            QuestionSupport::Session(session) => {
                 let session = session.clone();
-                Exchange::new(Question::new(request, self, session, question))
+                Exchange::new(SessionQuestion::new(request, self, session, question))
             }
-            Questions::Refused(reason) => Exchange::failed(Error::refused(format!(
+            QuestionSupport::Refused(reason) => Exchange::failed(Error::refused(format!(
                 "`{}` can't be sent: {reason}",
                 question.method
             ))),

@@ -7,14 +7,14 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use super::{Format, Priming, QUEUED_BYTES, Questions, ResponseStream, State, Wakers};
+use super::{Format, Priming, QUEUED_BYTES, QuestionSupport, ResponseStream, State, Wakers};
 use crate::{
     rpc::pending::Serial,
     transport::http::session::server::{
         event::{
             Cursor, StreamNumber, {self},
         },
-        in_flight::InFlight,
+        in_flight::SessionInFlight,
     },
 };
 use bytes::Bytes;
@@ -63,20 +63,20 @@ pub(crate) enum Unstored {
 
 /// The stream has ended.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Ended;
+pub(crate) struct StreamEnded;
 
 impl ResponseStream {
     /// Creates the stream of requests of a session.
     pub(crate) fn in_session(
         format: Format,
         limit: usize,
-        session: Weak<InFlight>,
+        session: Weak<SessionInFlight>,
     ) -> ResponseStream {
         let questions = match format {
-            Format::Json => Questions::Refused(
+            Format::Json => QuestionSupport::Refused(
                 "this server answers with JSON only, so that there is no way to ask the client",
             ),
-            _ => Questions::Session(session),
+            _ => QuestionSupport::Session(session),
         };
         let session = Some(Box::default());
         let state = Mutex::new(State { session, ..State::default() });
@@ -141,10 +141,10 @@ impl ResponseStream {
         id: &RequestId,
         text: Vec<u8>,
         wakers: &mut Wakers,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), StreamEnded> {
         self.change(wakers, |state, wakers| {
             if !state.accepts(request) {
-                return Err(Ended);
+                return Err(StreamEnded);
             }
             state.push(self.format, Some(id.clone()), text, wakers);
             Ok(())
@@ -286,13 +286,13 @@ impl ResponseStream {
 impl ResponseStream {
     /// Attaches a reader in place of the one before, which ends. Returns its name and the number of
     /// the last event, after which it misses nothing.
-    pub(crate) fn attach(&self) -> Result<(u64, u64), Ended> {
+    pub(crate) fn attach(&self) -> Result<(u64, u64), StreamEnded> {
         self.update(|state, wakers| {
             if state.ended {
-                return Err(Ended);
+                return Err(StreamEnded);
             }
             state.discard_text(wakers);
-            let Some(session) = &mut state.session else { return Err(Ended) };
+            let Some(session) = &mut state.session else { return Err(StreamEnded) };
             session.reader = Reader::Attached;
             session.readers += 1;
             Ok((session.readers, session.last))

@@ -193,7 +193,7 @@ mod in_session {
         assert!(note(&stream, Waker::noop()).is_ready());
         assert!(!stream.has_unstored());
         let wakers = &mut Wakers::default();
-        assert_eq!(stream.push_question(REQUEST, &6.into(), Vec::new(), wakers), Err(Ended));
+        assert_eq!(stream.push_question(REQUEST, &6.into(), Vec::new(), wakers), Err(StreamEnded));
         let other = Some(Serial(2));
         assert_eq!(stream.push_question(other, &6.into(), Vec::new(), wakers), Ok(()));
         assert!(stream.has_unstored());
@@ -237,7 +237,7 @@ mod in_session {
         assert!(stream.take_unstored().is_none());
         assert_eq!(read(&stream, reader), Poll::Ready(Some("data: cancel\n\n".to_owned())));
         assert_eq!(read(&stream, reader), Poll::Ready(None));
-        assert_eq!(stream.attach(), Err(Ended));
+        assert_eq!(stream.attach(), Err(StreamEnded));
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod in_session {
         push(&stream, "response");
         flush(&stream);
         end(&stream);
-        assert_eq!(stream.attach(), Err(Ended));
+        assert_eq!(stream.attach(), Err(StreamEnded));
         let Poll::Ready(Some(text)) = read(&stream, reader) else { panic!("nothing") };
         assert!(text.contains("response"), "{text}");
         assert_eq!(read(&stream, reader), Poll::Ready(None));

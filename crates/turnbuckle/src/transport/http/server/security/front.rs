@@ -10,7 +10,7 @@ use crate::{
             HttpBody, HttpService, answer, auth::protect::Protection, receive::Receiving,
             security::guard::Refusal,
         },
-        session::Host,
+        session::SessionEndpoint,
     },
 };
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use http_body::Body;
 use turnbuckle_types::RpcError;
 
 impl HttpService {
-    pub(crate) fn host(&self) -> &dyn Host {
+    pub(crate) fn host(&self) -> &dyn SessionEndpoint {
         &*self.0.host
     }
 

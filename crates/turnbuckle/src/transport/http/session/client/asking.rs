@@ -16,12 +16,12 @@ use super::{
     call::ServerSaw,
     control::{Abandoned, Rest},
     is_opening, lock,
-    run::{self, RequestKind},
+    run::{self, RequestPurpose},
 };
 use crate::{
     error::{Error, Executed, Result},
     rpc::{Abandon, BoxFuture, ExchangeEvent, Outgoing, exchange::Drive},
-    transport::http::client::flight::{InFlight, StopReason},
+    transport::http::client::flight::{RequestInFlight, StopReason},
 };
 
 /// One exchange.
@@ -44,7 +44,7 @@ enum CallStage {
 type CallPlace = OwnedSemaphorePermit;
 
 struct RunningCall {
-    flight: InFlight,
+    flight: RequestInFlight,
     call: Arc<CallState>,
     post: BoxFuture<'static, Result<Raw>>,
     /// `None` for what just closes: a handshake.
@@ -115,9 +115,10 @@ impl SessionCall {
     fn start(&mut self, mut request: Box<Outgoing>, place: Option<CallPlace>) -> Result<()> {
         let extra = std::mem::take(&mut request.mirror.extra);
         let call = Arc::new(CallState::new(extra, request.abandon, request.mark.take()));
-        let flight = InFlight::enter(&self.wire, request.id.clone(), Some(&call))?;
+        let flight = RequestInFlight::enter(&self.wire, request.id.clone(), Some(&call))?;
         self.wire.sends(&request.method, request.mirror.revision);
-        let kind = if is_opening(&request) { RequestKind::Opening } else { RequestKind::CallState };
+        let kind =
+            if is_opening(&request) { RequestPurpose::Opening } else { RequestPurpose::CallState };
         let id = flight.id().clone();
         let post = Box::pin(run::run(self.wire.clone(), call.clone(), id, *request, kind));
         self.stage = CallStage::RunningCall(Box::new(RunningCall {

@@ -9,7 +9,7 @@ use super::{
     receive::{self, StreamOrigin},
     reconnect::{self, StreamOwner, StreamReply},
     restart,
-    resume::{Ended, RetryDelay, chance, plan},
+    resume::{ConnectionEnd, RetryDelay, chance, plan},
     source::{ResumableStream, StreamItem},
 };
 use crate::{
@@ -96,7 +96,9 @@ async fn open_anew(wire: &Arc<HttpClientShared>, session: &ClientSession) {
             return;
         }
         failures = policy.at_most(failures + 1);
-        if let Some(plan) = plan(policy, (Ended::Clean, RetryDelay::Never), failures, chance()) {
+        if let Some(plan) =
+            plan(policy, (ConnectionEnd::Clean, RetryDelay::Never), failures, chance())
+        {
             tokio::time::sleep(plan.wait).await;
         }
     }

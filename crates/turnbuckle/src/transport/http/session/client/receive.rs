@@ -6,7 +6,7 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 use bytes::Bytes;
 use turnbuckle_types::{
     Raw, RequestId,
-    jsonrpc::{self, Fault, Frame, Message, Notification, Response, Role},
+    jsonrpc::{self, Fault, Frame, FrameRole, Message, Notification, Response},
 };
 
 use super::{CallState, ClientSession, HttpClientShared, asked};
@@ -156,11 +156,11 @@ fn fault(
     tracing::debug!(error = %fault.error, "an event that is no message");
     wire.counts.unreadable.fetch_add(1, Relaxed);
     match (fault.role, &fault.id) {
-        (Role::Response, Some(id)) => {
+        (FrameRole::Response, Some(id)) => {
             let message = format!("the server's answer can't be read: {}", fault.error);
             answer(wire, from.own, id, Err(Error::protocol(message)))
         }
-        (Role::Request, Some(id)) if wire.serve.answers(&fault) => {
+        (FrameRole::Request, Some(id)) if wire.serve.answers(&fault) => {
             asked::refuse(wire, from.session, id, &fault.error);
             None
         }

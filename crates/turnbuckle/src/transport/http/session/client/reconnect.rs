@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     ClientSession, HttpClientShared, lock,
-    resume::{Cost, Ended, RetryDelay, chance, plan},
+    resume::{ConnectionEnd, Cost, RetryDelay, chance, plan},
     send,
     source::ResumableStream,
 };
@@ -98,8 +98,8 @@ pub(super) async fn reconnect(
     whose: StreamOwner<'_>,
 ) -> Result<()> {
     let ended = match &ending {
-        Ending::Clean => Ended::Clean,
-        Ending::Broken(_) => Ended::Broken,
+        Ending::Clean => ConnectionEnd::Clean,
+        Ending::Broken(_) => ConnectionEnd::Broken,
     };
     let mut last = source.lost(wire, ending);
     let policy = &wire.legacy.resuming;

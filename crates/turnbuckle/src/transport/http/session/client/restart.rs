@@ -135,7 +135,7 @@ fn offering(params: &str, revision: Revision) -> Option<String> {
 }
 
 fn is_as_before(opened: &Raw, revision: Option<Revision>) -> Result<()> {
-    let answered: Answered = opened.decode().map_err(|error| {
+    let answered: RestartInitializeResult = opened.decode().map_err(|error| {
         Error::protocol(format!("the server's answer to `initialize` can't be read: {error}"))
     })?;
     if revision.is_some_and(|revision| revision.as_str() == answered.protocol_version) {
@@ -155,7 +155,7 @@ fn closed(wire: &HttpClientShared) -> Error {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered {
+struct RestartInitializeResult {
     protocol_version: String,
 }
 

@@ -70,7 +70,7 @@ impl ResumeBudget {
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum ConnectionEnd {
     Clean,
     Broken,
 }
@@ -112,11 +112,12 @@ impl RetryDelay {
 /// a row brought nothing, `chance` any number.
 pub(super) fn plan(
     policy: &Resuming,
-    (ended, retry): (Ended, RetryDelay),
+    (ended, retry): (ConnectionEnd, RetryDelay),
     fruitless: u32,
     chance: u64,
 ) -> Option<ResumePlan> {
-    let polled = ended == Ended::Clean && matches!(retry, RetryDelay::Now(time) if time >= POLLING);
+    let polled =
+        ended == ConnectionEnd::Clean && matches!(retry, RetryDelay::Now(time) if time >= POLLING);
     let is_free = polled && fruitless == 0;
     if fruitless >= policy.attempts && !is_free {
         return None;
@@ -124,7 +125,7 @@ pub(super) fn plan(
     let longest = policy.longest_pause;
     let usual = match (ended, retry.time()) {
         // Whoever can't be reached at all is better known at once.
-        (Ended::Broken, None) if fruitless == 0 => Duration::ZERO,
+        (ConnectionEnd::Broken, None) if fruitless == 0 => Duration::ZERO,
         (_, retry) => retry.unwrap_or(RECONNECT.min(longest)),
     };
     let wait = match fruitless {
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_server_is_never_asked_earlier_than_it_wished() {
-        for ended in [Ended::Clean, Ended::Broken] {
+        for ended in [ConnectionEnd::Clean, ConnectionEnd::Broken] {
             for retry in [Duration::ZERO, SECOND / 2, 100 * SECOND] {
                 for fruitless in 0..POLICY.attempts {
                     for chance in [0, 255] {
@@ -187,7 +188,10 @@ mod tests {
                 }
             }
         }
-        assert_eq!(plan(&POLICY, (Ended::Clean, RetryDelay::Never), 0, 0).unwrap().wait, SECOND);
+        assert_eq!(
+            plan(&POLICY, (ConnectionEnd::Clean, RetryDelay::Never), 0, 0).unwrap().wait,
+            SECOND
+        );
     }
 
     #[test]
@@ -195,13 +199,13 @@ mod tests {
         let wait = |ended, fruitless| {
             plan(&POLICY, (ended, RetryDelay::Never), fruitless, 0).unwrap().wait
         };
-        assert_eq!(wait(Ended::Broken, 0), Duration::ZERO);
-        assert_eq!(wait(Ended::Broken, 1), 2 * SECOND);
-        assert_eq!(wait(Ended::Clean, 2), 4 * SECOND);
-        let most = plan(&POLICY, (Ended::Clean, RetryDelay::Never), 7, 255).unwrap().wait;
-        assert_eq!((wait(Ended::Clean, 7), most), (LONGEST / 5 * 4, LONGEST));
+        assert_eq!(wait(ConnectionEnd::Broken, 0), Duration::ZERO);
+        assert_eq!(wait(ConnectionEnd::Broken, 1), 2 * SECOND);
+        assert_eq!(wait(ConnectionEnd::Clean, 2), 4 * SECOND);
+        let most = plan(&POLICY, (ConnectionEnd::Clean, RetryDelay::Never), 7, 255).unwrap().wait;
+        assert_eq!((wait(ConnectionEnd::Clean, 7), most), (LONGEST / 5 * 4, LONGEST));
         let hasty = Resuming { longest_pause: SECOND / 2, ..POLICY };
-        let plan = plan(&hasty, (Ended::Clean, RetryDelay::Never), 3, 0).unwrap();
+        let plan = plan(&hasty, (ConnectionEnd::Clean, RetryDelay::Never), 3, 0).unwrap();
         assert_eq!(plan.wait, SECOND / 2);
     }
 
@@ -209,22 +213,27 @@ mod tests {
     fn a_server_that_wants_to_be_polled_is() {
         let cost =
             |ended, retry, fruitless| plan(&POLICY, (ended, retry), fruitless, 0).unwrap().cost;
-        assert_eq!(cost(Ended::Clean, RetryDelay::Now(SECOND), 0), Cost::Free);
-        assert_eq!(cost(Ended::Clean, RetryDelay::Before(SECOND), 0), Cost::One);
-        assert_eq!(cost(Ended::Clean, RetryDelay::Now(SECOND), 1), Cost::One);
-        assert_eq!(cost(Ended::Broken, RetryDelay::Now(SECOND), 0), Cost::One);
-        assert_eq!(cost(Ended::Clean, RetryDelay::Now(Duration::ZERO), 0), Cost::One);
+        assert_eq!(cost(ConnectionEnd::Clean, RetryDelay::Now(SECOND), 0), Cost::Free);
+        assert_eq!(cost(ConnectionEnd::Clean, RetryDelay::Before(SECOND), 0), Cost::One);
+        assert_eq!(cost(ConnectionEnd::Clean, RetryDelay::Now(SECOND), 1), Cost::One);
+        assert_eq!(cost(ConnectionEnd::Broken, RetryDelay::Now(SECOND), 0), Cost::One);
+        assert_eq!(cost(ConnectionEnd::Clean, RetryDelay::Now(Duration::ZERO), 0), Cost::One);
         // That is no loss, whatever the policy says of losses.
         let none = Resuming { attempts: 0, ..POLICY };
-        assert!(plan(&none, (Ended::Clean, RetryDelay::Now(SECOND)), 0, 0).is_some());
-        assert!(plan(&none, (Ended::Broken, RetryDelay::Now(SECOND)), 0, 0).is_none());
+        assert!(plan(&none, (ConnectionEnd::Clean, RetryDelay::Now(SECOND)), 0, 0).is_some());
+        assert!(plan(&none, (ConnectionEnd::Broken, RetryDelay::Now(SECOND)), 0, 0).is_none());
     }
 
     #[test]
     fn there_is_an_end() {
-        assert_eq!(plan(&POLICY, (Ended::Clean, RetryDelay::Never), POLICY.attempts, 0), None);
-        let spread = plan(&POLICY, (Ended::Clean, RetryDelay::Never), 3, 255).unwrap().wait;
+        assert_eq!(
+            plan(&POLICY, (ConnectionEnd::Clean, RetryDelay::Never), POLICY.attempts, 0),
+            None
+        );
+        let spread = plan(&POLICY, (ConnectionEnd::Clean, RetryDelay::Never), 3, 255).unwrap().wait;
         assert_eq!(spread, 10 * SECOND);
-        assert!(plan(&POLICY, (Ended::Clean, RetryDelay::Now(Duration::MAX)), 3, 255).is_some());
+        assert!(
+            plan(&POLICY, (ConnectionEnd::Clean, RetryDelay::Now(Duration::MAX)), 3, 255).is_some()
+        );
     }
 }

@@ -31,7 +31,7 @@ use crate::{
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestKind {
+pub(super) enum RequestPurpose {
     /// It opens the session.
     Opening,
     CallState,
@@ -50,12 +50,12 @@ pub(super) async fn run(
     call: Arc<CallState>,
     id: RequestId,
     request: Outgoing,
-    kind: RequestKind,
+    kind: RequestPurpose,
 ) -> Result<Raw> {
     wire.legacy.freed(&id).await;
     let mut message = Vec::with_capacity(request.params.len() + request.method.len() + 96);
     request.write(&id, &mut message);
-    if kind == RequestKind::Opening {
+    if kind == RequestPurpose::Opening {
         *lock(&wire.legacy.opening) = Some(request.params);
     }
     let post = SessionPost { wire: &wire, call: &call, id: &id, kind };
@@ -83,7 +83,7 @@ struct SessionPost<'a> {
     wire: &'a Arc<HttpClientShared>,
     call: &'a CallState,
     id: &'a RequestId,
-    kind: RequestKind,
+    kind: RequestPurpose,
 }
 
 impl SessionPost<'_> {
@@ -92,7 +92,7 @@ impl SessionPost<'_> {
         // An opening is sent in none, and what is said on its stream belongs to the next.
         let generation = current.generation + 1;
         let mut opening = ClientSession { generation, ..ClientSession::default() };
-        let session = if self.kind == RequestKind::Opening { &opening } else { current };
+        let session = if self.kind == RequestPurpose::Opening { &opening } else { current };
         let post = send::post(wire, session, message).with(&self.call.extra);
         self.call.under(session);
         let response = match request::send(wire, &wire.stack, post, Some(self.call)).await {
@@ -101,7 +101,7 @@ impl SessionPost<'_> {
         };
         self.call.answered();
         let (head, body) = response.into_parts();
-        if self.kind == RequestKind::Opening && head.status.is_success() {
+        if self.kind == RequestPurpose::Opening && head.status.is_success() {
             match session_of(&head.headers) {
                 Ok(id) => {
                     opening.id.clone_from(&id);
@@ -110,7 +110,7 @@ impl SessionPost<'_> {
                 Err(error) => return PostEnd::Ended(Err(error)),
             }
         }
-        let session = if self.kind == RequestKind::Opening { &opening } else { current };
+        let session = if self.kind == RequestPurpose::Opening { &opening } else { current };
         if whole::Kind::of(&head.headers) == whole::Kind::Events && head.status.is_success() {
             wire.legacy.begins_early.store(true, Relaxed);
             return PostEnd::Ended(self.stream(session, body).await);
@@ -168,7 +168,7 @@ impl SessionPost<'_> {
                 StreamItem::TooMuch => return Err(too_much(wire)),
                 StreamItem::Ended(ending) => {
                     let for_good = !source.is_resumable()
-                        || self.kind == RequestKind::Opening
+                        || self.kind == RequestPurpose::Opening
                         || self.call.is_given_up();
                     if for_good {
                         return Err(source.lost(wire, ending));

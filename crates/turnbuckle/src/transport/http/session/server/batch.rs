@@ -7,14 +7,14 @@ use http::{Response, StatusCode};
 use tokio::task::{JoinSet, coop::consume_budget};
 use turnbuckle_types::{
     RequestId, RpcError,
-    jsonrpc::{Fault, Frame, Role},
+    jsonrpc::{Fault, Frame, FrameRole},
 };
 
 use super::{
     super::super::{
         server::{
-            Endpoint, HttpBody, answer, future::Asked, response_stream::ResponseStream,
-            running::Running,
+            Endpoint, HttpBody, answer, future::RequestHead, response_stream::ResponseStream,
+            running::RunningHttpRequest,
         },
         timing::BATCH_REQUESTS,
     },
@@ -28,7 +28,7 @@ use crate::limits::Limits;
 
 /// Serves a batch. Dropping the future stops nothing that was begun.
 pub(super) async fn serve(
-    asked: &Asked,
+    asked: &RequestHead,
     visit: Visit,
     items: Vec<Result<Frame, Fault>>,
 ) -> Result<Response<HttpBody>, Refused> {
@@ -43,15 +43,15 @@ pub(super) async fn serve(
         Err(Refused::unavailable(RpcError::internal(message)))
     })?;
     match begun {
-        Begun::Answered(response) => Ok(response),
-        Begun::Waits(stream, reader) => {
+        BatchStart::Answered(response) => Ok(response),
+        BatchStart::Waits(stream, reader) => {
             Ok(request::respond(&asked.endpoint, &stream, reader, Batched::Yes).await)
         }
     }
 }
 
 /// The first step of a batch.
-enum Begun {
+enum BatchStart {
     Answered(Response<HttpBody>),
     Waits(Arc<ResponseStream>, StreamReader),
 }
@@ -89,10 +89,10 @@ impl Share {
 }
 
 async fn begin(
-    asked: Asked,
+    asked: RequestHead,
     visit: Visit,
     items: Vec<Result<Frame, Fault>>,
-) -> Result<Begun, Refused> {
+) -> Result<BatchStart, Refused> {
     let endpoint = &asked.endpoint;
     let stream = visit.stream(endpoint);
     let in_flight = &visit.session.in_flight;
@@ -134,11 +134,11 @@ async fn begin(
         bytes += ready[before..].iter().map(Vec::len).sum::<usize>();
     }
     if !asks {
-        return Ok(Begun::Answered(answer::empty(StatusCode::ACCEPTED)));
+        return Ok(BatchStart::Answered(answer::empty(StatusCode::ACCEPTED)));
     }
     if handlers.is_empty() && !stream.has_unstored() {
         save(endpoint, &visit).await;
-        return Ok(Begun::Answered(match array(&ready) {
+        return Ok(BatchStart::Answered(match array(&ready) {
             Some(text) => answer::text(StatusCode::OK, text),
             None => answer::ended_events(),
         }));
@@ -148,7 +148,7 @@ async fn begin(
     let drain = endpoint.drain.clone();
     let handler = pump::batch_handler(handlers, in_flight.clone(), stream.clone(), drain);
     let none = RequestId::from(0);
-    let handler = Running::new(none, handler, stream.clone(), endpoint);
+    let handler = RunningHttpRequest::new(none, handler, stream.clone(), endpoint);
     visit.pump(endpoint, &stream, Some(handler));
     if in_flight.is_closed() {
         // The session ended before it knew of this stream.
@@ -156,7 +156,7 @@ async fn begin(
         return Err(unknown_session());
     }
     save(endpoint, &visit).await;
-    Ok(Begun::Waits(stream, reader))
+    Ok(BatchStart::Waits(stream, reader))
 }
 
 /// Refuses a batch of another revision.
@@ -177,7 +177,7 @@ pub(super) fn refuse_initialize(items: &[Result<Frame, Fault>]) -> Result<(), Re
 pub(super) fn is_asking(item: &Result<Frame, Fault>) -> bool {
     match item {
         Ok(frame) => matches!(frame, Frame::Request(_)),
-        Err(fault) => fault.role == Role::Request,
+        Err(fault) => fault.role == FrameRole::Request,
     }
 }
 
@@ -190,13 +190,13 @@ pub(super) fn array(answers: &[Vec<u8>]) -> Option<Vec<u8>> {
 /// The answer to an element that can't be read.
 fn faulty(visit: &Visit, fault: &Fault) -> Option<Vec<u8>> {
     match (fault.role, &fault.id) {
-        (Role::Request, id) => {
+        (FrameRole::Request, id) => {
             let mut text = Vec::new();
             turnbuckle_types::jsonrpc::write_error(&mut text, id.as_ref(), &fault.error);
             return Some(text);
         }
-        (Role::Response, Some(id)) => visit.session.in_flight.unreadable(id, &fault.error),
-        (Role::Response, None) => {}
+        (FrameRole::Response, Some(id)) => visit.session.in_flight.unreadable(id, &fault.error),
+        (FrameRole::Response, None) => {}
     }
     None
 }

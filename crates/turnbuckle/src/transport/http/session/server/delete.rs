@@ -5,7 +5,7 @@ use turnbuckle_types::RpcError;
 
 use super::{
     super::super::{
-        server::{HttpBody, answer, future::Asked},
+        server::{HttpBody, answer, future::RequestHead},
         timing::STOPPING,
     },
     Refused,
@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Ends a session, which is unknown from then on. Once polled, dropping the future has no effect.
-pub(super) async fn serve(asked: Asked) -> Result<Response<HttpBody>, Refused> {
+pub(super) async fn serve(asked: RequestHead) -> Result<Response<HttpBody>, Refused> {
     // In a task, so that a client may hang up at once.
     let ending = tokio::spawn(async move {
         let visit = visit(&asked).await?;

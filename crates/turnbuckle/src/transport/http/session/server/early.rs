@@ -20,12 +20,12 @@ pub(super) struct EarlyCancels(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    cancels: VecDeque<Named>,
+    cancels: VecDeque<EndedRequest>,
     /// Requests that have ended: a late cancel does not wait, so that the id can be used again.
-    ended: VecDeque<Named>,
+    ended: VecDeque<EndedRequest>,
 }
 
-struct Named {
+struct EndedRequest {
     session: SessionId,
     id: Key,
     at: Instant,
@@ -34,12 +34,12 @@ struct Named {
 impl EarlyCancels {
     /// Remembers that a request has ended.
     pub(super) fn ended(&self, session: SessionId, id: &RequestId) {
-        self.with(|state| push(&mut state.ended, Named::new(session, id)));
+        self.with(|state| push(&mut state.ended, EndedRequest::new(session, id)));
     }
 
     /// Keeps a cancel whose request is not in flight, unless that has ended.
     pub(super) fn add(&self, session: SessionId, id: &RequestId) {
-        let new = Named::new(session, id);
+        let new = EndedRequest::new(session, id);
         self.with(|state| {
             expire(&mut state.ended);
             expire(&mut state.cancels);
@@ -47,7 +47,7 @@ impl EarlyCancels {
             if ended.iter().chain(&*cancels).any(|known| known.is(session, &new.id)) {
                 return;
             }
-            let is_own = |known: &Named| known.session == session;
+            let is_own = |known: &EndedRequest| known.session == session;
             if cancels.iter().filter(|known| is_own(known)).count() >= EARLY_CANCELS_OF_SESSION
                 && let Some(oldest) = cancels.iter().position(is_own)
             {
@@ -69,7 +69,7 @@ impl EarlyCancels {
                 return false;
             };
             state.cancels.remove(place);
-            push(&mut state.ended, Named { session, id, at: Instant::now() });
+            push(&mut state.ended, EndedRequest { session, id, at: Instant::now() });
             true
         })
     }
@@ -80,23 +80,23 @@ impl EarlyCancels {
 }
 
 /// Adds one to a list; the oldest makes room.
-fn push(list: &mut VecDeque<Named>, new: Named) {
+fn push(list: &mut VecDeque<EndedRequest>, new: EndedRequest) {
     if list.len() >= EARLY_CANCELS {
         list.pop_front();
     }
     list.push_back(new);
 }
 
-fn expire(list: &mut VecDeque<Named>) {
+fn expire(list: &mut VecDeque<EndedRequest>) {
     let now = Instant::now();
     while list.front().is_some_and(|known| now.duration_since(known.at) >= EARLY_CANCEL) {
         list.pop_front();
     }
 }
 
-impl Named {
-    fn new(session: SessionId, id: &RequestId) -> Named {
-        Named { session, id: id.key(), at: Instant::now() }
+impl EndedRequest {
+    fn new(session: SessionId, id: &RequestId) -> EndedRequest {
+        EndedRequest { session, id: id.key(), at: Instant::now() }
     }
 
     fn is(&self, session: SessionId, id: &Key) -> bool {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::{
     super::{
         super::server::{
-            HttpBody, answer, future::Asked, response_stream::ResponseStream, running::Running,
+            HttpBody, answer, future::RequestHead, response_stream::ResponseStream,
+            running::RunningHttpRequest,
         },
         events::StreamKey,
     },
@@ -26,7 +27,7 @@ use http::{Response, StatusCode, header};
 use turnbuckle_types::{Raw, RequestId, RpcError};
 
 /// Serves a GET. Dropping the future leaves a stream without a reader.
-pub(super) async fn serve(asked: &Asked) -> Result<Response<HttpBody>, Refused> {
+pub(super) async fn serve(asked: &RequestHead) -> Result<Response<HttpBody>, Refused> {
     accepts_events(asked)?;
     let visit = visit(asked).await?;
     let cursor = match asked.head.headers.find(LAST_EVENT.as_str()) {
@@ -42,7 +43,7 @@ pub(super) async fn serve(asked: &Asked) -> Result<Response<HttpBody>, Refused> 
     }
 }
 
-fn accepts_events(asked: &Asked) -> Result<(), Refused> {
+fn accepts_events(asked: &RequestHead) -> Result<(), Refused> {
     let values = asked.head.headers.get_all(header::ACCEPT).iter().map(|value| value.as_bytes());
     let is_there = asked.head.headers.contains_key(header::ACCEPT);
     if is_there && media_type::admits(values, media_type::EVENTS) == Some(true) {
@@ -57,7 +58,7 @@ fn not_ours() -> Refused {
 }
 
 /// Opens the stream for messages that belong to no request; one that is open already ends.
-fn open(asked: &Asked, visit: &Visit) -> Result<Response<HttpBody>, Refused> {
+fn open(asked: &RequestHead, visit: &Visit) -> Result<Response<HttpBody>, Refused> {
     let (stream, reader) = get_stream(asked, visit, StreamNumber::of_get(), 0)?;
     stream.prime();
     connect(asked, visit, &stream)?;
@@ -65,7 +66,7 @@ fn open(asked: &Asked, visit: &Visit) -> Result<Response<HttpBody>, Refused> {
 }
 
 fn get_stream(
-    asked: &Asked,
+    asked: &RequestHead,
     visit: &Visit,
     number: StreamNumber,
     last: u64,
@@ -79,12 +80,16 @@ fn get_stream(
     Ok((stream, reader))
 }
 
-fn connect(asked: &Asked, visit: &Visit, stream: &Arc<ResponseStream>) -> Result<(), Refused> {
+fn connect(
+    asked: &RequestHead,
+    visit: &Visit,
+    stream: &Arc<ResponseStream>,
+) -> Result<(), Refused> {
     let in_flight = &visit.session.in_flight;
     in_flight.set_get_stream(Some(stream.clone()));
     let handler = pump::get_handler(stream.clone());
     let none = RequestId::from(0);
-    let handler = Running::new(none, handler, stream.clone(), &asked.endpoint);
+    let handler = RunningHttpRequest::new(none, handler, stream.clone(), &asked.endpoint);
     visit.pump(&asked.endpoint, stream, Some(handler));
     if in_flight.is_closed() {
         // The session ended before it knew of this stream.
@@ -98,7 +103,7 @@ fn connect(asked: &Asked, visit: &Visit, stream: &Arc<ResponseStream>) -> Result
 /// Sends the events that a client has missed, and continues with their stream if it is open.
 // 2025-11-25 basic/transports §Resumability: no event of another stream is replayed.
 async fn resume(
-    asked: &Asked,
+    asked: &RequestHead,
     visit: &Visit,
     cursor: Cursor,
 ) -> Result<Response<HttpBody>, Refused> {
@@ -121,7 +126,7 @@ async fn resume(
 
 /// Returns the text of the events after a cursor up to `last`, and the number of the last one.
 async fn missed(
-    asked: &Asked,
+    asked: &RequestHead,
     visit: &Visit,
     cursor: Cursor,
     last: u64,

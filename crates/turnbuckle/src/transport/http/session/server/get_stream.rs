@@ -5,13 +5,13 @@ use std::{
     sync::Arc,
 };
 
-use super::in_flight::InFlight;
+use super::in_flight::SessionInFlight;
 use crate::{
     error::Error,
     rpc::{BoxFuture, Counters, Exchange, Note, Outgoing, Peer, Replying as _, Transport},
 };
 
-impl InFlight {
+impl SessionInFlight {
     /// Returns the way to the client for messages that belong to no request.
     pub(super) fn peer(self: &Arc<Self>) -> Peer {
         let transport: Arc<dyn Transport> = self.clone();
@@ -19,7 +19,7 @@ impl InFlight {
     }
 }
 
-impl Transport for InFlight {
+impl Transport for SessionInFlight {
     fn open(&self, request: Outgoing) -> Exchange {
         match self.get_stream() {
             Some(stream) => stream.ask(None, request),

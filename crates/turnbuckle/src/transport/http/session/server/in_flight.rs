@@ -32,7 +32,7 @@ use crate::{
 const ENDED: &str = "the request has ended";
 
 /// The requests of one session.
-pub(crate) struct InFlight {
+pub(crate) struct SessionInFlight {
     state: Mutex<State>,
     /// How many there may be in each direction.
     limit: usize,
@@ -41,7 +41,7 @@ pub(crate) struct InFlight {
 }
 
 struct State {
-    table: PendingTable<Waiting, Flight>,
+    table: PendingTable<WaitingQuestion, SessionRequest>,
     /// The session has ended.
     closed: bool,
     /// The stream for messages that belong to no request, which a GET opened.
@@ -49,22 +49,22 @@ struct State {
 }
 
 /// A question that waits for its answer.
-struct Waiting {
+struct WaitingQuestion {
     id: RequestId,
-    asker: Asker,
+    asker: QuestionAsker,
     /// Where it was asked.
     stream: Arc<ResponseStream>,
 }
 
 /// Where the answer to a question goes.
-pub(super) struct Asker {
+pub(super) struct QuestionAsker {
     pub(super) answer: oneshot::Sender<Result<Raw, Error>>,
     /// Where its progress goes, if that was asked for.
     pub(super) progress: Option<mpsc::Sender<Note>>,
 }
 
 /// A request of the client that runs.
-pub(super) struct Flight {
+pub(super) struct SessionRequest {
     pub(super) stream: Arc<ResponseStream>,
     /// Whether others are answered on the same stream.
     pub(super) batched: Batched,
@@ -83,10 +83,14 @@ pub(super) enum NotStarted {
     Error(RpcError),
 }
 
-impl InFlight {
-    pub(super) fn new(limit: usize, session: SessionId, early: Arc<EarlyCancels>) -> InFlight {
+impl SessionInFlight {
+    pub(super) fn new(
+        limit: usize,
+        session: SessionId,
+        early: Arc<EarlyCancels>,
+    ) -> SessionInFlight {
         let state = State { table: PendingTable::default(), closed: false, get_stream: None };
-        InFlight { state: Mutex::new(state), limit, session, early }
+        SessionInFlight { state: Mutex::new(state), limit, session, early }
     }
 
     /// Changes the state, and wakes tasks after it is unlocked: a waker may drop a handler, which
@@ -107,7 +111,7 @@ impl InFlight {
 }
 
 /// Requests of the client.
-impl InFlight {
+impl SessionInFlight {
     /// Enters a request that is answered on `stream`.
     pub(super) fn accept(
         &self,
@@ -128,7 +132,7 @@ impl InFlight {
                     self.limit
                 ))));
             }
-            let flight = Flight { stream: stream.clone(), batched, task: None };
+            let flight = SessionRequest { stream: stream.clone(), batched, task: None };
             let serial = state.table.accept(id, flight).map_err(|collision| {
                 let message = format!("the request id {} is already in flight", collision.0);
                 NotStarted::Error(RpcError::invalid_request(message))
@@ -171,7 +175,7 @@ impl InFlight {
         })
     }
 
-    /// Sends the response to a request that was [finished](InFlight::finish). With the last one the
+    /// Sends the response to a request that was [finished](SessionInFlight::finish). With the last one the
     /// questions of the stream are cancelled: there is no stream left for their answers.
     pub(super) fn reply(&self, stream: &Arc<ResponseStream>, serial: Serial, text: Vec<u8>) {
         let questions = self.with(|state, wakers| {
@@ -186,7 +190,7 @@ impl InFlight {
 
     /// Ends a request that the client cancelled. Returns `None` if it has ended, or is still to
     /// come: then it will not start.
-    pub(super) fn cancel(&self, id: &RequestId) -> Option<Flight> {
+    pub(super) fn cancel(&self, id: &RequestId) -> Option<SessionRequest> {
         // Under the lock: a request that comes at the same time is either found or does not start.
         let cancelled = self.with(|state, _| {
             let Some((serial, flight)) = state.table.cancel(id) else {
@@ -221,11 +225,11 @@ impl InFlight {
 }
 
 /// Questions to the client.
-impl InFlight {
+impl SessionInFlight {
     /// Enters a question and queues it on its stream. Returns its id.
     pub(super) fn ask(
         &self,
-        asker: Asker,
+        asker: QuestionAsker,
         stream: &Arc<ResponseStream>,
         request: Option<Serial>,
         question: &Outgoing,
@@ -242,7 +246,7 @@ impl InFlight {
                 return Err(Error::new(ErrorKind::Limit, message));
             }
             let waiting =
-                |id: &RequestId| Waiting { id: id.clone(), asker, stream: stream.clone() };
+                |id: &RequestId| WaitingQuestion { id: id.clone(), asker, stream: stream.clone() };
             // A new id can't collide.
             let (id, serial) = state
                 .table
@@ -322,7 +326,7 @@ impl InFlight {
 }
 
 /// Streams.
-impl InFlight {
+impl SessionInFlight {
     /// Ends a stream: its reader may read the rest.
     pub(super) fn end(&self, stream: &Arc<ResponseStream>) {
         close(self.with(|state, wakers| {
@@ -371,7 +375,7 @@ impl State {
         stream: &Arc<ResponseStream>,
         reason: Option<&str>,
         wakers: &mut Wakers,
-    ) -> Vec<(Waiting, Executed)> {
+    ) -> Vec<(WaitingQuestion, Executed)> {
         let questions = self.table.abandon_all(|waiting| waiting.is_on(stream));
         let retracted = questions.into_iter().map(|waiting| {
             let executed = retract(stream, &waiting.id, reason, wakers);
@@ -381,7 +385,7 @@ impl State {
     }
 }
 
-impl Waiting {
+impl WaitingQuestion {
     fn is_on(&self, stream: &Arc<ResponseStream>) -> bool {
         Arc::ptr_eq(&self.stream, stream)
     }
@@ -410,7 +414,7 @@ fn cancel(id: &RequestId, reason: &str) -> Vec<u8> {
 }
 
 /// Tells the handlers that their questions are not answered.
-fn close(questions: Vec<(Waiting, Executed)>) {
+fn close(questions: Vec<(WaitingQuestion, Executed)>) {
     for (waiting, executed) in questions {
         // The handler may be gone.
         drop(waiting.asker.answer.send(Err(question::closed(executed))));
@@ -429,13 +433,13 @@ mod tests {
     const FORMAT: Format = Format::Resumable { retry: Duration::ZERO, priming: Priming::Known };
 
     struct Fixture {
-        in_flight: Arc<InFlight>,
+        in_flight: Arc<SessionInFlight>,
         stream: Arc<ResponseStream>,
         request: Serial,
     }
 
     fn fixture() -> Fixture {
-        let in_flight = Arc::new(InFlight::new(8, SessionId([1; 16]), Arc::default()));
+        let in_flight = Arc::new(SessionInFlight::new(8, SessionId([1; 16]), Arc::default()));
         let stream = ResponseStream::in_session(FORMAT, 8, Arc::downgrade(&in_flight));
         let stream = Arc::new(stream);
         let request = in_flight.accept(&1.into(), &stream, Batched::No).unwrap();
@@ -448,7 +452,7 @@ mod tests {
         fn ask(&self) -> Result<(RequestId, Serial, Answer), Error> {
             let (answer, receiver) = oneshot::channel();
             let question = Outgoing::new("q", String::new());
-            let asker = Asker { answer, progress: None };
+            let asker = QuestionAsker { answer, progress: None };
             let request = Some(self.request);
             let (id, serial) = self.in_flight.ask(asker, &self.stream, request, &question)?;
             Ok((id, serial, receiver))

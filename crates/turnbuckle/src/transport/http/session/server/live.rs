@@ -8,11 +8,11 @@ use std::{
 };
 
 use super::{
-    super::{super::server::response_stream::ResponseStream, Host, Session},
+    super::{super::server::response_stream::ResponseStream, Session, SessionEndpoint},
     Refused,
     early::EarlyCancels,
     event::StreamNumber,
-    in_flight::InFlight,
+    in_flight::SessionInFlight,
 };
 use crate::transport::http::session::{
     id::Ticket,
@@ -40,15 +40,15 @@ pub(super) struct PumpPermit(watch::Sender<usize>);
 /// A session in use. Its requests and pumps hold it.
 pub(super) struct ActiveSession {
     pub(super) id: SessionId,
-    pub(super) in_flight: Arc<InFlight>,
+    pub(super) in_flight: Arc<SessionInFlight>,
     /// Set once the record was loaded; `None` if the session has ended.
     opened: OnceCell<Option<Arc<Opened>>>,
     /// The streams that run.
-    streams: Mutex<HashMap<StreamNumber, Open>>,
+    streams: Mutex<HashMap<StreamNumber, OpenStream>>,
     live: Weak<Live>,
 }
 
-struct Open {
+struct OpenStream {
     stream: Arc<ResponseStream>,
     /// Its pump.
     task: Option<JoinHandle<()>>,
@@ -81,7 +81,7 @@ impl Live {
         }
         let entry = Arc::new(ActiveSession {
             id,
-            in_flight: Arc::new(InFlight::new(in_flight, id, self.early.clone())),
+            in_flight: Arc::new(SessionInFlight::new(in_flight, id, self.early.clone())),
             opened: OnceCell::new(),
             streams: Mutex::default(),
             live: Arc::downgrade(self),
@@ -136,7 +136,7 @@ impl ActiveSession {
     pub(super) async fn open(
         &self,
         ticket: &Ticket,
-        host: &dyn Host,
+        host: &dyn SessionEndpoint,
         store: &dyn SessionStore,
     ) -> Result<Arc<Opened>, Refused> {
         let load = async || {
@@ -159,7 +159,7 @@ impl ActiveSession {
         pump: impl Future<Output = ()> + Send + 'static,
     ) {
         // First, so that a pump that ends at once finds what it has to remove.
-        let open = Open { stream: stream.clone(), task: None };
+        let open = OpenStream { stream: stream.clone(), task: None };
         self.streams().insert(stream.number(), open);
         // Under no lock: where the runtime is shutting down, this drops the pump.
         let task = tokio::spawn(pump);
@@ -202,7 +202,7 @@ impl ActiveSession {
             .collect()
     }
 
-    fn streams(&self) -> MutexGuard<'_, HashMap<StreamNumber, Open>> {
+    fn streams(&self) -> MutexGuard<'_, HashMap<StreamNumber, OpenStream>> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -22,13 +22,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use tokio::task::JoinHandle;
 use turnbuckle_types::{
     Method as Rpc, RequestId, Revision, RpcError,
-    jsonrpc::{Fault, Frame, Message, Notification, Request, Role},
+    jsonrpc::{Fault, Frame, FrameRole, Message, Notification, Request},
 };
 
 use super::super::{
     server::{
         HttpBody, answer,
-        future::{Asked, Begun},
+        future::{RequestHead, ResponseStart},
     },
     timing::STOPPING,
 };
@@ -41,7 +41,7 @@ use crate::{
         http_checks::is_modern_visit,
     },
     rpc::Note,
-    transport::http::{server::security::guard::Refusal, session::id::Owner},
+    transport::http::{server::security::guard::Refusal, session::id::SessionOwner},
 };
 use live::{ActiveSession, Live, Opened};
 use request::Batched;
@@ -113,24 +113,24 @@ pub(crate) fn has_session(headers: &HeaderMap) -> bool {
 
 /// What a message that gets no answer is refused with, if its header is of no revision that is
 /// served.
-pub(crate) fn refuse_version(asked: &Asked) -> Option<Response<HttpBody>> {
+pub(crate) fn refuse_version(asked: &RequestHead) -> Option<Response<HttpBody>> {
     let refused = version(&asked.head.headers, asked.endpoint.host.served()).err()?;
     Some(refused.answer(None))
 }
 
 /// Begins what a posted message asks for.
-pub(crate) fn begin(asked: Asked, message: Result<Message, Fault>) -> Begun {
+pub(crate) fn begin(asked: RequestHead, message: Result<Message, Fault>) -> ResponseStart {
     if asked.endpoint.legacy.settings.keeps_sessions() {
-        return Begun::Later(Box::pin(post(asked, message)));
+        return ResponseStart::Later(Box::pin(post(asked, message)));
     }
     stateless::begin(asked, message)
 }
 
 /// Begins what a GET or a DELETE asks for.
-pub(crate) fn begin_method(asked: Asked, method: &Method) -> Begun {
+pub(crate) fn begin_method(asked: RequestHead, method: &Method) -> ResponseStart {
     let is_get = *method == Method::GET;
     let (endpoint, head) = (asked.endpoint.clone(), asked.head.clone());
-    Begun::Later(Box::pin(async move {
+    ResponseStart::Later(Box::pin(async move {
         let done = if is_get { get::serve(&asked).await } else { delete::serve(asked).await };
         let response = done.unwrap_or_else(|refused| refused.answer(None));
         match &endpoint.protection {
@@ -140,7 +140,7 @@ pub(crate) fn begin_method(asked: Asked, method: &Method) -> Begun {
     }))
 }
 
-async fn post(asked: Asked, message: Result<Message, Fault>) -> Response<HttpBody> {
+async fn post(asked: RequestHead, message: Result<Message, Fault>) -> Response<HttpBody> {
     let id = match &message {
         Ok(Message::Single(Frame::Request(request))) => Some(request.id.clone()),
         _ => None,
@@ -149,7 +149,7 @@ async fn post(asked: Asked, message: Result<Message, Fault>) -> Response<HttpBod
 }
 
 async fn take(
-    asked: &Asked,
+    asked: &RequestHead,
     message: Result<Message, Fault>,
 ) -> Result<Response<HttpBody>, Refused> {
     match message {
@@ -169,7 +169,7 @@ async fn take(
         }
         Ok(Message::Batch(items)) => batch::serve(asked, visit(asked).await?, items).await,
         Err(fault) => {
-            if let (Role::Response, Some(id)) = (fault.role, &fault.id) {
+            if let (FrameRole::Response, Some(id)) = (fault.role, &fault.id) {
                 visit(asked).await?.session.in_flight.unreadable(id, &fault.error);
             }
             Err(Refused { status: StatusCode::BAD_REQUEST, error: fault.error })
@@ -182,7 +182,7 @@ fn is_initialize(request: &Request) -> bool {
 }
 
 /// Opens a session. Nothing is kept: its id is all there is of it.
-async fn initialize(asked: &Asked, request: &Request) -> Result<Response<HttpBody>, Refused> {
+async fn initialize(asked: &RequestHead, request: &Request) -> Result<Response<HttpBody>, Refused> {
     if has_session(&asked.head.headers) {
         visit(asked).await?;
         let message = "this session has been initialized already; open another one";
@@ -206,13 +206,13 @@ async fn initialize(asked: &Asked, request: &Request) -> Result<Response<HttpBod
     Ok(response)
 }
 
-fn owner(asked: &Asked) -> Owner {
+fn owner(asked: &RequestHead) -> SessionOwner {
     let principal = asked.head.extensions.get::<Principal>();
-    Owner::new(principal.map(|principal| principal.name()))
+    SessionOwner::new(principal.map(|principal| principal.name()))
 }
 
 /// The session that a request belongs to.
-async fn visit(asked: &Asked) -> Result<Visit, Refused> {
+async fn visit(asked: &RequestHead) -> Result<Visit, Refused> {
     let endpoint = &asked.endpoint;
     let settings = &endpoint.legacy.settings;
     let served = endpoint.host.served();

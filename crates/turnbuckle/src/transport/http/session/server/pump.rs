@@ -14,18 +14,18 @@ use super::{
         super::{
             server::{
                 response_stream::{Format, ResponseStream, Unstored},
-                running::{Done, Polled, Running},
+                running::{Done, Polled, RunningHttpRequest},
             },
             timing::{GET_STREAM_GRACE, UNREAD_QUESTION},
         },
         events::{EventStore, StoredEvent, StreamKey},
     },
-    in_flight::InFlight,
+    in_flight::SessionInFlight,
     live::{ActiveSession, PumpPermit},
 };
 use crate::{
     rpc::{BoxFuture, Outcome, pending::Serial},
-    transport::http::server::shutdown::{Drain, Ended},
+    transport::http::server::shutdown::{Drain, RequestEnding},
 };
 use tokio::{
     task::{JoinSet, coop::consume_budget},
@@ -56,7 +56,7 @@ enum End {
 
 impl Pump {
     /// Runs the stream until its handler has ended. Dropping the future drops the handler.
-    pub(super) async fn run(self, handler: Option<Running>) {
+    pub(super) async fn run(self, handler: Option<RunningHttpRequest>) {
         let end = tokio::select! {
             biased;
             () = poll_fn(|context| self.stream.poll_stopped(context)) => End::Stopped,
@@ -84,7 +84,7 @@ impl Pump {
         sleep(self.expires.duration_since(SystemTime::now()).unwrap_or_default()).await;
     }
 
-    async fn drive(&self, handler: Option<Running>) {
+    async fn drive(&self, handler: Option<RunningHttpRequest>) {
         if let Some(handler) = handler {
             let done = self.poll_to_end(handler).await;
             self.finish(&done);
@@ -92,7 +92,7 @@ impl Pump {
         self.flush().await;
     }
 
-    async fn poll_to_end(&self, mut handler: Running) -> Done {
+    async fn poll_to_end(&self, mut handler: RunningHttpRequest) -> Done {
         let mut unread: Option<Pin<Box<Sleep>>> = None;
         loop {
             // A handler that always has messages, and no reader, would never yield.
@@ -128,7 +128,7 @@ impl Pump {
 
     /// Responds to the requests that are left: the only one, or at shutdown those of a batch.
     fn finish(&self, done: &Done) {
-        if done.ended == Ended::Farewell {
+        if done.ended == RequestEnding::Farewell {
             self.drain.count(done.ended);
         }
         for (id, serial) in self.stream.requests() {
@@ -183,7 +183,7 @@ pub(super) type BatchEnd = (RequestId, Serial, Outcome);
 /// Creates the handler of a batch. It sends the response of each of its requests.
 pub(super) fn batch_handler(
     mut handlers: JoinSet<BatchEnd>,
-    in_flight: Arc<InFlight>,
+    in_flight: Arc<SessionInFlight>,
     stream: Arc<ResponseStream>,
     drain: Arc<Drain>,
 ) -> BoxFuture<'static, Outcome> {
@@ -200,7 +200,7 @@ pub(super) fn batch_handler(
 
 /// Sends the response of a request, unless it was cancelled.
 fn respond(
-    in_flight: &InFlight,
+    in_flight: &SessionInFlight,
     stream: &Arc<ResponseStream>,
     drain: &Drain,
     (id, serial): (RequestId, Serial),

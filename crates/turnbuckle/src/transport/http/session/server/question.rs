@@ -11,7 +11,7 @@ use turnbuckle_types::{Raw, RequestId};
 
 use super::{
     super::super::{server::response_stream::ResponseStream, timing::QUESTION_PROGRESS},
-    in_flight::{Asker, InFlight},
+    in_flight::{QuestionAsker, SessionInFlight},
 };
 use crate::{
     error::{Closed, Error, Executed},
@@ -24,16 +24,16 @@ pub(super) fn closed(executed: Executed) -> Error {
 }
 
 /// A question. It is sent with the first poll; dropping it takes it back.
-pub(crate) struct Question {
+pub(crate) struct SessionQuestion {
     /// The request that it belongs to, if others share the stream.
     request: Option<Serial>,
     stream: Arc<ResponseStream>,
-    session: Weak<InFlight>,
-    stage: Stage,
+    session: Weak<SessionInFlight>,
+    stage: QuestionStage,
     reason: Option<String>,
 }
 
-enum Stage {
+enum QuestionStage {
     New(Outgoing),
     Sent {
         id: RequestId,
@@ -45,18 +45,24 @@ enum Stage {
     Done,
 }
 
-impl Question {
+impl SessionQuestion {
     pub(crate) fn new(
         request: Option<Serial>,
         stream: Arc<ResponseStream>,
-        session: Weak<InFlight>,
+        session: Weak<SessionInFlight>,
         question: Outgoing,
-    ) -> Question {
-        Question { request, stream, session, stage: Stage::New(question), reason: None }
+    ) -> SessionQuestion {
+        SessionQuestion {
+            request,
+            stream,
+            session,
+            stage: QuestionStage::New(question),
+            reason: None,
+        }
     }
 
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let Stage::New(question) = &self.stage else { return Poll::Ready(Ok(())) };
+        let QuestionStage::New(question) = &self.stage else { return Poll::Ready(Ok(())) };
         ready!(self.stream.poll_room(context));
         let Some(session) = self.session.upgrade() else {
             return Poll::Ready(Err(closed(Executed::No)));
@@ -64,24 +70,25 @@ impl Question {
         let (sender, answer) = oneshot::channel();
         let (progress_sender, progress) =
             question.token_at.map(|_| mpsc::channel(QUESTION_PROGRESS)).unzip();
-        let asker = Asker { answer: sender, progress: progress_sender };
+        let asker = QuestionAsker { answer: sender, progress: progress_sender };
         let (id, serial) = session.ask(asker, &self.stream, self.request, question)?;
-        self.stage = Stage::Sent { id, serial, abandon: question.abandon, answer, progress };
+        self.stage =
+            QuestionStage::Sent { id, serial, abandon: question.abandon, answer, progress };
         Poll::Ready(Ok(()))
     }
 
     fn done(&mut self, end: Result<Raw, Error>) -> Poll<ExchangeEvent> {
-        self.stage = Stage::Done;
+        self.stage = QuestionStage::Done;
         Poll::Ready(ExchangeEvent::Done(end))
     }
 }
 
-impl Drive for Question {
+impl Drive for SessionQuestion {
     fn poll_event(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         if let Err(error) = ready!(self.poll_send(context)) {
             return self.done(Err(error));
         }
-        let Stage::Sent { answer, progress, .. } = &mut self.stage else {
+        let QuestionStage::Sent { answer, progress, .. } = &mut self.stage else {
             return self.done(Err(Error::refused("this question has already ended")));
         };
         if let Some(progress) = progress
@@ -99,22 +106,22 @@ impl Drive for Question {
     }
 
     fn silence(mut self: Pin<&mut Self>) {
-        if let Stage::Sent { abandon, .. } = &mut self.stage {
+        if let QuestionStage::Sent { abandon, .. } = &mut self.stage {
             *abandon = Abandon::Silence;
         }
     }
 
     fn id(&self) -> Option<&RequestId> {
         match &self.stage {
-            Stage::Sent { id, .. } => Some(id),
-            Stage::New(_) | Stage::Done => None,
+            QuestionStage::Sent { id, .. } => Some(id),
+            QuestionStage::New(_) | QuestionStage::Done => None,
         }
     }
 }
 
-impl Drop for Question {
+impl Drop for SessionQuestion {
     fn drop(&mut self) {
-        let Stage::Sent { id, serial, abandon, .. } = &self.stage else { return };
+        let QuestionStage::Sent { id, serial, abandon, .. } = &self.stage else { return };
         let Some(session) = self.session.upgrade() else { return };
         let reason = match abandon {
             Abandon::Signal => Some(self.reason.as_deref().unwrap_or("caller cancelled")),

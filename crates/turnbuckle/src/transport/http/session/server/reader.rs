@@ -12,7 +12,7 @@ use std::{
 use super::{
     super::super::server::{
         HttpBody, answer,
-        response_stream::{Ended, ResponseStream},
+        response_stream::{ResponseStream, StreamEnded},
     },
     event,
 };
@@ -29,7 +29,7 @@ pub(super) struct StreamReader {
 
 impl StreamReader {
     /// Attaches to a stream in place of its reader. Returns the number of the last event, too.
-    pub(super) fn attach(stream: Arc<ResponseStream>) -> Result<(StreamReader, u64), Ended> {
+    pub(super) fn attach(stream: Arc<ResponseStream>) -> Result<(StreamReader, u64), StreamEnded> {
         let (name, last) = stream.attach()?;
         Ok((StreamReader { stream, name }, last))
     }

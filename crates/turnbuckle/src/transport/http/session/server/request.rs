@@ -7,9 +7,9 @@ use super::{
     super::super::server::{
         Endpoint, HttpBody, answer,
         answer::Statuses,
-        future::{Asked, call, incoming},
+        future::{RequestHead, call, incoming},
         response_stream::{Format, Priming, ResponseStream},
-        running::{Done, Polled, Running},
+        running::{Done, Polled, RunningHttpRequest},
     },
     Refused, Visit,
     in_flight::NotStarted,
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     rpc::{BoxFuture, Outcome, Replies, RequestOrigin, pending::Serial},
-    transport::http::server::shutdown::Phase,
+    transport::http::server::shutdown::EndpointPhase,
 };
 use http::{Response, StatusCode};
 use turnbuckle_types::{Method, code, jsonrpc::Request};
@@ -27,14 +27,14 @@ use turnbuckle_types::{Method, code, jsonrpc::Request};
 /// The first step of a request.
 pub(super) enum Started {
     Done(Serial, Done),
-    Running(Serial, Running),
+    Running(Serial, RunningHttpRequest),
     /// The client has cancelled it.
     Cancelled,
 }
 
 /// Serves one request. Dropping the future does not stop the handler once that has waited.
 pub(super) async fn serve(
-    asked: &Asked,
+    asked: &RequestHead,
     visit: Visit,
     request: Request,
 ) -> Result<Response<HttpBody>, Refused> {
@@ -109,7 +109,7 @@ pub(super) async fn respond(
         text.push(b']');
     }
     // The client may ask another server.
-    let is_over = endpoint.drain.phase() == Phase::Over;
+    let is_over = endpoint.drain.phase() == EndpointPhase::Over;
     let status = if is_over { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
     answer::text(status, text)
 }
@@ -122,7 +122,7 @@ pub(super) fn reader(stream: &Arc<ResponseStream>) -> Result<StreamReader, Refus
 
 /// Enters a request and polls its handler once. This never waits.
 pub(super) async fn start(
-    asked: &Asked,
+    asked: &RequestHead,
     visit: &Visit,
     request: Request,
     stream: &Arc<ResponseStream>,
@@ -143,7 +143,8 @@ pub(super) async fn start(
         Err(outcome) => Done::finished(outcome),
         Ok(handler) => {
             let handler = if changes { visit.saving(endpoint, handler) } else { handler };
-            let mut handler = Running::new(id.clone(), handler, stream.clone(), endpoint);
+            let mut handler =
+                RunningHttpRequest::new(id.clone(), handler, stream.clone(), endpoint);
             let polled = poll_fn(|context| Poll::Ready(handler.poll(context))).await;
             let Poll::Ready(Polled::Done(done)) = polled else {
                 return Ok(Started::Running(serial, handler));
@@ -209,7 +210,7 @@ impl Visit {
         &self,
         endpoint: &Endpoint,
         stream: &Arc<ResponseStream>,
-        handler: Option<Running>,
+        handler: Option<RunningHttpRequest>,
     ) {
         let pump = Pump {
             session: self.session.clone(),

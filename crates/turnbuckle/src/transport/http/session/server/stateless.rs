@@ -6,9 +6,9 @@ use super::{
     super::{
         super::server::{
             HttpBody, answer,
-            future::{Asked, Begun, call, incoming},
+            future::{RequestHead, ResponseStart, call, incoming},
             response_stream::{Format, ResponseStream},
-            running::{Polled, Running},
+            running::{Polled, RunningHttpRequest},
         },
         Session,
     },
@@ -28,20 +28,21 @@ use turnbuckle_types::{
 };
 
 /// Begins what a message asks for.
-pub(super) fn begin(asked: Asked, message: Result<Message, Fault>) -> Begun {
+pub(super) fn begin(asked: RequestHead, message: Result<Message, Fault>) -> ResponseStart {
     let id = match &message {
         Ok(Message::Single(Frame::Request(request))) => Some(request.id.clone()),
         _ => None,
     };
-    take(asked, message).unwrap_or_else(|refused| Begun::Answered(refused.answer(id.as_ref())))
+    take(asked, message)
+        .unwrap_or_else(|refused| ResponseStart::Answered(refused.answer(id.as_ref())))
 }
 
-fn take(asked: Asked, message: Result<Message, Fault>) -> Result<Begun, Refused> {
+fn take(asked: RequestHead, message: Result<Message, Fault>) -> Result<ResponseStart, Refused> {
     match message {
         Ok(Message::Single(Frame::Request(request))) if is_initialize(&request) => {
             let outcome = asked.endpoint.host.initialize(&request.params).map(|(result, _)| result);
             let response = answer::outcome_as(StatusCode::OK, &request.id, outcome);
-            Ok(Begun::Answered(response))
+            Ok(ResponseStart::Answered(response))
         }
         Ok(Message::Single(Frame::Request(request))) => {
             let session = session(&asked, revision(&asked)?);
@@ -49,7 +50,7 @@ fn take(asked: Asked, message: Result<Message, Fault>) -> Result<Begun, Refused>
         }
         Ok(Message::Single(Frame::Notification(_) | Frame::Response(_))) => {
             revision(&asked)?;
-            Ok(Begun::Answered(answer::empty(StatusCode::ACCEPTED)))
+            Ok(ResponseStart::Answered(answer::empty(StatusCode::ACCEPTED)))
         }
         Ok(Message::Batch(items)) => {
             let session = session(&asked, revision(&asked)?);
@@ -57,7 +58,7 @@ fn take(asked: Asked, message: Result<Message, Fault>) -> Result<Begun, Refused>
                 return Err(batch::not_here());
             }
             batch::refuse_initialize(&items)?;
-            Ok(Begun::Later(Box::pin(many(asked, session, items))))
+            Ok(ResponseStart::Later(Box::pin(many(asked, session, items))))
         }
         Err(fault) => Err(Refused { status: StatusCode::BAD_REQUEST, error: fault.error }),
     }
@@ -65,7 +66,7 @@ fn take(asked: Asked, message: Result<Message, Fault>) -> Result<Begun, Refused>
 
 /// The revision of a request that no handshake came before.
 // 2025-11-25 basic/transports §Protocol Version Header: without one it is 2025-03-26.
-fn revision(asked: &Asked) -> Result<Revision, Refused> {
+fn revision(asked: &RequestHead) -> Result<Revision, Refused> {
     let served = asked.endpoint.host.served();
     let declared = version(&asked.head.headers, served)?;
     let assumed = served.contains(&Revision::ASSUMED).then_some(Revision::ASSUMED);
@@ -76,7 +77,7 @@ fn revision(asked: &Asked) -> Result<Revision, Refused> {
         .ok_or_else(|| Refused::bad("the MCP-Protocol-Version header is missing"))
 }
 
-fn session(asked: &Asked, revision: Revision) -> Arc<dyn Session> {
+fn session(asked: &RequestHead, revision: Revision) -> Arc<dyn Session> {
     let handshake = Handshake {
         revision,
         client: Implementation::new("unknown", "0"),
@@ -85,23 +86,27 @@ fn session(asked: &Asked, revision: Revision) -> Arc<dyn Session> {
     asked.endpoint.host.session(None, handshake, SessionRecord::default())
 }
 
-fn one(asked: Asked, session: &dyn Session, request: Request) -> Result<Begun, Refused> {
+fn one(
+    asked: RequestHead,
+    session: &dyn Session,
+    request: Request,
+) -> Result<ResponseStart, Refused> {
     let id = request.id.clone();
     let is_json = asked.endpoint.legacy.settings.answers_json();
     let format = if is_json { Format::Json } else { Format::Events };
     Ok(match start(&asked, session, request, format)? {
-        Ok(handler) => Begun::Running(handler),
-        Err(outcome) => Begun::Answered(answer::outcome_as(StatusCode::OK, &id, outcome)),
+        Ok(handler) => ResponseStart::Running(handler),
+        Err(outcome) => ResponseStart::Answered(answer::outcome_as(StatusCode::OK, &id, outcome)),
     })
 }
 
 /// Starts a request. Returns its handler, or as an `Err` the outcome if it needs none.
 fn start(
-    asked: &Asked,
+    asked: &RequestHead,
     session: &dyn Session,
     request: Request,
     format: Format,
-) -> Result<Result<Running, Outcome>, Refused> {
+) -> Result<Result<RunningHttpRequest, Outcome>, Refused> {
     let endpoint = &asked.endpoint;
     let id = request.id.clone();
     let permit = endpoint.permit().map_err(Refused::unavailable)?;
@@ -110,11 +115,11 @@ fn start(
     let stream = Arc::new(ResponseStream::new(format, limit, NO_SESSIONS));
     let replies = Replies::http(stream.clone(), None);
     let handler = call(session, &id, incoming, replies);
-    Ok(handler.map(|handler| Running::new(id, handler, stream, endpoint).always_ok()))
+    Ok(handler.map(|handler| RunningHttpRequest::new(id, handler, stream, endpoint).always_ok()))
 }
 
 /// Polls a handler without events to its end. Dropping the future drops the handler.
-async fn finish(mut handler: Running) -> Outcome {
+async fn finish(mut handler: RunningHttpRequest) -> Outcome {
     loop {
         if let Polled::Done(done) = poll_fn(|context| handler.poll(context)).await {
             handler.count(&done);
@@ -125,7 +130,7 @@ async fn finish(mut handler: Running) -> Outcome {
 
 /// Serves a batch, one after another, as one array. Dropping the future drops what runs.
 async fn many(
-    asked: Asked,
+    asked: RequestHead,
     session: Arc<dyn Session>,
     items: Vec<Result<Frame, Fault>>,
 ) -> Response<HttpBody> {

@@ -29,15 +29,15 @@ const OVERHEAD: usize = 128;
 /// ```
 #[doc(alias = "LocalSessionManager")]
 pub struct MemorySessions {
-    book: Mutex<Book>,
+    book: Mutex<SessionBook>,
 }
 
 impl MemorySessions {
     /// Keeps at most so many records.
     pub fn new(most: usize) -> MemorySessions {
         let limits =
-            Limits { records: most, bytes: SESSION_RECORD_BYTES, idle: SESSION_RECORD_IDLE };
-        MemorySessions { book: Mutex::new(Book::new(limits)) }
+            SessionLimits { records: most, bytes: SESSION_RECORD_BYTES, idle: SESSION_RECORD_IDLE };
+        MemorySessions { book: Mutex::new(SessionBook::new(limits)) }
     }
 
     /// For how long a record is kept that nobody looks at.
@@ -52,12 +52,12 @@ impl MemorySessions {
         self.limited(|limits| limits.bytes = bytes)
     }
 
-    fn limited(self, change: impl FnOnce(&mut Limits)) -> MemorySessions {
+    fn limited(self, change: impl FnOnce(&mut SessionLimits)) -> MemorySessions {
         self.with(|book| change(&mut book.limits));
         self
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Book) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut SessionBook) -> T) -> T {
         change(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -92,14 +92,14 @@ impl fmt::Debug for MemorySessions {
     }
 }
 
-struct Limits {
+struct SessionLimits {
     records: usize,
     bytes: usize,
     idle: Duration,
 }
 
-struct Book {
-    limits: Limits,
+struct SessionBook {
+    limits: SessionLimits,
     records: LruCache<SessionId, Kept>,
     /// The bytes of all records.
     bytes: usize,
@@ -117,9 +117,9 @@ struct Kept {
     goes: SystemTime,
 }
 
-impl Book {
-    fn new(limits: Limits) -> Book {
-        Book {
+impl SessionBook {
+    fn new(limits: SessionLimits) -> SessionBook {
+        SessionBook {
             limits,
             records: LruCache::unbounded(),
             bytes: 0,
@@ -200,9 +200,9 @@ mod tests {
 
     use super::*;
 
-    fn book(records: usize) -> Book {
-        let limits = Limits { records, bytes: usize::MAX, idle: Duration::from_secs(100) };
-        Book::new(limits)
+    fn book(records: usize) -> SessionBook {
+        let limits = SessionLimits { records, bytes: usize::MAX, idle: Duration::from_secs(100) };
+        SessionBook::new(limits)
     }
 
     fn at(seconds: u64) -> SystemTime {
@@ -221,7 +221,7 @@ mod tests {
         SessionRecord { ended: true, ..SessionRecord::default() }
     }
 
-    impl Book {
+    impl SessionBook {
         fn known(&self) -> Vec<u8> {
             let records = self.records.iter().map(|(session, _)| session);
             let mut known: Vec<u8> =

@@ -32,19 +32,19 @@ const OVERHEAD: usize = 64;
 /// # let _ = events;
 /// ```
 pub struct MemoryEvents {
-    book: Mutex<Book>,
+    book: Mutex<EventBook>,
 }
 
 impl MemoryEvents {
     /// Keeps at most so many bytes of events.
     pub fn new(bytes: usize) -> MemoryEvents {
-        let limits = Limits {
+        let limits = EventLimits {
             bytes,
             stream_bytes: EVENT_BYTES_OF_STREAM,
             streams: EVENT_STREAMS,
             retention: EVENT_RETENTION,
         };
-        MemoryEvents { book: Mutex::new(Book::new(limits)) }
+        MemoryEvents { book: Mutex::new(EventBook::new(limits)) }
     }
 
     /// How many bytes one stream may have. Its last event is kept even if it is longer.
@@ -65,17 +65,17 @@ impl MemoryEvents {
         self.limited(|limits| limits.retention = time)
     }
 
-    fn limited(self, change: impl FnOnce(&mut Limits)) -> MemoryEvents {
+    fn limited(self, change: impl FnOnce(&mut EventLimits)) -> MemoryEvents {
         self.with(|book| change(&mut book.limits));
         self
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Book) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut EventBook) -> T) -> T {
         change(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The same as the answer of a store, for which nothing here has to wait.
-    fn answer<T>(&self, change: impl FnOnce(&mut Book) -> T) -> StoreFuture<'static, T>
+    fn answer<T>(&self, change: impl FnOnce(&mut EventBook) -> T) -> StoreFuture<'static, T>
     where
         T: Send + 'static,
     {
@@ -117,7 +117,7 @@ impl fmt::Debug for MemoryEvents {
     }
 }
 
-struct Limits {
+struct EventLimits {
     bytes: usize,
     stream_bytes: usize,
     streams: usize,
@@ -125,8 +125,8 @@ struct Limits {
 }
 
 /// The streams, ordered by their last event.
-struct Book {
-    limits: Limits,
+struct EventBook {
+    limits: EventLimits,
     /// Invariant: none is without an event.
     streams: LruCache<StreamKey, StoredStream>,
     /// The weight of all events.
@@ -140,9 +140,9 @@ struct StoredStream {
     last: Instant,
 }
 
-impl Book {
-    fn new(limits: Limits) -> Book {
-        Book { limits, streams: LruCache::unbounded(), bytes: 0 }
+impl EventBook {
+    fn new(limits: EventLimits) -> EventBook {
+        EventBook { limits, streams: LruCache::unbounded(), bytes: 0 }
     }
 
     fn append(&mut self, key: &StreamKey, event: StoredEvent, now: Instant) {

@@ -6,14 +6,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn limits() -> Limits {
-    Limits { bytes: 1 << 20, stream_bytes: 1 << 20, streams: 100, retention: EVENT_RETENTION }
+fn limits() -> EventLimits {
+    EventLimits { bytes: 1 << 20, stream_bytes: 1 << 20, streams: 100, retention: EVENT_RETENTION }
 }
 
-fn book(change: impl FnOnce(&mut Limits)) -> Book {
+fn book(change: impl FnOnce(&mut EventLimits)) -> EventBook {
     let mut limits = limits();
     change(&mut limits);
-    Book::new(limits)
+    EventBook::new(limits)
 }
 
 fn key(session: u8, stream: u64) -> StreamKey {
@@ -29,7 +29,7 @@ fn numbers(events: &[StoredEvent]) -> Vec<u64> {
     events.iter().map(|event| event.number).collect()
 }
 
-impl Book {
+impl EventBook {
     fn numbers(&mut self, key: &StreamKey, after: u64, now: Instant) -> Vec<u64> {
         numbers(&self.after(key, after, now))
     }
