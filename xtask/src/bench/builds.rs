@@ -32,11 +32,6 @@ tokio = { version = \"1\", features = [\"macros\", \"rt-multi-thread\"] }\n";
 const SETUPS: &[Setup] = &[
     Setup { name: "Turnbuckle, default features", source: "turnbuckle.rs", dependencies: " }" },
     Setup {
-        name: "Turnbuckle, `server` and `macros`",
-        source: "turnbuckle.rs",
-        dependencies: ", default-features = false, features = [\"server\", \"macros\"] }",
-    },
-    Setup {
         name: "rmcp, its README's server",
         source: "rmcp.rs",
         dependencies: "rmcp = { version = \"=3.8.0\", features = [\"transport-io\"] }",
