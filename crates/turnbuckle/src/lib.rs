@@ -194,7 +194,7 @@ pub use turnbuckle_macros::tool;
 /// Makes a prompt from a function with plain arguments.
 ///
 /// ```
-/// use turnbuckle::{Server, Typed, prompt};
+/// use turnbuckle::{Server, prompt, server::Typed};
 ///
 /// /// Ask for a code review.
 /// #[prompt(title = "Code review")]
@@ -245,7 +245,7 @@ pub use turnbuckle_macros::resource;
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
-/// use turnbuckle::{NotFound, Server, Typed, tools};
+/// use turnbuckle::{NotFound, Server, server::Typed, tools};
 ///
 /// #[derive(Default)]
 /// struct Notes {

@@ -20,7 +20,13 @@
 //! ```
 //! use std::task::{Context, Poll};
 //! use tower_service::Service;
-//! use turnbuckle::{Client, Error, RpcError, middleware::{Response, client::{Next, Request}}};
+//! use turnbuckle::{
+//!     Client, Error, RpcError,
+//!     middleware::{
+//!         Response,
+//!         client::{Next, Request},
+//!     },
+//! };
 //!
 //! /// Rejects every tool that deletes something, and adds the tenant to each call.
 //! #[derive(Clone)]

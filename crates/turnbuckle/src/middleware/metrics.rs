@@ -17,7 +17,10 @@ use super::outcome::RequestOutcome;
 /// ```
 /// # #[cfg(feature = "server")] {
 /// use std::sync::{Arc, atomic::{AtomicI64, AtomicU64, Ordering::Relaxed}};
-/// use turnbuckle::{Server, middleware::{Metrics, RequestFinished, RequestOutcome, RequestStarted}};
+/// use turnbuckle::{
+///     Server,
+///     middleware::{Metrics, RequestFinished, RequestOutcome, RequestStarted},
+/// };
 ///
 /// #[derive(Default)]
 /// struct Numbers { in_flight: AtomicI64, cancelled: AtomicU64, milliseconds: AtomicU64 }

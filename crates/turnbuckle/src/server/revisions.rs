@@ -5,7 +5,7 @@ use turnbuckle_types::{Era, Revision};
 /// The revisions of the protocol that a server serves.
 ///
 /// ```
-/// use turnbuckle::{server::Revisions, Server};
+/// use turnbuckle::{Server, server::Revisions};
 /// let server = Server::new("demo", "1.0").revisions(Revisions::Modern);
 /// # let _ = server;
 /// ```

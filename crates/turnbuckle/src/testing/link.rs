@@ -28,7 +28,11 @@ const CAPACITY: usize = 64 << 10;
 /// paused; everything else happens at the same place in every run.
 ///
 /// ```
-/// use turnbuckle::{Client, Server, testing::{Fault, Faults, link}, tool};
+/// use turnbuckle::{
+///     Client, Server,
+///     testing::{Fault, Faults, link},
+///     tool,
+/// };
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> turnbuckle::Result<()> {
 /// let server = Server::new("demo", "1.0").tool(tool("hello", async || "Hello!"));

@@ -54,7 +54,10 @@ impl ClientBuilder {
     ///
     /// ```no_run
     /// # async fn example() -> turnbuckle::Result<()> {
-    /// use turnbuckle::{Client, auth::{Auth, FileStore}};
+    /// use turnbuckle::{
+    ///     Client,
+    ///     auth::{Auth, FileStore},
+    /// };
     /// // Logs in with the browser, once; the file keeps what was granted.
     /// let auth = Auth::browser().client_name("Notes").store(FileStore::at("/home/me/.grants"));
     /// let client = Client::builder().auth(auth).connect("https://mcp.example.com/mcp").await?;

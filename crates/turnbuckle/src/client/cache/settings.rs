@@ -33,7 +33,10 @@ const SKEW: Duration = Duration::from_secs(1);
 ///
 /// ```
 /// use std::time::Duration;
-/// use turnbuckle::{Client, cache::{MemoryCache, ResponseCache}};
+/// use turnbuckle::{
+///     Client,
+///     cache::{MemoryCache, ResponseCache},
+/// };
 /// let shared = MemoryCache::new();
 /// let builder = Client::builder().cache(
 ///     ResponseCache::new().store(shared).partition("alice").max_ttl(Duration::from_secs(600)),

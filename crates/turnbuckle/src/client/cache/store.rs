@@ -21,7 +21,10 @@ use crate::store::StoreFuture;
 ///
 /// ```
 /// use std::{collections::HashMap, sync::Mutex};
-/// use turnbuckle::{cache::{CacheEntry, CacheKey, CacheStore}, StoreFuture};
+/// use turnbuckle::{
+///     StoreFuture,
+///     cache::{CacheEntry, CacheKey, CacheStore},
+/// };
 ///
 /// #[derive(Default)]
 /// struct Store(Mutex<HashMap<String, HashMap<String, CacheEntry>>>);
@@ -90,7 +93,10 @@ impl CacheEntry {
 /// It holds up to 1,024 entries and 32 MiB, then removes the least recently used entry.
 ///
 /// ```
-/// use turnbuckle::{Client, cache::{MemoryCache, ResponseCache}};
+/// use turnbuckle::{
+///     Client,
+///     cache::{MemoryCache, ResponseCache},
+/// };
 /// let shared = MemoryCache::new();
 /// let cache = |user| ResponseCache::new().store(shared.clone()).partition(user);
 /// let (one, other) = (Client::builder().cache(cache("alice")), Client::builder().cache(cache("bob")));

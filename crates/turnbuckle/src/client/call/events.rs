@@ -74,7 +74,7 @@ impl<T: Send + 'static> Call<T> {
     /// been. The end is never lost.
     ///
     /// ```
-    /// # use turnbuckle::{client::CallEvent, Client, Ctx, Server, tool};
+    /// # use turnbuckle::{Client, Ctx, Server, client::CallEvent, tool};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> turnbuckle::Result<()> {
     /// let count = tool("count", async |ctx: Ctx| ctx.progress(1).await);

@@ -39,7 +39,10 @@ impl<T: 'static> Call<T> {
     ///
     /// ```no_run
     /// # async fn example(client: turnbuckle::Client) -> turnbuckle::Result<()> {
-    /// use turnbuckle::{client::Round, types::{ElicitAction, ElicitResult}};
+    /// use turnbuckle::{
+    ///     client::Round,
+    ///     types::{ElicitAction, ElicitResult},
+    /// };
     /// let mut round = client.call_tool("book", serde_json::json!({})).manual().await?;
     /// let result = loop {
     ///     match round {
@@ -99,7 +102,10 @@ pub struct ServerQuestion {
 /// An answer to what a server asks: made of what fits the question, or of any JSON.
 ///
 /// ```
-/// use turnbuckle::{client::InputAnswer, types::{ListRootsResult, Root}};
+/// use turnbuckle::{
+///     client::InputAnswer,
+///     types::{ListRootsResult, Root},
+/// };
 /// let answer = InputAnswer::from(ListRootsResult::new([Root::new("file:///home/ada")]));
 /// # let _ = answer;
 /// ```

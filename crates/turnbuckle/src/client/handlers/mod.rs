@@ -192,7 +192,10 @@ impl ClientBuilder {
     /// time. This goes before [`on_request`](ClientBuilder::on_request).
     ///
     /// ```
-    /// use turnbuckle::{Client, types::{CreateMessageResult, Role, TextContent}};
+    /// use turnbuckle::{
+    ///     Client,
+    ///     types::{CreateMessageResult, Role, TextContent},
+    /// };
     /// let builder = Client::builder().on_sampling(async |question| {
     ///     let text = format!("{} messages, and all I say is this.", question.messages.len());
     ///     Ok(CreateMessageResult::new(Role::Assistant, TextContent::new(text), "parrot-1"))
@@ -218,7 +221,10 @@ impl ClientBuilder {
     /// [`on_sampling`](ClientBuilder::on_sampling).
     ///
     /// ```
-    /// use turnbuckle::{Client, types::{Elicit, ElicitAction, ElicitResult}};
+    /// use turnbuckle::{
+    ///     Client,
+    ///     types::{Elicit, ElicitAction, ElicitResult},
+    /// };
     /// let builder = Client::builder().on_elicitation(async |question| {
     ///     Ok(ElicitResult::new(match question {
     ///         // What the form starts with is fine.

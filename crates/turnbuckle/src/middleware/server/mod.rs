@@ -29,7 +29,10 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use turnbuckle::{Server, middleware::server::{Concurrency, RateLimit, Timeout}};
+//! use turnbuckle::{
+//!     Server,
+//!     middleware::server::{Concurrency, RateLimit, Timeout},
+//! };
 //! let server = Server::new("demo", "1.0")
 //!     .layer(RateLimit::new(100, Duration::from_secs(1)).per_principal())
 //!     .layer(Concurrency::new(64).waiting(256))
@@ -42,7 +45,13 @@
 //! ```
 //! use std::task::{Context, Poll};
 //! use tower_service::Service;
-//! use turnbuckle::{RpcError, Server, middleware::{Response, server::{Next, Request}}};
+//! use turnbuckle::{
+//!     RpcError, Server,
+//!     middleware::{
+//!         Response,
+//!         server::{Next, Request},
+//!     },
+//! };
 //!
 //! /// Rejects every tool that deletes something.
 //! #[derive(Clone)]

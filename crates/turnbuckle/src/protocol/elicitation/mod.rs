@@ -155,7 +155,10 @@ fn default_of(field: &PrimitiveSchema) -> Option<Raw> {
 ///
 /// ```
 /// use serde_json::json;
-/// use turnbuckle::{elicit::field_fits, types::{PrimitiveSchema, StringSchema}};
+/// use turnbuckle::{
+///     elicit::field_fits,
+///     types::{PrimitiveSchema, StringSchema},
+/// };
 /// let mut name = StringSchema::new();
 /// name.min_length = Some(2);
 /// let name = PrimitiveSchema::from(name);

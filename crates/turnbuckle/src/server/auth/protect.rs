@@ -67,7 +67,9 @@ impl Server {
     ///
     /// ```
     /// use turnbuckle::{
-    ///     Principal, Server, auth::resource_server::{Identity, ResourceServer}, tool,
+    ///     Principal, Server,
+    ///     auth::resource_server::{Identity, ResourceServer},
+    ///     tool,
     /// };
     /// async fn whoami(who: Principal<Identity>) -> String { who.claims().subject.clone() }
     /// async fn wipe() {}
@@ -192,8 +194,12 @@ impl Ctx {
     ///
     /// ```
     /// use turnbuckle::{
-    ///     Ctx, Server, State, ToolError, tool,
-    ///     auth::{Secret, resource_server::{ResourceServer, TokenExchange}},
+    ///     Ctx, Server, State, ToolError,
+    ///     auth::{
+    ///         Secret,
+    ///         resource_server::{ResourceServer, TokenExchange},
+    ///     },
+    ///     tool,
     /// };
     /// async fn orders(ctx: Ctx, State(orders): State<TokenExchange>) -> Result<String, ToolError> {
     ///     let token = ctx.token_exchange(&orders).await;

@@ -45,7 +45,11 @@ impl Ctx {
     /// else asks nothing.
     ///
     /// ```
-    /// use turnbuckle::{Ctx, Server, ToolError, elicit::{elicit, roots}, tool};
+    /// use turnbuckle::{
+    ///     Ctx, Server, ToolError,
+    ///     elicit::{elicit, roots},
+    ///     tool,
+    /// };
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
     /// struct Name { name: String }
     ///

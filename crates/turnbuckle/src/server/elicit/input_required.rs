@@ -23,7 +23,11 @@ use turnbuckle_types::{MayAsk, Method, Raw, Revision};
 /// put to the client as requests, and the handler is run again all the same.
 ///
 /// ```
-/// use turnbuckle::{Ctx, elicit::{InputRequired, elicit}, Server, tool};
+/// use turnbuckle::{
+///     Ctx, Server,
+///     elicit::{InputRequired, elicit},
+///     tool,
+/// };
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Guess { number: u8 }
 ///

@@ -8,7 +8,10 @@ use super::store::StateStore;
 ///
 /// ```
 /// use std::time::Duration;
-/// use turnbuckle::{elicit::{Asking, MemoryStates}, Server};
+/// use turnbuckle::{
+///     Server,
+///     elicit::{Asking, MemoryStates},
+/// };
 /// let asking = Asking::default()
 ///     .rounds(3)
 ///     .expires(Duration::from_secs(120))

@@ -15,7 +15,7 @@ use crate::store::{StoreError, StoreFuture};
 ///
 /// ```
 /// use std::{collections::HashMap, sync::Mutex, time::SystemTime};
-/// use turnbuckle::{elicit::StateStore, StoreFuture};
+/// use turnbuckle::{StoreFuture, elicit::StateStore};
 ///
 /// /// In place of a database with a unique key and an expiry.
 /// #[derive(Default)]
@@ -38,7 +38,10 @@ pub trait StateStore: Send + Sync + 'static {
 /// those that have not, the next is refused rather than forgotten.
 ///
 /// ```
-/// use turnbuckle::{elicit::{Asking, MemoryStates}, Server};
+/// use turnbuckle::{
+///     Server,
+///     elicit::{Asking, MemoryStates},
+/// };
 /// let asking = Asking::default().single_use(MemoryStates::new(10_000));
 /// let server = Server::new("shop", "1.0").asking(asking);
 /// # let _ = server;

@@ -20,7 +20,7 @@ use crate::{
 /// Tools, prompts and resources that are registered together and share settings.
 ///
 /// ```
-/// use turnbuckle::{Ctx, server::Group, Server, tool};
+/// use turnbuckle::{Ctx, Server, server::Group, tool};
 /// async fn stop() {}
 /// async fn restart() {}
 /// let admin = Group::new()
@@ -122,7 +122,7 @@ impl Group {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use turnbuckle::{server::IntoGroup, Server, middleware::server::Timeout, tools};
+    /// use turnbuckle::{Server, middleware::server::Timeout, server::IntoGroup, tools};
     /// struct Backup;
     ///
     /// #[tools]
@@ -205,7 +205,10 @@ impl Group {
     ///
     /// ```
     /// use tower::ServiceExt as _;
-    /// use turnbuckle::{server::Group, middleware::server::{InputNext, InputRequest}};
+    /// use turnbuckle::{
+    ///     middleware::server::{InputNext, InputRequest},
+    ///     server::Group,
+    /// };
     /// let log = tower_layer::layer_fn(|next: InputNext| {
     ///     next.map_request(|request: InputRequest| {
     ///         eprintln!("request {} sends {}", request.ctx().request_id(), request.method());

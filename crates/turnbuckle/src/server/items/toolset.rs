@@ -11,7 +11,11 @@ use super::{Group, IntoGroup};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use turnbuckle::{server::{Group, Toolset}, Server, tool};
+/// use turnbuckle::{
+///     Server,
+///     server::{Group, Toolset},
+///     tool,
+/// };
 ///
 /// struct Greeter { greeting: String }
 ///

@@ -7,7 +7,10 @@ use std::sync::Arc;
 ///
 /// ```
 /// use std::time::Duration;
-/// use turnbuckle::{server::{Cache, ItemKind}, Server};
+/// use turnbuckle::{
+///     Server,
+///     server::{Cache, ItemKind},
+/// };
 /// let hour = Cache::new(Duration::from_secs(3_600));
 /// let server = Server::new("demo", "1.0").cache_for(ItemKind::Tool, hour);
 /// # let _ = server;
@@ -41,7 +44,10 @@ impl ItemKind {
 /// An item of a server, as the rule of [`Server::visible`] sees it.
 ///
 /// ```
-/// use turnbuckle::{Ctx, server::{ItemKind, Item}};
+/// use turnbuckle::{
+///     Ctx,
+///     server::{Item, ItemKind},
+/// };
 /// fn is_public(_: &Ctx, item: &Item<'_>) -> bool {
 ///     item.kind != ItemKind::Resource || !item.name.starts_with("internal://")
 /// }
@@ -87,7 +93,7 @@ impl Server {
     /// should be quick. With several rules, all must hold. Lists are then made for each caller.
     ///
     /// ```
-    /// use turnbuckle::{Ctx, server::Item, Server, tool};
+    /// use turnbuckle::{Ctx, Server, server::Item, tool};
     /// async fn stop() {}
     /// let server = Server::new("demo", "1.0").tool(tool("admin/stop", stop)).visible(
     ///     |ctx: &Ctx, item: &Item<'_>| {

@@ -14,7 +14,7 @@ const FIXED: Duration = Duration::from_secs(5 * 60);
 ///
 /// ```
 /// use std::time::Duration;
-/// use turnbuckle::{server::Cache, Server, resource};
+/// use turnbuckle::{Server, resource, server::Cache};
 /// async fn readme() -> &'static str { "# Read me" }
 /// let minute = Cache::new(Duration::from_secs(60));
 /// let server = Server::new("demo", "1.0")

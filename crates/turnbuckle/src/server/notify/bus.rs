@@ -43,7 +43,10 @@ pub enum Change {
 ///
 /// ```
 /// use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-/// use turnbuckle::{server::{Change, Listeners, SubscriptionBus}, Server};
+/// use turnbuckle::{
+///     Server,
+///     server::{Change, Listeners, SubscriptionBus},
+/// };
 ///
 /// /// Sends to a broker, which sends to every replica, this one included.
 /// struct Broker {
@@ -103,7 +106,7 @@ impl<B: SubscriptionBus + ?Sized> SubscriptionBus for Arc<B> {
 /// given clones of one hear of each other's changes.
 ///
 /// ```
-/// use turnbuckle::{server::MemoryBus, Server};
+/// use turnbuckle::{Server, server::MemoryBus};
 /// let bus = MemoryBus::default();
 /// let public = Server::new("public", "1.0").bus(bus.clone());
 /// let inside = Server::new("inside", "1.0").bus(bus);

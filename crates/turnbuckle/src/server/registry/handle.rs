@@ -56,7 +56,7 @@ impl Ctx {
     /// Returns the registry of the server, if [`Server::registry`] was called before it served.
     ///
     /// ```
-    /// use turnbuckle::{Ctx, server::Registry, Server, tool};
+    /// use turnbuckle::{Ctx, Server, server::Registry, tool};
     /// async fn learn(ctx: Ctx) -> &'static str {
     ///     let learned = ctx.registry().map(|registry| registry.add_tool(tool("new", async || ())));
     ///     if matches!(learned, Some(Ok(_))) { "learned" } else { "not now" }

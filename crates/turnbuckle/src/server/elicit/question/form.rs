@@ -249,7 +249,10 @@ impl Question for ElicitPage {
 /// What a user did about a question.
 ///
 /// ```
-/// use turnbuckle::{Ctx, elicit::{Elicited, elicit}, ToolError};
+/// use turnbuckle::{
+///     Ctx, ToolError,
+///     elicit::{Elicited, elicit},
+/// };
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Name { name: String }
 /// async fn greet(ctx: Ctx) -> Result<String, ToolError> {

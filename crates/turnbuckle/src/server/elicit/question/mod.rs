@@ -16,7 +16,7 @@ use turnbuckle_types::{Method, Raw, Revision};
 /// asked, so that the trait can't be implemented elsewhere.
 ///
 /// ```
-/// use turnbuckle::elicit::elicit::{Question, elicit, roots, sample};
+/// use turnbuckle::elicit::{Question, elicit, roots, sample};
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Name { name: String }
 /// fn answers<Q: Question>(_: Q) -> &'static str { std::any::type_name::<Q::Answer>() }

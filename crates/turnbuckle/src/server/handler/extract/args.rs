@@ -61,7 +61,7 @@ impl FromCall for RawArgs {
 /// What has been typed so far of the argument that a completer is to complete.
 ///
 /// ```
-/// use turnbuckle::{Args, Server, server::Typed, prompt};
+/// use turnbuckle::{Args, Server, prompt, server::Typed};
 /// async fn language(Typed(typed): Typed) -> Vec<&'static str> {
 ///     ["rust", "ruby", "python"].into_iter().filter(|name| name.starts_with(&typed)).collect()
 /// }

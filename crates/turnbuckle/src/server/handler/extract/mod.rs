@@ -27,7 +27,11 @@ pub use request::{Header, HttpHeader};
 /// once. All arguments of a handler are made together, so none may wait for another.
 ///
 /// ```
-/// use turnbuckle::{server::{Invocation, Failure, FromCall}, Server, ToolError, tool};
+/// use turnbuckle::{
+///     Server, ToolError,
+///     server::{Failure, FromCall, Invocation},
+///     tool,
+/// };
 ///
 /// /// The tenant that a request is for.
 /// struct Tenant(String);

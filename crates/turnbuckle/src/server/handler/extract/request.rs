@@ -66,7 +66,11 @@ impl<C: Clone + Send + Sync + 'static> FromCall for Option<Principal<C>> {
 /// A header of the HTTP request, read by its type. `Option<Header<T>>` where it may be missing.
 ///
 /// ```
-/// use turnbuckle::{server::{Header, HttpHeader}, Server, tool};
+/// use turnbuckle::{
+///     Server,
+///     server::{Header, HttpHeader},
+///     tool,
+/// };
 /// struct AcceptLanguage(String);
 /// impl HttpHeader for AcceptLanguage {
 ///     const NAME: &'static str = "accept-language";

@@ -48,7 +48,7 @@ media! {
     /// A picture, from its bytes.
     ///
     /// ```
-    /// use turnbuckle::{server::Image, Server, tool};
+    /// use turnbuckle::{Server, server::Image, tool};
     /// async fn chart() -> Image { Image::png([0x89, b'P', b'N', b'G']) }
     /// let server = Server::new("charts", "1.0").tool(tool("chart", chart));
     /// # let _ = server;
@@ -68,7 +68,7 @@ media! {
     /// Sound, from its bytes.
     ///
     /// ```
-    /// use turnbuckle::{server::Audio, Server, tool};
+    /// use turnbuckle::{Server, server::Audio, tool};
     /// async fn beep() -> Audio { Audio::wav(b"RIFF") }
     /// let server = Server::new("sounds", "1.0").tool(tool("beep", beep));
     /// # let _ = server;

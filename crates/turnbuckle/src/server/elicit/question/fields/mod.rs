@@ -23,7 +23,7 @@ use crate::server::schema::{ORDER, SchemaError, mark_order};
 /// is. Anything else has no place in a form, and the error says which field and what to write.
 ///
 /// ```
-/// use turnbuckle::elicit::elicit::form_of;
+/// use turnbuckle::elicit::form_of;
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Order {
 ///     /// How many.

@@ -64,7 +64,10 @@ impl StoredEvent {
 ///
 /// ```
 /// use std::{collections::BTreeMap, sync::Mutex};
-/// use turnbuckle::{http::{EventStore, SessionId, StoredEvent, StreamKey}, StoreFuture};
+/// use turnbuckle::{
+///     StoreFuture,
+///     http::{EventStore, SessionId, StoredEvent, StreamKey},
+/// };
 ///
 /// /// In place of a database: rows in the order of their keys.
 /// #[derive(Default)]

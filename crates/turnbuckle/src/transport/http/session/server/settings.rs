@@ -73,7 +73,7 @@ impl HttpService {
     /// and [stores](HttpService::session_store) serve each other's sessions.
     ///
     /// ```
-    /// use turnbuckle::{server::KeyRing, Server};
+    /// use turnbuckle::{Server, server::KeyRing};
     /// // From a secret store, in practice.
     /// let keys = KeyRing::new([7; 32]).and_accept([3; 32]);
     /// let service = Server::new("demo", "1.0").http_service().session_keys(keys);
@@ -87,7 +87,7 @@ impl HttpService {
     /// Where the records of sessions are kept: in memory, 10,000 of them, unless it is set.
     ///
     /// ```
-    /// use turnbuckle::{http::MemorySessions, Server};
+    /// use turnbuckle::{Server, http::MemorySessions};
     /// let service =
     ///     Server::new("demo", "1.0").http_service().session_store(MemorySessions::new(100));
     /// # let _ = service;
@@ -101,7 +101,7 @@ impl HttpService {
     /// unless it is set.
     ///
     /// ```
-    /// use turnbuckle::{http::MemoryEvents, Server};
+    /// use turnbuckle::{Server, http::MemoryEvents};
     /// let service =
     ///     Server::new("demo", "1.0").http_service().event_store(MemoryEvents::new(1 << 20));
     /// # let _ = service;

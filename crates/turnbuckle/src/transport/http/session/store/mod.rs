@@ -77,7 +77,10 @@ pub struct SessionRecord {
 ///
 /// ```
 /// use std::{collections::HashMap, sync::Mutex, time::SystemTime};
-/// use turnbuckle::{http::{SessionId, SessionRecord, SessionStore}, StoreFuture};
+/// use turnbuckle::{
+///     StoreFuture,
+///     http::{SessionId, SessionRecord, SessionStore},
+/// };
 ///
 /// /// In place of a database.
 /// #[derive(Default)]
