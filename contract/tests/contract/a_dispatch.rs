@@ -11,6 +11,7 @@ use std::{
 use serde_json::{Value, json};
 use turnbuckle::{
     Client, ErrorKind,
+    client::Reconnect,
     types::{Era, RequestId},
 };
 use turnbuckle_contract::{Count, SECRET};
@@ -376,6 +377,9 @@ async fn a12b_log_messages_reach_observers(wire: Wire, era: Era) {
 }
 
 async fn a12_a_shutdown_answers_what_still_runs(rig: &Rig) {
+    // A client that does not start a spawned server again.
+    let builder = Client::builder().reconnect(Reconnect::never());
+    let rig = &Rig::with(rig.wire, rig.era, builder, &[]).await;
     let waiting = [rig.hold("hold", "a").await, rig.hold("moved", "b").await];
     // Its own answer may be written before the end; an error about the end is as good.
     let leave = rig.tool("leave", json!({})).await;

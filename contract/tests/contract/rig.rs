@@ -55,9 +55,7 @@ pub(crate) fn pinned(era: Era) -> Revision {
 
 impl Rig {
     pub(crate) async fn new(wire: Wire, era: Era) -> Rig {
-        // One connection: a spawned server that ends is not started again.
-        let builder = Client::builder().reconnect(turnbuckle::client::Reconnect::never());
-        Rig::with(wire, era, builder, &[]).await
+        Rig::with(wire, era, Client::builder(), &[]).await
     }
 
     /// Connects with these settings to a fixture with these limits.

@@ -9,6 +9,8 @@
 /// client's own, such as the standard streams, everything comes from [`Principal::local`].
 ///
 /// ```
+/// # #[cfg(feature = "http")]
+/// # fn example() {
 /// use turnbuckle::Principal;
 /// #[derive(Clone)]
 /// struct Claims { admin: bool }
@@ -16,6 +18,9 @@
 /// Principal::new("alice").with_claims(Claims { admin: true }).attach(request.extensions_mut());
 /// let alice = request.extensions().get::<Principal<Claims>>().unwrap();
 /// assert_eq!((alice.name(), alice.claims().admin), ("alice", true));
+/// # }
+/// # #[cfg(feature = "http")]
+/// # example();
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "AuthInfo")]
