@@ -61,16 +61,16 @@ struct Cost {
 
 /// Builds every set-up from nothing and returns the section of the page.
 pub(crate) fn measure() -> Result<String, String> {
-    let mut lines = vec![row(["server", "CPU s", "wall s", "crates", "MB"].map(str::to_owned))];
+    let mut lines = Vec::new();
     for setup in SETUPS {
         let cost = build(setup)?;
-        let line = row([
+        let line = vec![
             setup.name.to_owned(),
             format!("{:.0}", cost.cpu_seconds),
             format!("{:.0}", cost.wall_seconds),
             cost.crates.to_string(),
             format!("{:.1}", cost.megabytes),
-        ]);
+        ];
         eprintln!("{}", line.join(", "));
         lines.push(line);
     }
@@ -78,12 +78,8 @@ pub(crate) fn measure() -> Result<String, String> {
         "`cargo xtask bench --build`: a cold release build of the README's server, stripped, one \
          after another. CPU seconds hardly depend on how busy the machine is; wall seconds do. \
          Crates are all that is compiled, build scripts' dependencies included.\n\n{}",
-        page::table(&lines)
+        page::table(&["server", "CPU s", "wall s", "crates", "MB"], lines)
     ))
-}
-
-fn row(cells: [String; 5]) -> Vec<String> {
-    cells.to_vec()
 }
 
 fn build(setup: &Setup) -> Result<Cost, String> {

@@ -1,23 +1,24 @@
 //! Running the client drivers, against the bare limit as server.
 
 use std::{
-    net::TcpStream,
-    process::{Child, Command},
-    time::{Duration, Instant},
+    process::{Command, Stdio},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
 
 use super::{
-    Effort,
-    child::{free_port, output_within},
-    chosen,
+    Effort, chosen,
     programs::{Client, Programs},
     results::Results,
     wire::{ClientLoad, HTTP, STDIO, Wire},
 };
+use crate::{
+    common::process::{Family, connect, within},
+    workspace,
+};
 
-/// A driver that takes longer is given up.
+/// A driver that takes longer is killed.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the server may take to listen.
 const START: Duration = Duration::from_secs(10);
@@ -25,11 +26,11 @@ const START: Duration = Duration::from_secs(10);
 /// How one driver is run once.
 type Run = fn(&Programs, &str, &ClientLoad, &Effort) -> Option<Result<String, String>>;
 
-/// Runs every driver, one after another in each round, and adds what was found.
+/// Runs every driver, one after another in each round, and adds the results.
 pub(crate) fn measure(
     programs: &Programs,
     effort: &Effort,
-    candidates: &[String],
+    candidates: &[&str],
     results: &mut Results,
 ) {
     let wires: [(&Wire, Run); 2] = [(&STDIO, over_pipes), (&HTTP, over_http)];
@@ -62,7 +63,7 @@ fn over_pipes(
     command.arg("--stdio").arg(programs.path("loadgen")).args(["--pin", "0"]);
     command.arg(programs.path("limit-server")).args(load.server_arguments());
     command.args(["--stdio", "pipe"]);
-    Some(output_within(&mut command, PATIENCE))
+    Some(printed(&command))
 }
 
 fn over_http(
@@ -76,16 +77,16 @@ fn over_http(
     server.arg(programs.path("limit-server")).args(load.server_arguments());
     Some(Listening::start(&mut server).and_then(|server| {
         command.arg("--http").arg(format!("http://127.0.0.1:{}/mcp", server.port));
-        output_within(&mut command, PATIENCE)
+        printed(&command)
     }))
 }
 
-/// The driver on its processor, with all of its arguments but where the server is.
+/// The driver on its processor, with all of its arguments but the address of the server.
 fn driver(programs: &Programs, client: &Client, load: &ClientLoad, effort: &Effort) -> Command {
     let mut command = pinned(programs, "1");
     command.envs(client.environment.iter().copied());
     if load.mode == "unwritten" {
-        // More could write a call between its beginning and its end.
+        // With more threads a call could be written between its beginning and its end.
         command.env("TOKIO_WORKER_THREADS", "1");
     }
     command.arg(&client.program).args(["--era", load.era]);
@@ -94,45 +95,39 @@ fn driver(programs: &Programs, client: &Client, load: &ClientLoad, effort: &Effo
     command
 }
 
-/// `loadgen --pin` needs no tool of the system.
+/// A command on one processor: `loadgen --pin` needs no tool of the system.
 fn pinned(programs: &Programs, cpu: &str) -> Command {
     let mut command = Command::new(programs.path("loadgen"));
     command.args(["--pin", cpu]);
     command
 }
 
+fn printed(command: &Command) -> Result<String, String> {
+    workspace::output(within(PATIENCE, command).stderr(Stdio::inherit()))
+}
+
 /// The bare limit on a port, with counters that begin at zero; killed when dropped.
 pub(crate) struct Listening {
-    child: Child,
+    _family: Family,
     pub(crate) port: u16,
 }
 
 impl Listening {
-    /// Starts a command that lacks nothing but where to listen.
+    /// Starts a command that lacks only its address.
     pub(crate) fn start(command: &mut Command) -> Result<Self, String> {
         let port = free_port()?;
-        let child = command
-            .args(["--http", &port.to_string()])
-            .spawn()
-            .map_err(|error| format!("the server could not be started: {error}"))?;
-        let server = Self { child, port };
-        let waiting = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if waiting.elapsed() > START {
-                return Err("the server does not listen".to_owned());
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Ok(server)
+        let server =
+            Self { _family: Family::start(command.args(["--http", &port.to_string()]))?, port };
+        connect(port, START).map(|_| server)
     }
 }
 
-impl Drop for Listening {
-    fn drop(&mut self) {
-        // It may be gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Returns a port of the loopback address that is free now.
+pub(crate) fn free_port() -> Result<u16, String> {
+    std::net::TcpListener::bind(("127.0.0.1", 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|error| format!("there is no free port: {error}"))
 }
 
 /// The last line of JSON that a driver printed.

@@ -14,17 +14,17 @@ pub(crate) struct Programs;
 
 impl Programs {
     /// Builds everything that these candidates need.
-    pub(crate) fn build(candidates: &[String]) -> Result<Self, String> {
+    pub(crate) fn build(candidates: &[&str]) -> Result<Self, String> {
         let mut packages = vec!["loadgen", "limit-server"];
         packages.extend(candidates.iter().flat_map(|candidate| packages_of(candidate)));
-        if candidates.iter().any(|candidate| candidate == OURS) {
+        if candidates.contains(&OURS) {
             build_command()?;
         }
         build(packages)
     }
 
     /// Builds what is needed to count these candidates.
-    pub(crate) fn build_counted(candidates: &[String]) -> Result<Self, String> {
+    pub(crate) fn build_counted(candidates: &[&str]) -> Result<Self, String> {
         // Clients are counted while they speak to it.
         let mut packages = vec!["limit-server"];
         packages.extend(candidates.iter().flat_map(|candidate| packages_of(candidate)));

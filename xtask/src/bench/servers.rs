@@ -12,11 +12,11 @@ use super::{
     wire::{Load, WIRES},
 };
 
-/// Runs all scenarios over all candidates, which take turns, and adds what was found.
+/// Runs all scenarios over all candidates, which take turns, and adds the results.
 pub(crate) fn measure(
     programs: &Programs,
     effort: &Effort,
-    candidates: &[String],
+    candidates: &[&str],
     results: &mut Results,
 ) -> Result<(), String> {
     for load in WIRES.iter().flat_map(|wire| wire.loads) {

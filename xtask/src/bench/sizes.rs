@@ -1,4 +1,4 @@
-//! Owns: how large programs are and how many crates they bring. Does not own: what is too much.
+//! The sizes of the candidates' programs and the number of their crates.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -14,7 +14,7 @@ use crate::workspace;
 /// stdio, and one that speaks HTTP too.
 pub(crate) fn binaries(
     programs: &Programs,
-    candidates: &[String],
+    candidates: &[&str],
     results: &mut Results,
 ) -> Result<(), String> {
     let mut add = |scenario, candidate, metric, program: &Path| -> Result<(), String> {
@@ -33,8 +33,8 @@ pub(crate) fn binaries(
     Ok(())
 }
 
-/// Adds how many crates those servers are made of.
-pub(crate) fn crates(candidates: &[String], results: &mut Results) -> Result<(), String> {
+/// Adds the number of crates of those servers.
+pub(crate) fn crates(candidates: &[&str], results: &mut Results) -> Result<(), String> {
     let manifest = home().join("Cargo.toml");
     let manifest = manifest.to_string_lossy();
     let ours = |features: &str| tree(&["--package", OURS, "--features", features]);
@@ -42,7 +42,7 @@ pub(crate) fn crates(candidates: &[String], results: &mut Results) -> Result<(),
         let package = ["--manifest-path", &manifest, "--package", package];
         tree(&[&package, features].concat())
     };
-    for candidate in chosen(super::CANDIDATES, candidates) {
+    for candidate in chosen(&super::CANDIDATES, candidates) {
         match candidate {
             OURS => {
                 results.add(STDIO.sizes, OURS, "crates", ours("server,macros")?);

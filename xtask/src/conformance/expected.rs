@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::suite::{Role, Run};
 use crate::common::files::read;
 
-/// Everything that the file says.
+/// The content of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expectations {
@@ -39,7 +39,7 @@ struct Excused {
     checks: Vec<String>,
 }
 
-/// What is expected of one run.
+/// The expected result of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Expectation<'a> {
     /// It passes, except for these checks, which do not.
@@ -82,7 +82,7 @@ impl Expectations {
         matches!(self.of(run), Expectation::NotYet { .. })
     }
 
-    /// A sentence for each entry that names nothing the suite has, or what another names already.
+    /// Returns a sentence for each run that the suite does not have or that is named twice.
     pub(crate) fn unknown(&self, runs: &[Run]) -> Vec<String> {
         let mut named: Vec<Run> = self.not_yet.iter().flat_map(NotYet::runs).collect();
         named.extend(self.excused.iter().flat_map(Excused::runs));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_passes_without_excuses() {
+    fn unnamed_scenarios_pass_without_excuses() {
         let expectations = Expectations::parse(FILE).unwrap();
         let of = |run: &Run| expectations.of(run);
         assert_eq!(

@@ -1,5 +1,5 @@
-//! A cell in which somebody has to log in: the authority that everyone trusts, the provider, the
-//! protected server, and how the client is started.
+//! A cell with authorization: the certificate authority, the provider, the protected server, and the
+//! command of the client.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,11 +12,11 @@ use super::{
     peers::{Program, Programs},
 };
 use crate::{
-    common::{process::file, serving::RunningServer},
+    common::process::{RunningServer, file},
     workspace,
 };
 
-/// Everyone but the client, until this is dropped.
+/// All programs but the client, until this is dropped.
 pub(crate) struct Others {
     folder: PathBuf,
     provider: RunningServer,
@@ -31,8 +31,8 @@ impl Others {
         let mut provide = trusting(&programs.provider()?, folder);
         provide.arg(folder);
         if cell.role == Role::Client {
-            // They name the scopes that they need in their registration, which a provider that
-            // leaves scopes to the protected servers would refuse.
+            // Peers register with the scopes that they need, which a provider that leaves scopes to
+            // the protected servers would refuse.
             provide.args(["read", "write"]);
         }
         let log = file(&folder.join("provider.err"))?;
@@ -43,7 +43,7 @@ impl Others {
         Ok(Others { folder: folder.to_owned(), provider, server })
     }
 
-    /// The client, without what every client is told.
+    /// The client, without the arguments that all clients have.
     pub(crate) fn client(&self, programs: &Programs, cell: &Cell) -> Result<Command, String> {
         Ok(match programs.login(cell)? {
             Some(program) => trusting(&program, &self.folder),
@@ -60,11 +60,11 @@ impl Others {
     }
 }
 
-/// A program that trusts the authority in this folder, each in the way that its language knows.
+/// A program that trusts the authority in this folder.
 fn trusting(program: &Program, folder: &Path) -> Command {
     let (mut command, root) = (start(program), folder.join("ca.pem"));
     command.env("SSL_CERT_FILE", &root).env("NODE_EXTRA_CA_CERTS", &root);
-    // No proxy is between programs on one machine.
+    // Programs on one machine do not use a proxy.
     command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
     command
 }

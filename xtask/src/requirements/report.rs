@@ -19,10 +19,8 @@ pub(crate) fn text(list: &List, proofs: &Proofs) -> String {
     for group in &list.groups {
         // Writing to a string does not fail.
         let _ = write!(text, "\n### {}\n\n", group.title);
-        let head = ["id", "era", "side", "what is expected", "shown by"];
-        let mut lines = vec![head.map(str::to_owned).to_vec()];
-        lines.extend(group.lines.iter().map(|line| row(line, proofs)));
-        text.push_str(&page::table(&lines));
+        let head = ["id", "era", "side", "expectation", "shown by"];
+        text.push_str(&page::table(&head, group.lines.iter().map(|line| row(line, proofs))));
     }
     text
 }

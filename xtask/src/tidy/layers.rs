@@ -1,4 +1,4 @@
-//! Layering: which top-level modules of the `turnbuckle` crate may use which, and which code stays
+//! Layers: which top-level modules of the `turnbuckle` crate may use which, and which code stays
 //! free of tokio.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,19 +22,12 @@ const LAYERS: &[(&str, u8)] = &[
     ("server", 4),
     ("in_process", 6),
     ("__seam", 6),
-    // What users test their servers with; the program itself has no use for it.
+    // For the tests of users.
     ("testing", 7),
 ];
 
 /// Code that is tested without a runtime.
-const NO_TOKIO: &[&str] = &[
-    "crates/turnbuckle/src/protocol",
-    "crates/turnbuckle/src/rpc/pending",
-    "crates/turnbuckle-types/src/",
-];
-
-/// The crate of types, in which nothing is asynchronous.
-const NO_ASYNC: &str = "crates/turnbuckle-types/src/";
+const NO_TOKIO: &[&str] = &["crates/turnbuckle/src/protocol", "crates/turnbuckle/src/rpc/pending"];
 
 /// Finds uses of modules of the same or a higher layer, and modules and rows without a counterpart.
 pub(crate) fn layers(sources: &[Source]) -> Vec<Finding> {
@@ -67,27 +60,18 @@ fn upward_uses(source: &Source, exports: &BTreeMap<String, String>) -> Vec<Findi
     findings
 }
 
-/// Finds tokio, and in the crate of types anything asynchronous, where it must not be.
+/// Finds uses of tokio in code that is tested without a runtime.
 pub(crate) fn runtime(source: &Source) -> Vec<Finding> {
-    let mut findings = Vec::new();
     if !NO_TOKIO.iter().any(|place| source.path.starts_with(place)) {
-        return findings;
+        return Vec::new();
     }
-    for (position, token) in source.tokens.iter().enumerate() {
-        if source.is_test_line(token.line) {
-            continue;
-        }
-        let word = token.text.as_str();
+    let uses = source.tokens.iter().enumerate().filter(|(position, token)| {
         let is_path = source.word(position + 1) == Some("::")
             || position.checked_sub(1).and_then(|before| source.word(before)) == Some("use");
-        if word.starts_with("tokio") && is_path {
-            findings.push(source.finding(token.line, "code without I/O must not use tokio"));
-        }
-        if source.path.starts_with(NO_ASYNC) && (word == "async" || word == "await") {
-            findings.push(source.finding(token.line, "nothing is asynchronous in the types"));
-        }
-    }
-    findings
+        token.text.starts_with("tokio") && is_path && !source.is_test_line(token.line)
+    });
+    let sentence = "code without I/O must not use tokio";
+    uses.map(|(_, token)| source.finding(token.line, sentence)).collect()
 }
 
 /// The leaves of a `use` tree. A renamed leaf ends with its new name.
@@ -233,12 +217,5 @@ mod tests {
             with_runtime("crates/turnbuckle/src/rpc/connection/mod.rs", "use tokio::io;"),
             0
         );
-    }
-
-    #[test]
-    fn the_types_are_not_asynchronous() {
-        assert_eq!(with_runtime("crates/turnbuckle-types/src/id.rs", "async fn f() {}"), 1);
-        assert_eq!(with_runtime("crates/turnbuckle-types/src/id.rs", "fn f() {}"), 0);
-        assert_eq!(with_runtime("crates/turnbuckle/src/protocol/a.rs", "async fn f() {}"), 0);
     }
 }

@@ -1,18 +1,17 @@
-//! Having a client make its calls while it is counted, to the bare limit, which is not.
+//! Counts a client while it calls the bare limit.
 
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::{
-    PATIENCE,
-    workload::{Sends, Talk, Workload},
-};
-use crate::bench::{
-    child::output_within,
-    clients::Listening,
-    programs::{Client, Programs, Server},
-    wire::KEPT_LIST,
+use super::workload::{Sends, Talk, Workload};
+use crate::{
+    bench::{
+        clients::Listening,
+        programs::{Client, Programs, Server},
+        wire::KEPT_LIST,
+    },
+    workspace,
 };
 
 /// Runs the driver until it has made `length` calls.
@@ -48,7 +47,7 @@ pub(super) fn drive(
     }
     let Client { program, environment } = client;
     let mut command = valgrind(&Server { program, arguments, environment });
-    check(&output_within(command.stderr(Stdio::null()), PATIENCE)?)
+    check(&workspace::output(command.stderr(Stdio::null()))?)
 }
 
 /// Whether every answer was right.

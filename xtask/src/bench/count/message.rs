@@ -1,11 +1,18 @@
 //! The messages that are sent while counting.
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0.0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
-/// That of a client which can be asked.
+/// For a client that can be asked.
 const META_OF_ASKED: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0.0"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}"#;
 
 pub(super) fn discover() -> String {
     format!(r#"{{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{{{META}}}}}"#)
+}
+
+/// A call of a tool; `rest` are more parameters.
+fn tools_call(id: usize, tool: &str, arguments: &str, rest: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{{arguments}}},{rest}}}}}"#
+    )
 }
 
 /// A call of `echo` with so many letters, or with a greeting of constant length.
@@ -14,23 +21,17 @@ pub(super) fn echo(id: usize, length: usize) -> String {
         0 => format!("hello from the neutral load generator #{id:09}"),
         _ => "x".repeat(length),
     };
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{text}"}},{META}}}}}"#
-    )
+    tools_call(id, "echo", &format!(r#""text":"{text}""#), META)
 }
 
 /// A call of a tool without arguments.
 pub(super) fn call(id: usize, tool: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{}},{META}}}}}"#
-    )
+    tools_call(id, tool, "", META)
 }
 
 /// A call of a tool that adds two numbers.
 pub(super) fn sum(id: usize, tool: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"a":{id},"b":1}},{META}}}}}"#
-    )
+    tools_call(id, tool, &format!(r#""a":{id},"b":1"#), META)
 }
 
 pub(super) fn list(id: usize) -> String {
@@ -39,26 +40,23 @@ pub(super) fn list(id: usize) -> String {
 
 /// A call of `hello` with the name that `greet` has to ask for.
 pub(super) fn hello(id: usize) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"hello","arguments":{{"name":"Ada"}},{META_OF_ASKED}}}}}"#
-    )
+    tools_call(id, "hello", r#""name":"Ada""#, META_OF_ASKED)
 }
 
 /// A call of `greet`, which asks for a name.
 pub(super) fn greet(id: usize) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"greet","arguments":{{}},{META_OF_ASKED}}}}}"#
-    )
+    tools_call(id, "greet", "", META_OF_ASKED)
 }
 
-/// The same call with the name, and what the server wants back.
+/// The same call with the name and the server's request state.
 pub(super) fn greet_again(id: usize, state: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"greet","arguments":{{}},"inputResponses":{{"name":{{"action":"accept","content":{{"name":"Ada"}}}}}},"requestState":"{state}",{META_OF_ASKED}}}}}"#
-    )
+    let answer = format!(
+        r#""inputResponses":{{"name":{{"action":"accept","content":{{"name":"Ada"}}}}}},"requestState":"{state}",{META_OF_ASKED}"#
+    );
+    tools_call(id, "greet", "", &answer)
 }
 
-/// What the server wants back with the answers, if this result asks for any.
+/// The request state of a result that asks for input.
 pub(super) fn request_state(result: &str) -> Option<String> {
     let result: serde_json::Value = serde_json::from_str(result).ok()?;
     let result = &result["result"];
@@ -76,7 +74,7 @@ pub(super) fn post_list(port: u16, list: &str) -> String {
     post(port, "Mcp-Method: tools/list", list)
 }
 
-/// `facts` are the headers that repeat what is in the body.
+/// `facts` are headers that repeat parts of the body.
 fn post(port: u16, facts: &str, body: &str) -> String {
     format!(
         "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
