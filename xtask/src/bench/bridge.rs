@@ -1,6 +1,6 @@
 //! The throughput of a bridge, compared with the slower of its two sides.
 
-use super::{Effort, OURS, programs::Programs, results::Results, servers, wire::Load};
+use super::{Effort, OURS, results::Results, servers, wire::Load};
 
 /// The name of the results.
 pub(crate) const SCENARIO: &str = "bridge";
@@ -12,7 +12,6 @@ const SIDES: [&str; 2] = ["http-echo:64", "stdio-echo:64"];
 
 /// Measures the bridge and each of its two sides, in turns, if Turnbuckle is a candidate.
 pub(crate) fn measure(
-    programs: &Programs,
     effort: &Effort,
     candidates: &[&str],
     results: &mut Results,
@@ -22,7 +21,7 @@ pub(crate) fn measure(
     }
     let load = Load { scenarios: &SIDES, candidates: &[OURS, BRIDGE] };
     let mut found = Results::default();
-    servers::run(programs, effort, &load, load.candidates, &mut found)?;
+    servers::run(effort, &load, load.candidates, &mut found)?;
     conclude(&found, results);
     Ok(())
 }

@@ -162,14 +162,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn packages_are_counted_once_without_the_server() {
-        let line =
-            |id: &str| format!("{{\"reason\":\"compiler-artifact\",\"package_id\":\"{id}\"}}\n");
-        let messages = format!("{}{}{}{{\"reason\":\"x\"}}", line("a"), line("a"), line("b"));
-        assert_eq!(compiled(&messages), 1);
-    }
-
     #[cfg(target_os = "linux")]
     #[test]
     fn time_of_children_is_read_behind_the_name() {

@@ -14,7 +14,7 @@ mod wire;
 
 use clap::builder::PossibleValuesParser;
 
-use self::{programs::Programs, results::Results};
+use self::results::Results;
 use crate::workspace;
 
 /// Our own candidate.
@@ -70,15 +70,16 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         return report::write_section("builds", &builds::measure()?);
     }
     if options.gate {
-        let programs = Programs::build_counted(&[OURS])?;
-        let mut results = count::all(&programs, &[OURS])?;
+        programs::build_counted(&[OURS])?;
+        let mut results = count::all(&[OURS])?;
         sizes::crates(&[OURS], &mut results)?;
-        sizes::binaries(&programs, &[OURS], &mut results)?;
+        sizes::binaries(&[OURS], &mut results)?;
         println!("{}", report::gated(&results));
         return rows::gate(&results);
     }
     if options.count {
-        let results = count::all(&Programs::build_counted(&candidates)?, &candidates)?;
+        programs::build_counted(&candidates)?;
+        let results = count::all(&candidates)?;
         report::write_section("counts", &report::counts(&results))?;
         return results.check();
     }
@@ -94,13 +95,13 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 }
 
 fn measure(effort: &Effort, candidates: &[&str]) -> Result<Results, String> {
-    let programs = Programs::build(candidates)?;
+    programs::build(candidates)?;
     let mut results = Results::default();
-    servers::measure(&programs, effort, candidates, &mut results)?;
-    clients::measure(&programs, effort, candidates, &mut results);
-    bridge::measure(&programs, effort, candidates, &mut results)?;
+    servers::measure(effort, candidates, &mut results)?;
+    clients::measure(effort, candidates, &mut results);
+    bridge::measure(effort, candidates, &mut results)?;
     sizes::crates(candidates, &mut results)?;
-    sizes::binaries(&programs, candidates, &mut results)?;
+    sizes::binaries(candidates, &mut results)?;
     Ok(results)
 }
 

@@ -3,8 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use super::{
-    OURS, chosen, home,
-    programs::Programs,
+    OURS, chosen, home, programs,
     results::Results,
     wire::{HTTP, STDIO},
 };
@@ -12,11 +11,7 @@ use crate::workspace;
 
 /// Adds the size of each candidate's stripped server, in millions of bytes: one that only speaks
 /// stdio, and one that speaks HTTP too.
-pub(crate) fn binaries(
-    programs: &Programs,
-    candidates: &[&str],
-    results: &mut Results,
-) -> Result<(), String> {
+pub(crate) fn binaries(candidates: &[&str], results: &mut Results) -> Result<(), String> {
     let mut add = |scenario, candidate, metric, program: &Path| -> Result<(), String> {
         let size = std::fs::metadata(program)
             .map_err(|error| format!("{} is not there: {error}", program.display()))?
@@ -25,10 +20,10 @@ pub(crate) fn binaries(
         Ok(())
     };
     for candidate in chosen(STDIO.candidates, candidates) {
-        add(STDIO.sizes, candidate, "binary_mb", &programs.stdio_only(candidate))?;
+        add(STDIO.sizes, candidate, "binary_mb", &programs::stdio_only(candidate))?;
     }
     for candidate in chosen(HTTP.candidates, candidates) {
-        add(HTTP.sizes, candidate, "binary_mb", &programs.http_server(candidate, 0).program)?;
+        add(HTTP.sizes, candidate, "binary_mb", &programs::server(candidate))?;
     }
     Ok(())
 }
@@ -82,16 +77,4 @@ fn distinct(tree: &str) -> usize {
         })
         .collect::<BTreeSet<_>>()
         .len()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_crate_counts_once_for_each_version() {
-        let tree =
-            "a v1.0.0 (/somewhere)\nb v2.0.0\nb v2.0.0 (*)\nb v3.0.0\nc v1.0.0 (proc-macro)\n";
-        assert_eq!(distinct(tree), 4);
-    }
 }

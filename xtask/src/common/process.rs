@@ -99,19 +99,24 @@ pub(crate) fn file(path: &Path) -> Result<File, String> {
     File::create(path).map_err(|error| format!("{} is not written: {error}", path.display()))
 }
 
-/// Returns the command, which is killed if it takes longer than `time`. A signal to the child reaches
-/// the command.
+/// Returns a command that is killed if it takes longer than `time`. A signal to the child reaches the
+/// command.
 pub(crate) fn within(time: Duration, command: &Command) -> Command {
-    let mut limited = Command::new("timeout");
-    limited.args(["--foreground", "--signal=KILL", &time.as_secs_f64().to_string()]);
-    limited.arg(command.get_program()).args(command.get_args());
+    let mut timeout = Command::new("timeout");
+    timeout.args(["--foreground", "--signal=KILL", &time.as_secs_f64().to_string()]);
+    through(timeout, command)
+}
+
+/// Returns `outer` with the command as its arguments, in the same environment.
+pub(crate) fn through(mut outer: Command, command: &Command) -> Command {
+    outer.arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
-            Some(value) => limited.env(name, value),
-            None => limited.env_remove(name),
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
         };
     }
-    limited
+    outer
 }
 
 /// Connects to a port of this machine as soon as a server listens on it.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::{
     common::{
-        files::{create, read},
+        files::{create, read, read_all},
         npm,
         process::{self, file},
     },
@@ -168,10 +168,10 @@ impl Suite {
         let stdout = file(&log)?;
         let stderr = stdout.try_clone().map_err(|error| error.to_string())?;
         let status = process::run_until(&mut command, stdout, stderr, deadline)?;
-        let checks = match find_checks(&folder) {
-            Some(path) => Some(parse_checks(&read(&path)?)?),
-            None => None,
-        };
+        // The suite names the folder of its results after the scenario and the time.
+        let results = read_all(&folder, "", "json")?;
+        let checks = results.iter().find(|(path, _)| path.ends_with("checks.json"));
+        let checks = checks.map(|(_, text)| parse_checks(text)).transpose()?;
         let client_complaint = complaint(&read(&log)?);
         Ok(Outcome { checks, exit: status.and_then(|status| status.code()), client_complaint })
     }
@@ -203,22 +203,6 @@ fn wires(role: Role, revisions: &str) -> &'static [&'static str] {
         _ if stateless => &[STATELESS],
         _ => &[STATEFUL],
     }
-}
-
-/// The suite names the folder of its results after the scenario and the time.
-fn find_checks(folder: &Path) -> Option<PathBuf> {
-    let mut waiting = vec![folder.to_owned()];
-    while let Some(folder) = waiting.pop() {
-        for entry in fs::read_dir(folder).ok()?.flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                waiting.push(path);
-            } else if file_name(&path) == "checks.json" {
-                return Some(path);
-            }
-        }
-    }
-    None
 }
 
 fn parse_checks(text: &str) -> Result<Vec<Check>, String> {

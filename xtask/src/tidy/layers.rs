@@ -170,25 +170,20 @@ mod tests {
     }
 
     #[test]
-    fn a_module_may_use_lower_layers() {
-        let text = "use crate::{dispatch::{Table, duplex}, error::Error, transport::line};\n\
-                    fn f() { super::call::g(); crate::envelope::stamp(); }";
-        assert_eq!(in_module("client/mod.rs", text), [""; 0]);
+    fn a_module_uses_lower_layers_only() {
+        let fine = "use crate::{protocol::{Table, duplex}, error::Error, transport::line};\n\
+                    fn f() { super::call::g(); crate::rpc::stamp(); }";
+        assert_eq!(in_module("client/mod.rs", fine), [""; 0]);
         assert_eq!(in_module("lib.rs", "use crate::client::Client;"), [""; 0]);
-    }
-
-    #[test]
-    fn a_module_may_not_use_its_own_layer_or_a_higher_one() {
         let broken = [
             ("client/call.rs", "use crate::server::Server;"),
-            ("client/call.rs", "fn f() { crate::server::run() }"),
             ("client/call.rs", "fn f() { select! { _ = crate::server::run() => {} } }"),
-            ("transport/line.rs", "use crate::{dispatch::{Table, A}, client::Client};"),
+            ("transport/line.rs", "use crate::{rpc::{Table, A}, client::Client};"),
             ("transport/line.rs", "use crate::Client;"),
             ("transport/line.rs", "type A = crate::Pending;"),
-            ("dispatch/mod.rs", "#[cfg(test)] mod tests { use crate::client::Client; }"),
-            ("envelope/stamp.rs", "pub(crate) use crate::dispatch::*;"),
-            ("attic/mod.rs", ""),
+            ("rpc/mod.rs", "#[cfg(test)] mod tests { use crate::client::Client; }"),
+            ("protocol/stamp.rs", "pub(crate) use crate::rpc::*;"),
+            ("unknown/mod.rs", ""),
         ];
         for (path, text) in broken {
             assert_eq!(in_module(path, text).len(), 1, "{path}: {text}");
@@ -202,20 +197,16 @@ mod tests {
         assert_eq!(layers(&[root, error]).len(), LAYERS.len() - 1);
     }
 
-    fn with_runtime(path: &str, text: &str) -> usize {
-        runtime(&Source::parse(path, text).unwrap()).len()
-    }
-
     #[test]
     fn code_without_io_uses_no_tokio_outside_its_tests() {
-        let table = "crates/turnbuckle/src/rpc/pending/mod.rs";
-        assert_eq!(with_runtime(table, "use tokio::sync::oneshot;"), 1);
-        assert_eq!(with_runtime(table, "fn f() { tokio::spawn(g()); }"), 1);
-        assert_eq!(with_runtime(table, "#[cfg(test)] mod tests { use tokio::sync; }"), 0);
-        assert_eq!(with_runtime(table, "/// Unlike tokio::sync.\nfn f() {}"), 0);
-        assert_eq!(
-            with_runtime("crates/turnbuckle/src/rpc/connection/mod.rs", "use tokio::io;"),
-            0
-        );
+        let count = |path: &str, text: &str| {
+            runtime(&Source::parse(&format!("{SDK}{path}"), text).unwrap()).len()
+        };
+        let pending = "rpc/pending/mod.rs";
+        assert_eq!(count(pending, "use tokio::sync::oneshot;"), 1);
+        assert_eq!(count(pending, "fn f() { tokio::spawn(g()); }"), 1);
+        assert_eq!(count(pending, "#[cfg(test)] mod tests { use tokio::sync; }"), 0);
+        assert_eq!(count(pending, "/// Unlike tokio::sync.\nfn f() {}"), 0);
+        assert_eq!(count("rpc/connection/mod.rs", "use tokio::io;"), 0);
     }
 }

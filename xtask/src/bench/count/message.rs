@@ -105,13 +105,4 @@ mod tests {
         assert_eq!(body, echo(3, 0));
         assert!(head.ends_with(&format!("Content-Length: {}", body.len())));
     }
-
-    #[test]
-    fn only_a_result_that_asks_has_a_state() {
-        let asks = r#"{"id":1,"result":{"resultType":"input_required","requestState":"s"}}"#;
-        assert_eq!(request_state(asks).as_deref(), Some("s"));
-        let ends = r#"{"id":1,"result":{"resultType":"complete","requestState":"s"}}"#;
-        assert_eq!(request_state(ends), None);
-        assert_eq!(request_state("no JSON"), None);
-    }
 }

@@ -11,28 +11,30 @@ use std::{path::PathBuf, process::Command, time::Duration};
 
 use self::workload::{COMPARISONS, Counts, Sends, Talk, WORKLOADS, Workload};
 use super::{
-    OURS, chosen, home,
-    programs::{Programs, Server},
+    OURS, chosen,
+    clients::free_port,
+    home,
+    programs::{http_client, http_server, path, stdio_client, stdio_server},
     results::Results,
     wire::{HTTP, STDIO},
 };
 use crate::common::{
     files::{create, read},
-    process::within,
+    process::{through, within},
 };
 
 /// A run under valgrind that takes longer is killed.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Counts every candidate over every workload.
-pub(crate) fn all(programs: &Programs, candidates: &[&str]) -> Result<Results, String> {
+pub(crate) fn all(candidates: &[&str]) -> Result<Results, String> {
     if Command::new("valgrind").arg("--version").output().is_err() {
         return Err("valgrind is not installed, and only it can count".to_owned());
     }
     let mut results = Results::default();
     for workload in WORKLOADS {
         for candidate in chosen(compared(workload), candidates) {
-            match count(programs, candidate, workload) {
+            match count(candidate, workload) {
                 Ok(counts) => {
                     for (metric, value) in counts {
                         eprintln!("{} {candidate}: {metric} {value:.1}", workload.name);
@@ -75,25 +77,21 @@ fn compare(results: &mut Results, candidates: &[&str]) {
     }
 }
 
-fn count(
-    programs: &Programs,
-    candidate: &str,
-    workload: &Workload,
-) -> Result<Vec<(&'static str, f64)>, String> {
+fn count(candidate: &str, workload: &Workload) -> Result<Vec<(&'static str, f64)>, String> {
     let [short, long] = workload.lengths_of(candidate);
     let requests = (long - short) as f64;
     let per_request = |short: f64, long: f64| (long - short) / requests;
     let instructions = |length| {
         let file = result_file("callgrind.out")?;
         let option = format!("--callgrind-out-file={}", file.display());
-        drive(programs, candidate, &["--tool=callgrind", &option], workload, length)?;
+        drive(candidate, &["--tool=callgrind", &option], workload, length)?;
         total_instructions(&read(&file)?).ok_or_else(|| "callgrind wrote no total".to_owned())
     };
     let heap = |length| {
         let file = result_file("memcheck.log")?;
         let option = format!("--log-file={}", file.display());
         let tool = ["--tool=memcheck", "--leak-check=no", "--undef-value-errors=no", &option];
-        drive(programs, candidate, &tool, workload, length)?;
+        drive(candidate, &tool, workload, length)?;
         heap_usage(&read(&file)?).ok_or_else(|| "memcheck wrote no heap usage".to_owned())
     };
     let mut counts = Vec::new();
@@ -115,37 +113,33 @@ fn count(
 }
 
 /// Runs the server under valgrind until it has answered `length` requests.
-fn drive(
-    programs: &Programs,
-    candidate: &str,
-    tool: &[&str],
-    workload: &Workload,
-    length: usize,
-) -> Result<(), String> {
-    let valgrind = |server: &Server| under_valgrind(tool, server, workload.tools);
+fn drive(candidate: &str, tool: &[&str], workload: &Workload, length: usize) -> Result<(), String> {
+    let valgrind = |command: &Command| under_valgrind(tool, command, workload.tools);
     match workload.talk {
-        Talk::Pipes => pipes::drive(valgrind(&programs.stdio_server(candidate)), workload, length),
-        Talk::Handlers => pipes::drive(valgrind(&programs.handlers()), workload, length),
+        Talk::Pipes => pipes::drive(valgrind(&stdio_server(candidate)), workload, length),
+        Talk::Handlers => {
+            let server = Command::new(path("bench-handlers"));
+            pipes::drive(valgrind(&server), workload, length)
+        }
         Talk::Http => {
-            let port = super::clients::free_port()?;
-            let server = programs.http_server(candidate, port);
-            web::drive(valgrind(&server), port, workload, length)
+            let port = free_port()?;
+            web::drive(valgrind(&http_server(candidate, port)), port, workload, length)
         }
         Talk::ClientOverPipes | Talk::ClientOverHttp => {
             let client = match workload.talk {
-                Talk::ClientOverPipes => programs.stdio_client(candidate),
-                _ => programs.http_client(candidate),
+                Talk::ClientOverPipes => stdio_client(candidate),
+                _ => http_client(candidate),
             };
             let client = client.ok_or_else(|| format!("{candidate} has no client"))?;
-            client::drive(programs, client, valgrind, workload, length)
+            client::drive(client, valgrind, workload, length)
         }
     }
 }
 
-fn under_valgrind(tool: &[&str], server: &Server, tools: usize) -> Command {
-    let mut command = Command::new("valgrind");
-    command.args(tool).arg(&server.program).args(&server.arguments);
-    command.envs(server.environment.iter().copied());
+fn under_valgrind(tool: &[&str], command: &Command, tools: usize) -> Command {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(tool);
+    let mut command = through(valgrind, command);
     // Fixed, so that the counts do not depend on the machine's processors.
     command.env("TOKIO_WORKER_THREADS", "2");
     command.env("BENCH_TOOLS", tools.to_string());
