@@ -154,35 +154,22 @@ mod tests {
         assert_eq!(missing.is_reached(Reach::TimesLimit(2.0)), None);
     }
 
-    fn counted(instructions: f64) -> Results {
+    /// Every gated row at so many times its target.
+    fn counted(times: f64) -> Results {
         let mut results = Results::default();
-        results.add("echo", OURS, "instructions", instructions);
-        results.add("echo", OURS, "allocations", 15.0);
-        results.add("large", OURS, "bytes", 4.4e6);
-        results.add("list", OURS, "instructions", 550_000.0);
-        results.add("many-tools", OURS, "times", 1.1);
-        results.add("typed-handler", OURS, "times", 1.4);
-        results.add("conversation", OURS, "times", 3.2);
-        results.add("http-echo", OURS, "instructions", 55_000.0);
-        results.add("http-echo", OURS, "allocations", 49.0);
-        results.add("http-large", OURS, "bytes", 4.4e6);
-        results.add("http-list", OURS, "instructions", 550_000.0);
-        results.add("http-closed", OURS, "kept_bytes", 0.0);
-        results.add("client-echo", OURS, "instructions", 18_700.0);
-        results.add("client-cached", OURS, "instructions", 9_500.0);
-        results.add("sizes", OURS, "binary_mb", 2.5);
-        results.add("sizes", OURS, "crates", 45.0);
+        for row in gated() {
+            let Reach::AtMost(most) = row.reach else { continue };
+            results.add(&row.scenario, OURS, &row.metric, most * times);
+        }
         results
     }
 
     #[test]
-    fn the_gate_closes_a_tenth_above_the_target() {
-        assert_eq!(gate(&counted(27_000.0)), Ok(()));
-        assert!(
-            gate(&counted(28_000.0))
-                .unwrap_err()
-                .contains("instructions per request (echo): 28,000")
-        );
+    fn the_gate_fails_a_tenth_above_the_target() {
+        assert_eq!(gate(&counted(1.0999)), Ok(()));
+        let complaints = gate(&counted(1.12)).unwrap_err();
+        assert!(complaints.contains("instructions per request (echo): 28,000, more than 27,500"));
+        assert!(complaints.contains("(typed-handler): "), "{complaints}");
     }
 
     #[test]

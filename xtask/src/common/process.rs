@@ -180,8 +180,9 @@ mod tests {
         let minute = Duration::from_secs(60);
         let output = within(minute, Command::new("echo").arg("hi")).output().unwrap();
         assert_eq!(output.stdout, b"hi\n");
-        let mut hangs = within(Duration::from_millis(1), &Command::new("cat"));
-        assert!(!hangs.stdin(Stdio::piped()).spawn().unwrap().wait().unwrap().success());
+        let mut hangs = Command::new("tail");
+        hangs.args(["-f", "/dev/null"]);
+        assert!(!within(Duration::from_millis(1), &hangs).status().unwrap().success());
     }
 
     /// A family whose grandchild holds the returned pipe without end.

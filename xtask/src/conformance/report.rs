@@ -122,17 +122,4 @@ mod tests {
         assert_eq!(cells[1..10], ["server", "`s`", "r", "3", "2", "1", "1", "1", "FAIL"]);
         assert!(table.ends_with("\n0 of 1 pass.\n"));
     }
-
-    #[test]
-    fn only_unexpected_results_are_reported() {
-        let rows = [
-            row("fine", &[], Verdict::Passed),
-            row("later", &[], Verdict::NotYet("later".to_owned())),
-            row("early", &[], Verdict::PassedAlready),
-            row("bad", &[], Verdict::Failed(vec!["because".to_owned()])),
-        ];
-        let told = surprises(&rows);
-        assert_eq!(told.len(), 2);
-        assert!(told[0].contains("early") && told[1].contains("because"));
-    }
 }

@@ -1,10 +1,7 @@
 //! A cell with authorization: the certificate authority, the provider, the protected server, and the
 //! command of the client.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::Path, process::Command};
 
 use super::{
     cells::{Cell, Role},
@@ -16,48 +13,35 @@ use crate::{
     workspace,
 };
 
-/// All programs but the client, until this is dropped.
-pub(crate) struct Others {
-    folder: PathBuf,
-    provider: RunningServer,
-    server: RunningServer,
-}
-
-impl Others {
-    pub(crate) fn start(programs: &Programs, cell: &Cell, folder: &Path) -> Result<Others, String> {
-        let auth = programs.auth()?;
-        let mut authority = Command::new(&auth[0]);
-        workspace::run(authority.arg("authority").arg(folder))?;
-        let mut provide = trusting(&programs.provider()?, folder);
-        provide.arg(folder);
-        if cell.role == Role::Client {
-            // Peers register with the scopes that they need, which a provider that leaves scopes to
-            // the protected servers would refuse.
-            provide.args(["read", "write"]);
+/// Starts the provider and the server, and returns them with the client's command, which lacks only
+/// the arguments that all clients have.
+pub(crate) fn start_all(
+    programs: &Programs,
+    cell: &Cell,
+    folder: &Path,
+) -> Result<([RunningServer; 2], Command), String> {
+    let auth = programs.auth()?;
+    workspace::run(Command::new(&auth[0]).arg("authority").arg(folder))?;
+    let mut provide = trusting(&programs.provider()?, folder);
+    provide.arg(folder);
+    if cell.role == Role::Client {
+        // Peers register with the scopes that they need, which a provider that leaves scopes to the
+        // protected servers would refuse.
+        provide.args(["read", "write"]);
+    }
+    let provider = RunningServer::start(provide.stderr(file(&folder.join("provider.err"))?))?;
+    let mut serve = trusting(&auth, folder);
+    serve.arg("serve").arg(folder).arg(&provider.url);
+    let server = RunningServer::start(serve.stderr(file(&folder.join("server.err"))?))?;
+    let client = match cell.role {
+        Role::Client => trusting(&programs.peer(cell.peer, "login")?, folder),
+        Role::Server | Role::Provider => {
+            let mut command = trusting(&auth, folder);
+            command.arg("check").arg(folder).arg(&provider.url);
+            command
         }
-        let log = file(&folder.join("provider.err"))?;
-        let provider = RunningServer::start(provide.stderr(log))?;
-        let mut serve = trusting(&auth, folder);
-        serve.arg("serve").arg(folder).arg(&provider.url);
-        let server = RunningServer::start(serve.stderr(file(&folder.join("server.err"))?))?;
-        Ok(Others { folder: folder.to_owned(), provider, server })
-    }
-
-    /// The client, without the arguments that all clients have.
-    pub(crate) fn client(&self, programs: &Programs, cell: &Cell) -> Result<Command, String> {
-        Ok(match programs.login(cell)? {
-            Some(program) => trusting(&program, &self.folder),
-            None => {
-                let mut command = trusting(&programs.auth()?, &self.folder);
-                command.arg("check").arg(&self.folder).arg(&self.provider.url);
-                command
-            }
-        })
-    }
-
-    pub(crate) fn target(&self) -> Vec<PathBuf> {
-        vec!["--url".into(), self.server.url.clone().into()]
-    }
+    };
+    Ok(([provider, server], client))
 }
 
 /// A program that trusts the authority in this folder.

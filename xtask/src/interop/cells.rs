@@ -115,6 +115,16 @@ pub(crate) enum Way {
     Authorized,
 }
 
+impl Way {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Way::Direct => "direct",
+            Way::Bridge(_) => "bridge",
+            Way::Authorized => "authorized",
+        }
+    }
+}
+
 /// One conversation with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
@@ -151,12 +161,13 @@ impl Cell {
     }
 
     /// The checks of the cell, in the order of the table.
-    pub(crate) fn checks(&self) -> &'static [&'static str] {
-        match (self.way, self.role) {
-            (Way::Authorized, Role::Provider) => &PROVIDER_CHECKS,
-            (Way::Authorized, _) => &LOGIN_CHECKS,
-            _ => &CHECKS,
-        }
+    pub(crate) fn checks(&self) -> Vec<&'static str> {
+        let checks = match (self.way, self.role) {
+            (Way::Authorized, Role::Provider) => PROVIDER_CHECKS,
+            (Way::Authorized, _) => LOGIN_CHECKS,
+            _ => CHECKS,
+        };
+        checks.split(' ').collect()
     }
 
     /// The revision that the client is told to speak; `None` if it has to negotiate the newest one
@@ -223,56 +234,22 @@ fn authorized(peer: Peer, role: Role) -> impl Iterator<Item = Cell> {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {} {}", self.peer, self.role, self.wire, self.era)?;
-        match self.way {
-            Way::Direct => write!(f, " direct"),
-            Way::Bridge(far) => write!(f, " bridge to-{far}"),
-            Way::Authorized => write!(f, " authorized"),
-        }
+        let Cell { peer, role, wire, era, way } = self;
+        write!(f, "{peer} {role} {wire} {era} {}", way.name())?;
+        if let Way::Bridge(far) = way { write!(f, " to-{far}") } else { Ok(()) }
     }
 }
 
 /// The checks without authorization.
-const CHECKS: [&str; 17] = [
-    "connect",
-    "list",
-    "call",
-    "structured",
-    "progress",
-    "tool-error",
-    "abandon",
-    "elicit",
-    "sample",
-    "roots",
-    "resource",
-    "template",
-    "prompt",
-    "complete",
-    "listen",
-    "changed",
-    "shutdown",
-];
+const CHECKS: &str = "connect list call structured progress tool-error abandon elicit sample roots \
+    resource template prompt complete listen changed shutdown";
 
 /// The checks of Turnbuckle with the provider.
-const PROVIDER_CHECKS: [&str; 14] = [
-    "connect",
-    "register",
-    "document",
-    "code",
-    "audience",
-    "step-up",
-    "renew",
-    "reuse",
-    "dpop",
-    "introspect",
-    "secret",
-    "signature",
-    "log-out",
-    "shutdown",
-];
+const PROVIDER_CHECKS: &str = "connect register document code audience step-up renew reuse dpop introspect \
+    secret signature log-out shutdown";
 
 /// The checks of a client that logs in.
-const LOGIN_CHECKS: [&str; 6] = ["connect", "list", "call", "step-up", "renew", "shutdown"];
+const LOGIN_CHECKS: &str = "connect list call step-up renew shutdown";
 
 #[cfg(test)]
 mod tests {

@@ -42,20 +42,15 @@ pub(crate) enum Outcome {
     Absent,
 }
 
-/// The folder of a cell's output.
-pub(crate) fn folder(programs: &Programs, cell: &Cell) -> PathBuf {
-    programs.home.join("results").join(cell.to_string().replace(' ', "."))
-}
-
 /// Runs a cell and returns the output of the client, corrected by how the programs ended.
 pub(crate) fn run(programs: &Programs, cell: &Cell) -> Result<Vec<Line>, String> {
-    let folder = folder(programs, cell);
+    let folder = programs.home.join("results").join(cell.to_string().replace(' ', "."));
     create(&folder)?;
     let failed = |error| format!("{cell}: {error}");
     if cell.way == Way::Authorized {
-        let others = authorized::Others::start(programs, cell, &folder).map_err(failed)?;
-        let mut command = others.client(programs, cell)?;
-        return talk(&mut command, cell, &others.target(), &folder, || Ok(()));
+        let (servers, mut client) =
+            authorized::start_all(programs, cell, &folder).map_err(failed)?;
+        return talk(&mut client, cell, &url(&servers[1].url), &folder, || Ok(()));
     }
     let mut command = start(&programs.client(cell)?);
     let others = Others::start(programs, cell, &folder).map_err(failed)?;
@@ -120,7 +115,7 @@ impl Others {
             (Way::Direct | Way::Authorized, None) => commanded(words),
             (Way::Direct | Way::Authorized, Some(server)) => {
                 logs = None;
-                vec!["--url".into(), server.url.clone().into()]
+                url(&server.url)
             }
             (Way::Bridge(_), Some(server)) => {
                 commanded(over_stdio(&programs.bridge()?, pinned, &server.url, &log))
@@ -129,9 +124,9 @@ impl Others {
                 let stderr = folder.join("bridge.err");
                 let started =
                     RunningBridge::start(&programs.bridge()?, pinned, &words, &log, &stderr)?;
-                let url = started.url.clone().into();
+                let target = url(&started.url);
                 bridge = Some(started);
-                vec!["--url".into(), url]
+                target
             }
         };
         Ok(Others { target, server, bridge, log: logs })
@@ -148,6 +143,10 @@ impl Others {
             self.server.as_ref().map_or(Ok(()), |server| end_leftovers(OsStr::new(&server.url)));
         stopped.and_then(|()| ended(&log)).and(left).and(bridges)
     }
+}
+
+fn url(url: &str) -> Vec<PathBuf> {
+    vec!["--url".into(), url.into()]
 }
 
 fn commanded(words: Program) -> Vec<PathBuf> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::{
-    cells::{Cell, Era, Peer, Role, Way, Wire},
+    cells::{Cell, Era, Peer, Role, Wire},
     peers::Versions,
 };
 use crate::common::files::read;
@@ -38,7 +38,7 @@ pub(crate) struct Entry {
     server_eras: Vec<Era>,
     /// The kinds of connection.
     #[serde(default)]
-    ways: Vec<Between>,
+    ways: Vec<String>,
     checks: Vec<String>,
     /// What happens, in a sentence.
     pub(crate) what: String,
@@ -46,15 +46,6 @@ pub(crate) struct Entry {
     pub(crate) seen: String,
     #[serde(default)]
     pub(crate) when: When,
-}
-
-/// The connection between client and server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Between {
-    Direct,
-    Bridge,
-    Authorized,
 }
 
 /// The side with the fault.
@@ -117,12 +108,7 @@ impl Entry {
         fn named<T: PartialEq>(list: &[T], value: &T) -> bool {
             list.is_empty() || list.contains(value)
         }
-        let way = match cell.way {
-            Way::Direct => Between::Direct,
-            Way::Bridge(_) => Between::Bridge,
-            Way::Authorized => Between::Authorized,
-        };
-        named(&self.ways, &way)
+        named(&self.ways, &cell.way.name().to_owned())
             && named(&self.server_eras, &cell.far_era())
             && named(&self.peers, &cell.peer)
             && named(&self.roles, &cell.role)
@@ -161,7 +147,7 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::cells::Way, *};
 
     const FILE: &str = r#"
         [[known]]

@@ -77,14 +77,6 @@ impl Programs {
         }
     }
 
-    /// The client of a cell with authorization; `None` if it is Turnbuckle's.
-    pub(crate) fn login(&self, cell: &Cell) -> Result<Option<Program>, String> {
-        match cell.role {
-            Role::Client => self.peer(cell.peer, "login").map(Some),
-            Role::Server | Role::Provider => Ok(None),
-        }
-    }
-
     pub(crate) fn provider(&self) -> Result<Program, String> {
         self.peer(Peer::Provider, "server")
     }
@@ -98,7 +90,8 @@ impl Programs {
         Ok(vec![self.ours.program("turnbuckle")?, "bridge".into()])
     }
 
-    fn peer(&self, peer: Peer, what: &str) -> Result<Program, String> {
+    /// The program of a peer with this name.
+    pub(crate) fn peer(&self, peer: Peer, what: &str) -> Result<Program, String> {
         let (source, home) = (self.source.join(peer.to_string()), self.home.join(peer.to_string()));
         Ok(match peer {
             // `-B`: compiled modules would be written beside the sources.
@@ -156,14 +149,13 @@ fn build_rmcp(own: &Path, home: &Path) -> Result<Built, String> {
     Built::build(&mut cargo)
 }
 
-/// The pinned packages of each peer.
+/// The pinned packages of each peer, with their versions.
 #[derive(Debug)]
-pub(crate) struct Versions([Vec<(String, String)>; Peer::ALL.len()]);
+pub(crate) struct Versions(Vec<(Peer, Vec<(String, String)>)>);
 
 impl Versions {
     pub(crate) fn read(root: &Path) -> Result<Versions, String> {
-        let mut versions = Versions(Default::default());
-        for (index, peer) in Peer::ALL.into_iter().enumerate() {
+        let pinned = |peer: Peer| {
             let folder = root.join("interop").join(peer.to_string());
             let packages = match peer {
                 Peer::Python2 | Peer::Python1 => {
@@ -175,11 +167,11 @@ impl Versions {
                 Peer::Rmcp => locked(&read(&folder.join("Cargo.lock"))?, "rmcp"),
             };
             if packages.is_empty() {
-                return Err(format!("nothing pins the version of {}", peer));
+                return Err(format!("nothing pins the version of {peer}"));
             }
-            versions.0[index] = packages;
-        }
-        Ok(versions)
+            Ok((peer, packages))
+        };
+        Peer::ALL.into_iter().map(pinned).collect::<Result<_, _>>().map(Versions)
     }
 
     /// The version of a peer: of its first package.
@@ -187,16 +179,15 @@ impl Versions {
         self.packages(peer).first().map_or("", |(_, version)| version)
     }
 
-    /// Packages and their versions.
+    /// The packages of a peer and their versions.
     pub(crate) fn packages(&self, peer: Peer) -> &[(String, String)] {
-        let index = Peer::ALL.iter().position(|other| *other == peer);
-        index.map_or(&[], |index| &self.0[index])
+        self.0.iter().find(|(other, _)| *other == peer).map_or(&[], |(_, packages)| packages)
     }
 
     #[cfg(test)]
     pub(crate) fn fixed(version: &str) -> Versions {
-        let package = || vec![("package".to_owned(), version.to_owned())];
-        Versions(std::array::from_fn(|_| package()))
+        let pinned = |peer| (peer, vec![("package".to_owned(), version.to_owned())]);
+        Versions(Peer::ALL.map(pinned).to_vec())
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn matrix(rows: &[Row]) -> String {
 fn table<'a>(heads: &[&str], rows: impl Iterator<Item = &'a Row>) -> Option<String> {
     let mut rows = rows.peekable();
     let checks = rows.peek()?.cell.checks();
-    let head = [heads, checks].concat();
+    let head = [heads, &checks].concat();
     Some(page::table(
         &head,
         rows.map(|row| {

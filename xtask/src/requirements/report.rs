@@ -53,36 +53,3 @@ fn row(line: &Line, proofs: &Proofs) -> Vec<String> {
     let id = format!("`{}`", line.id);
     vec![id, era.to_owned(), side.to_owned(), line.what.clone(), shown.join("<br>")]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_shows_tests_and_reasons() {
-        let list = List::parse(
-            r#"
-            [[group]]
-            title = "Tools"
-            lines = [
-                { id = "a", era = "legacy", side = "server", what = "W.", decided = "Not so." },
-                { id = "b", side = "both", what = "W.", waits = "Later." },
-                { id = "c", side = "client", what = "W." },
-            ]
-            [[group]]
-            title = "More"
-            later = true
-            lines = [{ id = "d", side = "both", what = "W." }]"#,
-        )
-        .unwrap();
-        let mut proofs = Proofs::default();
-        proofs.collect("t.rs", "// req: a\n#[test]\nfn one() {}\n// req: a\n#[test]\nfn two() {}");
-        let text = text(&list, &proofs);
-        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
-        assert!(rows[0].ends_with("| `t.rs::one`<br>`t.rs::two`<br>Decided: Not so. |"), "{text}");
-        assert!(rows[0].contains("| [L] |") && rows[1].contains("|     |"), "{text}");
-        assert!(rows[1].ends_with("| Waits: Later. |") && rows[2].ends_with("| – |"), "{text}");
-        let summary = "\n\n1 of the 3 lines that are due have a test; 1 are for later.\n";
-        assert!(text.contains(summary), "{text}");
-    }
-}

@@ -1,5 +1,7 @@
 //! The messages that are sent while counting.
 
+use super::workload::Sends;
+
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0.0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
 /// For a client that can be asked.
 const META_OF_ASKED: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0.0"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}"#;
@@ -16,7 +18,7 @@ fn tools_call(id: usize, tool: &str, arguments: &str, rest: &str) -> String {
 }
 
 /// A call of `echo` with so many letters, or with a greeting of constant length.
-pub(super) fn echo(id: usize, length: usize) -> String {
+fn echo(id: usize, length: usize) -> String {
     let text = match length {
         0 => format!("hello from the neutral load generator #{id:09}"),
         _ => "x".repeat(length),
@@ -29,26 +31,7 @@ pub(super) fn call(id: usize, tool: &str) -> String {
     tools_call(id, tool, "", META)
 }
 
-/// A call of a tool that adds two numbers.
-pub(super) fn sum(id: usize, tool: &str) -> String {
-    tools_call(id, tool, &format!(r#""a":{id},"b":1"#), META)
-}
-
-pub(super) fn list(id: usize) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{META}}}}}"#)
-}
-
-/// A call of `hello` with the name that `greet` has to ask for.
-pub(super) fn hello(id: usize) -> String {
-    tools_call(id, "hello", r#""name":"Ada""#, META_OF_ASKED)
-}
-
-/// A call of `greet`, which asks for a name.
-pub(super) fn greet(id: usize) -> String {
-    tools_call(id, "greet", "", META_OF_ASKED)
-}
-
-/// The same call with the name and the server's request state.
+/// The second call of a conversation, with the name and the server's request state.
 pub(super) fn greet_again(id: usize, state: &str) -> String {
     let answer = format!(
         r#""inputResponses":{{"name":{{"action":"accept","content":{{"name":"Ada"}}}}}},"requestState":"{state}",{META_OF_ASKED}"#
@@ -62,6 +45,21 @@ pub(super) fn request_state(result: &str) -> Option<String> {
     let result = &result["result"];
     let asks = result["resultType"] == "input_required";
     asks.then(|| result["requestState"].as_str().map(str::to_owned))?
+}
+
+/// The request of a workload.
+pub(super) fn request(sends: Sends, id: usize) -> String {
+    match sends {
+        Sends::Echo { length } => echo(id, length),
+        Sends::Sum { tool } => tools_call(id, tool, &format!(r#""a":{id},"b":1"#), META),
+        // The name that `greet` has to ask for.
+        Sends::Hello => tools_call(id, "hello", r#""name":"Ada""#, META_OF_ASKED),
+        Sends::List | Sends::KeptList => {
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{META}}}}}"#)
+        }
+        // Asks for a name.
+        Sends::Conversation => tools_call(id, "greet", "", META_OF_ASKED),
+    }
 }
 
 /// A call as a whole HTTP request.
@@ -90,9 +88,16 @@ mod tests {
 
     #[test]
     fn messages_are_json_on_one_line() {
-        let calls = [echo(3, 0), echo(4, 5), call(5, "stats"), sum(6, "add"), hello(7)];
-        let rest = [discover(), list(8), greet(9), greet_again(10, "abc")];
-        for message in calls.into_iter().chain(rest) {
+        let sends = [
+            Sends::Echo { length: 0 },
+            Sends::Echo { length: 5 },
+            Sends::Sum { tool: "add" },
+            Sends::Hello,
+            Sends::List,
+            Sends::Conversation,
+        ];
+        let rest = [discover(), call(5, "stats"), greet_again(10, "abc")];
+        for message in sends.map(|sends| request(sends, 3)).into_iter().chain(rest) {
             assert!(!message.contains('\n'));
             serde_json::from_str::<serde_json::Value>(&message).unwrap();
         }

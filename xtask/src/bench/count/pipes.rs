@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    message::{discover, echo, greet, greet_again, hello, list, request_state, sum},
+    message::{discover, greet_again, request, request_state},
     workload::{Sends, Workload},
 };
 
@@ -43,16 +43,6 @@ pub(super) fn drive(
     let ended = child.wait().is_ok_and(|status| status.success());
     talked?;
     if ended { Ok(()) } else { Err("the server did not end well at the end of input".to_owned()) }
-}
-
-fn request(sends: Sends, id: usize) -> String {
-    match sends {
-        Sends::Echo { length } => echo(id, length),
-        Sends::Sum { tool } => sum(id, tool),
-        Sends::Hello => hello(id),
-        Sends::List | Sends::KeptList => list(id),
-        Sends::Conversation => greet(id),
-    }
 }
 
 /// The second round of calls, with the answers that the server asked for and new ids.

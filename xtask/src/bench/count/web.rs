@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    message::{call, echo, list, post_call, post_list},
+    message::{call, post_call, post_list, request},
     workload::{Counts, Sends, Workload},
 };
 use crate::common::process::connect;
@@ -51,7 +51,7 @@ fn answers(port: u16, workload: &Workload, length: usize) -> Result<(), String> 
     let ids: Vec<usize> = (1..=length).collect();
     for window in ids.chunks(workload.window) {
         for (id, connection) in window.iter().zip(&mut connections) {
-            send(connection, &request(port, workload.sends, *id)?)?;
+            send(connection, &post(port, workload.sends, *id)?)?;
         }
         for connection in connections.iter_mut().take(window.len()) {
             result(connection)?;
@@ -60,10 +60,10 @@ fn answers(port: u16, workload: &Workload, length: usize) -> Result<(), String> 
     Ok(())
 }
 
-fn request(port: u16, sends: Sends, id: usize) -> Result<String, String> {
+fn post(port: u16, sends: Sends, id: usize) -> Result<String, String> {
     match sends {
-        Sends::Echo { length } => Ok(post_call(port, "echo", &echo(id, length))),
-        Sends::List => Ok(post_list(port, &list(id))),
+        Sends::Echo { .. } => Ok(post_call(port, "echo", &request(sends, id))),
+        Sends::List => Ok(post_list(port, &request(sends, id))),
         other => Err(format!("{other:?} is counted over pipes only")),
     }
 }
