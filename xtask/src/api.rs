@@ -125,7 +125,7 @@ fn plain(html: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// `&amp;` comes last, as it may begin what looks like another.
+/// `&amp;` is last, because its result may look like another entity.
 const ENTITIES: [(&str, &str); 6] = [
     ("&lt;", "<"),
     ("&gt;", ">"),

@@ -36,7 +36,7 @@ enum Task {
     Bench(bench::Options),
     /// Run the official conformance suite on both roles
     Conformance(conformance::Options),
-    /// Run real peers against us in both roles, write docs/interop.md
+    /// Run real peers against Turnbuckle in both roles, write docs/interop.md
     Interop(interop::Options),
     /// List the tests that prove each requirement in target/requirements.md
     Requirements {
@@ -63,6 +63,41 @@ fn main() -> ExitCode {
         Err(sentence) => {
             eprintln!("{sentence}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_checked_together() {
+        let parse = |line: &str| Task::try_parse_from([""].into_iter().chain(line.split(' ')));
+        for line in [
+            "conformance --all --write",
+            "conformance --scenario sse-retry --repeat 3",
+            "interop --only rmcp --only http",
+            "bench --rounds 5 --only turnbuckle,limit-pipe",
+            "bench --count --gate",
+            "requirements --check",
+        ] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+        for line in [
+            "conformance --server --client",
+            "conformance --write",
+            "conformance --write --all --client",
+            "conformance --repeat 3",
+            "conformance --scenario a --repeat 0",
+            "interop --check --only rmcp",
+            "bench --gate",
+            "bench --build --quick",
+            "bench --quick --count",
+            "bench --only nothing",
+            "tidy --fast",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Runs `command` to its end with our own output.
+/// Runs `command` to its end with the output of this program.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let status = command.status().map_err(|error| could_not_start(command, &error))?;
     if status.success() { Ok(()) } else { Err(format!("`{}` failed: {status}", line_of(command))) }

@@ -5,7 +5,7 @@ use super::{Effort, OURS, results::Results, servers, wire::Load};
 /// The name of the results.
 pub(crate) const SCENARIO: &str = "bridge";
 
-/// The bridge, as `candidates.toml` calls it: our server over stdio behind Streamable HTTP.
+/// The bridge, as `candidates.toml` calls it: Turnbuckle's server over stdio behind Streamable HTTP.
 const BRIDGE: &str = "bridge";
 /// Only the server without the bridge speaks stdio to the load generator.
 const SIDES: [&str; 2] = ["http-echo:64", "stdio-echo:64"];

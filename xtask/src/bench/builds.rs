@@ -27,7 +27,7 @@ const OTHERS: &str = "\
 schemars = \"1\"\nserde = { version = \"1\", features = [\"derive\"] }\nserde_json = \"1\"
 tokio = { version = \"1\", features = [\"macros\", \"rt-multi-thread\"] }\n";
 
-/// Sets of features that do the same, ours and rmcp's in turns. rmcp has no validation of JSON
+/// Sets of features that do the same, of Turnbuckle and rmcp in turns. rmcp has no validation of JSON
 /// Schemas, and its HTTP server needs axum or hyper besides, which is not counted.
 const SETUPS: &[Setup] = &[
     Setup { name: "Turnbuckle, default features", source: "turnbuckle.rs", dependencies: " }" },
@@ -84,7 +84,7 @@ pub(crate) fn measure() -> Result<String, String> {
 
 fn build(setup: &Setup) -> Result<Cost, String> {
     let package = home().join("target/builds");
-    // Nothing of an earlier build may be left.
+    // Remove an earlier build.
     let _ = std::fs::remove_dir_all(&package);
     create(&package.join("src"))?;
     let root = workspace::root();

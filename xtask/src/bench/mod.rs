@@ -17,7 +17,7 @@ use clap::builder::PossibleValuesParser;
 use self::results::Results;
 use crate::workspace;
 
-/// Our own candidate.
+/// The candidate that is Turnbuckle.
 const OURS: &str = "turnbuckle";
 
 /// The candidates of a run, in the order in which they take turns.
@@ -105,7 +105,7 @@ fn measure(effort: &Effort, candidates: &[&str]) -> Result<Results, String> {
     Ok(results)
 }
 
-/// Those of `all` that were asked for.
+/// Returns the wanted candidates in the order of `all`.
 fn chosen<'a>(all: &[&'a str], wanted: &[&str]) -> Vec<&'a str> {
     all.iter().copied().filter(|name| wanted.contains(name)).collect()
 }

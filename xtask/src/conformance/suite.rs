@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::{
     common::{
         files::{create, read, read_all},
-        npm,
+        named, npm,
         process::{self, file},
     },
     workspace,
@@ -25,20 +25,11 @@ const STATELESS: &str = "2026-07-28";
 /// The suite gives a scenario 30 seconds.
 const ONE: Duration = Duration::from_secs(45);
 
-/// The side that a scenario tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Role {
-    Server,
-    Client,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Role::Server => "server",
-            Role::Client => "client",
-        })
+named! {
+    /// The side that a scenario tests.
+    Role {
+        Server = "server",
+        Client = "client",
     }
 }
 

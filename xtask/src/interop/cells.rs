@@ -2,22 +2,7 @@
 
 use std::fmt;
 
-use serde::Deserialize;
-
-/// Declares an enum whose values have a name, in `known.toml` and in print.
-macro_rules! named {
-    ($(#[$about:meta])* $type:ident { $($(#[$note:meta])* $value:ident = $name:literal,)+ }) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-        pub(crate) enum $type { $($(#[$note])* #[serde(rename = $name)] $value,)+ }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $($type::$value => $name,)+ })
-            }
-        }
-    };
-}
+use crate::common::named;
 
 named! {
     /// A real peer. The name is also that of its folder.
@@ -241,12 +226,12 @@ impl fmt::Display for Cell {
 }
 
 /// The checks without authorization.
-const CHECKS: &str = "connect list call structured progress tool-error abandon elicit sample roots \
-    resource template prompt complete listen changed shutdown";
+const CHECKS: &str = "connect list call structured progress tool-error abandon \
+    elicit sample roots resource template prompt complete listen changed shutdown";
 
 /// The checks of Turnbuckle with the provider.
-const PROVIDER_CHECKS: &str = "connect register document code audience step-up renew reuse dpop introspect \
-    secret signature log-out shutdown";
+const PROVIDER_CHECKS: &str = "connect register document code audience step-up renew reuse \
+    dpop introspect secret signature log-out shutdown";
 
 /// The checks of a client that logs in.
 const LOGIN_CHECKS: &str = "connect list call step-up renew shutdown";

@@ -1,4 +1,4 @@
-//! Runs one cell: starts server and client, reads the output of the client, and checks that both end.
+//! Runs one cell: starts server and client, reads the client's output, checks that both end.
 
 use std::{
     ffi::OsStr,
@@ -167,7 +167,7 @@ fn parse(text: &str) -> Result<Vec<Line>, String> {
 }
 
 /// A server over stdio writes to its log when it starts and when it ends by itself. A client may
-/// have started another one before, to find out what it speaks.
+/// have started another one before, to find out which revisions it speaks.
 fn ended(log: &Path) -> Result<(), String> {
     let said = fs::read_to_string(log).unwrap_or_default();
     match said.lines().last() {

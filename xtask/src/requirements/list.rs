@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use serde::Deserialize;
 
-use crate::common::files::read;
+use crate::common::{files::read, named};
 
 /// The content of the file.
 #[derive(Debug, Deserialize)]
@@ -50,13 +50,13 @@ pub(crate) enum Era {
     Modern,
 }
 
-/// Whose behaviour a line is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Side {
-    Server,
-    Client,
-    Both,
+named! {
+    /// The side that a requirement is about.
+    Side {
+        Server = "server",
+        Client = "client",
+        Both = "both",
+    }
 }
 
 impl List {

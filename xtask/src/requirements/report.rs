@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     comments::Proofs,
-    list::{Era, Line, List, Side},
+    list::{Era, Line, List},
 };
 use crate::common::page;
 
@@ -39,11 +39,6 @@ fn row(line: &Line, proofs: &Proofs) -> Vec<String> {
         Era::Legacy => "[L]",
         Era::Modern => "[M]",
     };
-    let side = match line.side {
-        Side::Server => "server",
-        Side::Client => "client",
-        Side::Both => "both",
-    };
     let mut shown: Vec<String> = proofs.of(&line.id).map(|test| format!("`{test}`")).collect();
     shown.extend(line.decided.as_ref().map(|decided| format!("Decided: {decided}")));
     shown.extend(line.waits.as_ref().map(|waits| format!("Waits: {waits}")));
@@ -51,5 +46,5 @@ fn row(line: &Line, proofs: &Proofs) -> Vec<String> {
         shown.push("–".to_owned());
     }
     let id = format!("`{}`", line.id);
-    vec![id, era.to_owned(), side.to_owned(), line.what.clone(), shown.join("<br>")]
+    vec![id, era.to_owned(), line.side.to_string(), line.what.clone(), shown.join("<br>")]
 }

@@ -19,7 +19,7 @@ use crate::{
 const PLACES: &[&str] =
     &["conformance", "contract", "crates", "examples", "interop", "xtask", "bench"];
 
-/// Rules that need nothing but one file.
+/// Rules that read one file.
 const RULES: &[fn(&Source) -> Vec<Finding>] = &[
     code::glob_exports,
     code::ignored_doctests,

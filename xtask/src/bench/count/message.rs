@@ -1,4 +1,4 @@
-//! The messages that are sent while counting.
+//! The messages of the counted workloads.
 
 use super::workload::Sends;
 
