@@ -33,7 +33,7 @@ pub(crate) fn times(results: &Results, rounds: usize) -> String {
         parts.push("The same in numbers:".to_owned());
         parts.push(details(wire, results));
     }
-    format!("{}{}", parts.join("\n\n").trim_end(), failures(results))
+    format!("{}{}", parts.join("\n\n"), failures(results))
 }
 
 /// The section of `cargo xtask bench --count`.
@@ -48,7 +48,7 @@ pub(crate) fn counts(results: &Results) -> String {
         parts.push(format!("### Over {}", wire.name));
         parts.push(table(wire, &Rows::of(wire).counts, results));
     }
-    format!("{}{}", parts.join("\n\n").trim_end(), failures(results))
+    format!("{}{}", parts.join("\n\n"), failures(results))
 }
 
 /// The output of `--gate`.
@@ -82,7 +82,7 @@ fn table(wire: &Wire, rows: &[Row], results: &Results) -> String {
         ]
     };
     let head = ["row", "reach", "reached", "", "limit", "rmcp tuned / README"];
-    page::table(&head, rows.iter().map(line))
+    page::table(&head, rows.iter().map(line)).trim_end().to_owned()
 }
 
 /// The value of every candidate, in a column each.
@@ -93,7 +93,7 @@ fn details(wire: &Wire, results: &Results) -> String {
         let cells = wire.candidates.iter().map(|candidate| value(median(candidate), &row.unit));
         [row.name.clone()].into_iter().chain(cells).collect()
     };
-    page::table(&head, Rows::of(wire).times.iter().map(line))
+    page::table(&head, Rows::of(wire).times.iter().map(line)).trim_end().to_owned()
 }
 
 fn failures(results: &Results) -> String {
