@@ -10,22 +10,11 @@ use crate::{
     workspace,
 };
 
-const USAGE: &str = "\
-usage: cargo xtask api [--check]
-
-  writes docs/api/CRATE.txt: every public item, method and trait implementation
-  --check   fail if the files are not current, instead of writing them";
-
-/// Writes or compares the snapshots; the error lists what was added and removed.
-pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let is_check = match words[..] {
-        [] => false,
-        ["--check"] => true,
-        _ => return Err(USAGE.to_owned()),
-    };
-    let packages = workspace::packages()?;
-    let libraries = packages.iter().filter(|package| package.published && package.has_library);
+/// Writes or compares the snapshots; the error lists every added and removed line.
+pub(crate) fn run(is_check: bool) -> Result<(), String> {
+    let members = workspace::members()?;
+    let libraries =
+        members.iter().filter(|package| package.is_published() && package.has_library());
     let names: Vec<&str> = libraries.map(|package| package.name.as_str()).collect();
     let mut doc = workspace::cargo();
     doc.args(["doc", "--quiet", "--no-deps", "--lib", "--all-features"]);
@@ -136,7 +125,7 @@ fn plain(html: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// `&amp;` comes last, as it may begin what looks like another.
+/// `&amp;` is last, because its result may look like another entity.
 const ENTITIES: [(&str, &str); 6] = [
     ("&lt;", "<"),
     ("&gt;", ">"),
@@ -171,17 +160,5 @@ mod tests {
                 "impl !Send for A"
             ]
         );
-    }
-
-    #[test]
-    fn a_page_is_named_by_its_path() {
-        assert_eq!(item_path("a", "struct.B.html"), "a::B");
-        assert_eq!(item_path("a", "c/d/fn.e.html"), "a::c::d::e");
-    }
-
-    #[test]
-    fn a_difference_is_added_or_removed() {
-        assert_eq!(compare("a", "x\ny\n", "y\nz\n"), ["a: - x", "a: + z"]);
-        assert_eq!(compare("a", "x\n", "x\n").len(), 0);
     }
 }

@@ -13,48 +13,91 @@ mod workspace;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "\
-usage: cargo xtask TASK
+use clap::Parser;
 
-  tidy                     check the project's rules that neither the compiler nor clippy knows
-  ci-features              run clippy on all features, on none, on each alone and with a side
-  api [--check]            write the public API of every library to docs/api, or compare it
-  package                  build every published crate from its own package
-  dependencies             check licences, sources, duplicates and rust-version of dependencies
-  bench [--quick]          measure beside the bare limit and rmcp, write docs/benchmarks.md
-        [--only A,B,…]     only these candidates
-        [--rounds N]       rounds of each measurement (default 3)
-  bench --count [--gate]   count instructions and allocations per request with valgrind;
-                           --gate counts only ours and fails above the targets
-  bench --build            build the README's server cold, beside rmcp's
-  conformance              run the official conformance suite on both roles
-        [--server|--client] [--scenario NAME] [--all] [--write]
-  interop                  run real peers against us, both roles, write docs/interop.md
-        [--only WORD]… [--check]
-  requirements [--check]   list which test proves which requirement in target/requirements.md";
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+enum Task {
+    /// Check the project's rules that neither the compiler nor clippy knows
+    Tidy,
+    /// Run clippy on all features, on none, on each alone and with a side
+    CiFeatures,
+    /// Write the public API of every library to docs/api
+    Api {
+        /// Fail if the files are not current, instead of writing them
+        #[arg(long)]
+        check: bool,
+    },
+    /// Build every published crate from its own package
+    Package,
+    /// Check licences, sources, duplicates and rust-version of dependencies
+    Dependencies,
+    /// Measure beside the bare limit and rmcp, write docs/benchmarks.md
+    Bench(bench::Options),
+    /// Run the official conformance suite on both roles
+    Conformance(conformance::Options),
+    /// Run real peers against Turnbuckle in both roles, write docs/interop.md
+    Interop(interop::Options),
+    /// List the tests that prove each requirement in target/requirements.md
+    Requirements {
+        /// Fail if a requirement that is due has neither a test nor a reason
+        #[arg(long)]
+        check: bool,
+    },
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match arguments.split_first() {
-        Some((task, rest)) => match (task.as_str(), rest) {
-            ("tidy", []) => tidy::run(),
-            ("api", options) => api::run(options),
-            ("ci-features", []) => features::run(),
-            ("dependencies", []) => dependencies::run(),
-            ("bench", options) => bench::run(options),
-            ("conformance", options) => conformance::run(options),
-            ("interop", options) => interop::run(options),
-            ("package", []) => workspace::package_published(),
-            ("requirements", options) => requirements::run(options),
-            _ => Err(USAGE.to_owned()),
-        },
-        None => Err(USAGE.to_owned()),
+    let outcome = match Task::parse() {
+        Task::Tidy => tidy::run(),
+        Task::CiFeatures => features::run(),
+        Task::Api { check } => api::run(check),
+        Task::Package => workspace::package_published(),
+        Task::Dependencies => dependencies::run(),
+        Task::Bench(options) => bench::run(&options),
+        Task::Conformance(options) => conformance::run(&options),
+        Task::Interop(options) => interop::run(&options),
+        Task::Requirements { check } => requirements::run(check),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(sentence) => {
             eprintln!("{sentence}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_checked_together() {
+        let parse = |line: &str| Task::try_parse_from([""].into_iter().chain(line.split(' ')));
+        for line in [
+            "conformance --all --write",
+            "conformance --scenario sse-retry --repeat 3",
+            "interop --only rmcp --only http",
+            "bench --rounds 5 --only turnbuckle,limit-pipe",
+            "bench --count --gate",
+            "requirements --check",
+        ] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+        for line in [
+            "conformance --server --client",
+            "conformance --write",
+            "conformance --write --all --client",
+            "conformance --repeat 3",
+            "conformance --scenario a --repeat 0",
+            "interop --check --only rmcp",
+            "bench --gate",
+            "bench --build --quick",
+            "bench --quick --count",
+            "bench --only nothing",
+            "tidy --fast",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use serde_json::Value;
+use serde::Deserialize;
 
 /// The directory of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
@@ -28,16 +28,13 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Runs `command` to its end with our own output, and fails with one sentence when it fails.
+/// Runs `command` to its end with the output of this program.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let status = command.status().map_err(|error| could_not_start(command, &error))?;
-    if status.success() {
-        return Ok(());
-    }
-    Err(format!("`{}` failed: {status}", line_of(command)))
+    if status.success() { Ok(()) } else { Err(format!("`{}` failed: {status}", line_of(command))) }
 }
 
-/// Runs `command` to its end and returns what it printed.
+/// Runs `command` to its end and returns its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| could_not_start(command, &error))?;
     if output.status.success() {
@@ -47,81 +44,100 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     Err(format!("`{}` failed: {}\n{complaint}", line_of(command), output.status))
 }
 
-/// A member of the workspace, as far as the tasks care.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Package {
-    pub(crate) name: String,
-    pub(crate) published: bool,
-    pub(crate) has_library: bool,
+/// The part of `cargo metadata` that the tasks read.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Metadata {
+    pub(crate) packages: Vec<Package>,
+    pub(crate) resolve: Resolve,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Resolve {
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// A package as the workspace builds it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Node {
+    pub(crate) id: String,
+    #[serde(default)]
     pub(crate) features: Vec<String>,
-    /// What each of its features brings along.
-    pub(crate) brings: BTreeMap<String, Vec<String>>,
-    /// Features of members that it asks for: the member, and the feature.
-    pub(crate) asks: Vec<(String, String)>,
-    /// Names of direct dependencies of every kind, without those that live in the workspace.
-    pub(crate) dependencies: Vec<String>,
+    pub(crate) deps: Vec<Edge>,
 }
 
-/// The members of the workspace, asked from cargo.
-pub(crate) fn packages() -> Result<Vec<Package>, String> {
-    let text = output(cargo().args(["metadata", "--format-version=1", "--no-deps"]))?;
-    parse_metadata(&text)
+#[derive(Debug, Deserialize)]
+pub(crate) struct Edge {
+    /// The id of the dependency.
+    pub(crate) pkg: String,
+    pub(crate) dep_kinds: Vec<EdgeKind>,
 }
 
-fn parse_metadata(text: &str) -> Result<Vec<Package>, String> {
-    let metadata: Value = serde_json::from_str(text)
-        .map_err(|error| format!("cargo's metadata is not JSON: {error}"))?;
-    let packages = metadata["packages"].as_array().ok_or("cargo's metadata lists no packages")?;
-    Ok(packages.iter().map(package).collect())
+#[derive(Debug, Deserialize)]
+pub(crate) struct EdgeKind {
+    /// `None` for a normal dependency.
+    pub(crate) kind: Option<String>,
 }
 
-fn package(value: &Value) -> Package {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut dependencies: Vec<String> = value["dependencies"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|dependency| dependency["path"].is_null())
-        .map(|dependency| text(&dependency["name"]))
-        .collect();
-    dependencies.sort();
-    dependencies.dedup();
-    let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect();
-    let inside = value["dependencies"].as_array().into_iter().flatten();
-    let inside = inside.filter(|dependency| !dependency["path"].is_null());
-    let asks = inside.flat_map(|dependency| {
-        let features: Vec<String> = texts(&dependency["features"]);
-        features.into_iter().map(|feature| (text(&dependency["name"]), feature))
-    });
-    let brings: BTreeMap<String, Vec<String>> = value["features"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(feature, brings)| (feature.clone(), texts(brings)))
-        .collect();
-    Package {
-        name: text(&value["name"]),
-        // `publish` is null where a package may go anywhere, and an empty list for `publish = false`.
-        published: value["publish"].is_null(),
-        has_library: value["targets"].as_array().into_iter().flatten().any(is_library),
-        features: brings.keys().cloned().collect(),
-        brings,
-        asks: asks.collect(),
-        dependencies,
+/// A package of the graph.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Package {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) license: Option<String>,
+    /// `None` for a member of the workspace.
+    pub(crate) source: Option<String>,
+    pub(crate) rust_version: Option<String>,
+    /// Empty for `publish = false`.
+    pub(crate) publish: Option<Vec<String>>,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) features: BTreeMap<String, Vec<String>>,
+    pub(crate) dependencies: Vec<Dependency>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Target {
+    kind: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// Where a member of the workspace is.
+    pub(crate) path: Option<String>,
+}
+
+impl Package {
+    pub(crate) fn is_published(&self) -> bool {
+        self.source.is_none() && self.publish.is_none()
+    }
+
+    pub(crate) fn has_library(&self) -> bool {
+        let mut kinds = self.targets.iter().flat_map(|target| &target.kind);
+        kinds.any(|kind| kind == "lib" || kind == "proc-macro")
     }
 }
 
-fn is_library(target: &Value) -> bool {
-    target["kind"]
-        .as_array()
-        .is_some_and(|kinds| kinds.iter().any(|kind| *kind == "lib" || *kind == "proc-macro"))
+/// Returns the members of the workspace and all of their dependencies.
+pub(crate) fn metadata(options: &[&str]) -> Result<Metadata, String> {
+    let mut command = cargo();
+    let text = output(command.args(["metadata", "--format-version=1", "--locked"]).args(options))?;
+    serde_json::from_str(&text).map_err(|error| format!("cargo's metadata is unreadable: {error}"))
+}
+
+/// Returns the members of the workspace.
+pub(crate) fn members() -> Result<Vec<Package>, String> {
+    let mut packages = metadata(&[])?.packages;
+    packages.retain(|package| package.source.is_none());
+    Ok(packages)
 }
 
 /// Packages the published crates and builds each from its own package, with the other packages in
 /// place of the registry.
 pub(crate) fn package_published() -> Result<(), String> {
-    let packages = packages()?;
-    let published = packages.iter().filter(|package| package.published);
+    let members = members()?;
+    let published = members.iter().filter(|package| package.is_published());
     let mut command = cargo();
     command.args(["package", "--quiet", "--allow-dirty", "--locked"]);
     command.args(published.flat_map(|package| ["--package", &package.name]));
@@ -133,34 +149,6 @@ fn could_not_start(command: &Command, error: &std::io::Error) -> String {
 }
 
 fn line_of(command: &Command) -> String {
-    let mut words = vec![command.get_program().to_string_lossy().into_owned()];
-    words.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
-    words.join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn metadata_gives_names_features_and_outside_dependencies() {
-        let text = r#"{"packages": [
-            {"name": "a", "publish": null, "targets": [{"kind": ["lib"]}], "features": {"x": [], "default": ["x"]},
-             "dependencies": [{"name": "serde", "path": null}, {"name": "serde", "path": null},
-                              {"name": "b", "path": "/somewhere", "features": ["y"]}]},
-            {"name": "b", "publish": [], "features": {}, "dependencies": []}]}"#;
-        let packages = parse_metadata(text).unwrap();
-        assert_eq!(packages[0].name, "a");
-        assert!(packages[0].published && packages[0].has_library);
-        assert_eq!(packages[0].features, ["default", "x"]);
-        assert_eq!(packages[0].brings["default"], ["x"]);
-        assert_eq!(packages[0].asks, [("b".to_owned(), "y".to_owned())]);
-        assert_eq!(packages[0].dependencies, ["serde"]);
-        assert!(!packages[1].published);
-    }
-
-    #[test]
-    fn metadata_that_is_no_json_is_an_error() {
-        assert!(parse_metadata("error: no manifest").is_err());
-    }
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

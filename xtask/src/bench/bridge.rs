@@ -1,29 +1,27 @@
-//! Owns: how much of what its two sides carry a bridge between them carries. Does not own: the
-//! measurement; `loadgen` makes it.
+//! The throughput of a bridge, compared with the slower of its two sides.
 
-use super::{Effort, OURS, programs::Programs, results::Results, servers, wire::Load};
+use super::{Effort, OURS, results::Results, servers, wire::Load};
 
-/// Under this name the results stand.
+/// The name of the results.
 pub(crate) const SCENARIO: &str = "bridge";
 
-/// The bridge, as `candidates.toml` calls it: our server over stdio behind Streamable HTTP.
+/// The bridge, as `candidates.toml` calls it: Turnbuckle's server over stdio behind Streamable HTTP.
 const BRIDGE: &str = "bridge";
 /// Only the server without the bridge speaks stdio to the load generator.
 const SIDES: [&str; 2] = ["http-echo:64", "stdio-echo:64"];
 
-/// Runs the bridge and its two sides alone, in turns, if our candidate is wanted.
+/// Measures the bridge and each of its two sides, in turns, if Turnbuckle is a candidate.
 pub(crate) fn measure(
-    programs: &Programs,
     effort: &Effort,
-    candidates: &[String],
+    candidates: &[&str],
     results: &mut Results,
 ) -> Result<(), String> {
-    if !candidates.iter().any(|candidate| candidate == OURS) {
+    if !candidates.contains(&OURS) {
         return Ok(());
     }
     let load = Load { scenarios: &SIDES, candidates: &[OURS, BRIDGE] };
     let mut found = Results::default();
-    servers::run(programs, effort, &load, load.candidates, &mut found)?;
+    servers::run(effort, &load, load.candidates, &mut found)?;
     conclude(&found, results);
     Ok(())
 }

@@ -27,7 +27,7 @@ const OTHERS: &str = "\
 schemars = \"1\"\nserde = { version = \"1\", features = [\"derive\"] }\nserde_json = \"1\"
 tokio = { version = \"1\", features = [\"macros\", \"rt-multi-thread\"] }\n";
 
-/// Sets of features that do the same, ours and rmcp's in turns. rmcp has no validation of JSON
+/// Sets of features that do the same, of Turnbuckle and rmcp in turns. rmcp has no validation of JSON
 /// Schemas, and its HTTP server needs axum or hyper besides, which is not counted.
 const SETUPS: &[Setup] = &[
     Setup { name: "Turnbuckle, default features", source: "turnbuckle.rs", dependencies: " }" },
@@ -61,16 +61,16 @@ struct Cost {
 
 /// Builds every set-up from nothing and returns the section of the page.
 pub(crate) fn measure() -> Result<String, String> {
-    let mut lines = vec![row(["server", "CPU s", "wall s", "crates", "MB"].map(str::to_owned))];
+    let mut lines = Vec::new();
     for setup in SETUPS {
         let cost = build(setup)?;
-        let line = row([
+        let line = vec![
             setup.name.to_owned(),
             format!("{:.0}", cost.cpu_seconds),
             format!("{:.0}", cost.wall_seconds),
             cost.crates.to_string(),
             format!("{:.1}", cost.megabytes),
-        ]);
+        ];
         eprintln!("{}", line.join(", "));
         lines.push(line);
     }
@@ -78,17 +78,13 @@ pub(crate) fn measure() -> Result<String, String> {
         "`cargo xtask bench --build`: a cold release build of the README's server, stripped, one \
          after another. CPU seconds hardly depend on how busy the machine is; wall seconds do. \
          Crates are all that is compiled, build scripts' dependencies included.\n\n{}",
-        page::table(&lines)
+        page::table(&["server", "CPU s", "wall s", "crates", "MB"], lines)
     ))
-}
-
-fn row(cells: [String; 5]) -> Vec<String> {
-    cells.to_vec()
 }
 
 fn build(setup: &Setup) -> Result<Cost, String> {
     let package = home().join("target/builds");
-    // Nothing of an earlier build may be left.
+    // Remove an earlier build.
     let _ = std::fs::remove_dir_all(&package);
     create(&package.join("src"))?;
     let root = workspace::root();
@@ -164,14 +160,6 @@ mod tests {
             let sdks = ["turnbuckle", "rmcp"].map(|name| dependencies.contains_key(name));
             assert_eq!(sdks.iter().filter(|is_there| **is_there).count(), 1, "{manifest}");
         }
-    }
-
-    #[test]
-    fn packages_are_counted_once_without_the_server() {
-        let line =
-            |id: &str| format!("{{\"reason\":\"compiler-artifact\",\"package_id\":\"{id}\"}}\n");
-        let messages = format!("{}{}{}{{\"reason\":\"x\"}}", line("a"), line("a"), line("b"));
-        assert_eq!(compiled(&messages), 1);
     }
 
     #[cfg(target_os = "linux")]

@@ -2,7 +2,6 @@
 
 mod bridge;
 mod builds;
-mod child;
 mod clients;
 mod count;
 mod programs;
@@ -13,14 +12,16 @@ mod servers;
 mod sizes;
 mod wire;
 
-use self::{programs::Programs, results::Results};
+use clap::builder::PossibleValuesParser;
+
+use self::results::Results;
 use crate::workspace;
 
-/// Our own candidate.
+/// The candidate that is Turnbuckle.
 const OURS: &str = "turnbuckle";
 
 /// The candidates of a run, in the order in which they take turns.
-const CANDIDATES: &[&str] = &[
+const CANDIDATES: [&str; 7] = [
     "limit-pipe",
     "limit-spawn",
     "limit-hyper",
@@ -31,158 +32,85 @@ const CANDIDATES: &[&str] = &[
 ];
 
 /// How much is measured.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 struct Effort {
     rounds: usize,
     seconds: f64,
-    /// How often a measurement is repeated because others used the machine.
+    /// How often a measurement is repeated because other programs used the machine.
     retries: usize,
 }
 
-#[derive(Debug, PartialEq)]
-enum Task {
-    /// Times and sizes, into the page.
-    Measure(Effort),
-    /// The same in little time, only shown.
-    Glance(Effort),
-    /// Counts of every candidate, into the page.
-    Count,
-    /// Counts of ours, which may fail the build.
-    Gate,
-    /// The cost of builds, into the page.
-    Build,
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Only print a first impression
+    #[arg(long, conflicts_with_all = ["count", "build"])]
+    quick: bool,
+    /// Count instructions and allocations per request with valgrind
+    #[arg(long, conflicts_with = "build")]
+    count: bool,
+    /// Count only Turnbuckle and fail above the targets
+    #[arg(long, requires = "count")]
+    gate: bool,
+    /// Build the README's server cold, beside rmcp's
+    #[arg(long)]
+    build: bool,
+    /// Measure only these candidates
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(CANDIDATES))]
+    only: Vec<String>,
+    /// Rounds of each measurement [default: 3, with --quick 1]
+    #[arg(long)]
+    rounds: Option<usize>,
 }
 
-#[derive(Debug, PartialEq)]
-struct Options {
-    task: Task,
-    candidates: Vec<String>,
-}
-
-pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let options = parse(words)?;
-    match &options.task {
-        Task::Measure(effort) => {
-            let results = measure(effort, &options.candidates)?;
-            let page = report::times(&results, effort.rounds);
-            report::write_section("times", &page)?;
-            results.check()
-        }
-        Task::Glance(effort) => {
-            let results = measure(effort, &options.candidates)?;
-            println!("{}", report::times(&results, effort.rounds));
-            results.check()
-        }
-        Task::Count => {
-            let programs = Programs::build_counted(&options.candidates)?;
-            let results = count::all(&programs, &options.candidates)?;
-            report::write_section("counts", &report::counts(&results))?;
-            results.check()
-        }
-        Task::Build => report::write_section("builds", &builds::measure()?),
-        Task::Gate => {
-            let ours = [OURS.to_owned()];
-            let programs = Programs::build_counted(&ours)?;
-            let mut results = count::all(&programs, &ours)?;
-            sizes::crates(&ours, &mut results)?;
-            sizes::binaries(&programs, &ours, &mut results)?;
-            println!("{}", report::gated(&results));
-            rows::gate(&results)
-        }
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    let is_wanted =
+        |name: &&str| options.only.is_empty() || options.only.iter().any(|it| it == name);
+    let candidates: Vec<&str> = CANDIDATES.into_iter().filter(is_wanted).collect();
+    if options.build {
+        return report::write_section("builds", &builds::measure()?);
     }
+    if options.gate {
+        programs::build_counted(&[OURS])?;
+        let mut results = count::all(&[OURS])?;
+        sizes::crates(&[OURS], &mut results)?;
+        sizes::binaries(&[OURS], &mut results)?;
+        println!("{}", report::gated(&results));
+        return rows::gate(&results);
+    }
+    if options.count {
+        programs::build_counted(&candidates)?;
+        let results = count::all(&candidates)?;
+        report::write_section("counts", &report::counts(&results))?;
+        return results.check();
+    }
+    let (rounds, seconds, retries) = if options.quick { (1, 0.5, 0) } else { (3, 2.0, 3) };
+    let effort = Effort { rounds: options.rounds.unwrap_or(rounds), seconds, retries };
+    let results = measure(&effort, &candidates)?;
+    let section = report::times(&results, effort.rounds);
+    match options.quick {
+        true => println!("{section}"),
+        false => report::write_section("times", &section)?,
+    }
+    results.check()
 }
 
-fn measure(effort: &Effort, candidates: &[String]) -> Result<Results, String> {
-    let programs = Programs::build(candidates)?;
+fn measure(effort: &Effort, candidates: &[&str]) -> Result<Results, String> {
+    programs::build(candidates)?;
     let mut results = Results::default();
-    servers::measure(&programs, effort, candidates, &mut results)?;
-    clients::measure(&programs, effort, candidates, &mut results);
-    bridge::measure(&programs, effort, candidates, &mut results)?;
+    servers::measure(effort, candidates, &mut results)?;
+    clients::measure(effort, candidates, &mut results);
+    bridge::measure(effort, candidates, &mut results)?;
     sizes::crates(candidates, &mut results)?;
-    sizes::binaries(&programs, candidates, &mut results)?;
+    sizes::binaries(candidates, &mut results)?;
     Ok(results)
 }
 
-fn parse(words: &[String]) -> Result<Options, String> {
-    let (mut quick, mut count, mut gate, mut build) = (false, false, false, false);
-    let mut rounds = None;
-    let mut candidates: Vec<String> = CANDIDATES.iter().map(|name| (*name).to_owned()).collect();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-        match word.as_str() {
-            "--quick" => quick = true,
-            "--count" => count = true,
-            "--gate" => gate = true,
-            "--build" => build = true,
-            "--rounds" => {
-                let value = value()?;
-                let number =
-                    value.parse().map_err(|_| format!("{value} is no number of rounds"))?;
-                rounds = Some(number);
-            }
-            "--only" => {
-                let wanted: Vec<&str> = value()?.split(',').collect();
-                if let Some(unknown) = wanted.iter().find(|name| !CANDIDATES.contains(name)) {
-                    let known = CANDIDATES.join(", ");
-                    return Err(format!("there is no candidate {unknown}, only {known}"));
-                }
-                candidates.retain(|name| wanted.contains(&name.as_str()));
-            }
-            _ => return Err(format!("bench does not know {word}")),
-        }
-    }
-    let task = match (quick, count, gate, build) {
-        (false, true, true, false) => Task::Gate,
-        (false, true, false, false) => Task::Count,
-        (false, false, false, true) => Task::Build,
-        (true, false, false, false) => {
-            Task::Glance(Effort { rounds: rounds.unwrap_or(1), seconds: 0.5, retries: 0 })
-        }
-        (false, false, false, false) => {
-            Task::Measure(Effort { rounds: rounds.unwrap_or(3), seconds: 2.0, retries: 3 })
-        }
-        _ => return Err("--gate goes with --count; --quick and --build go with neither".to_owned()),
-    };
-    Ok(Options { task, candidates })
-}
-
-/// Those of `all` that were asked for.
-fn chosen<'a>(all: &[&'a str], wanted: &[String]) -> Vec<&'a str> {
-    all.iter().copied().filter(|name| wanted.iter().any(|one| one == name)).collect()
+/// Returns the wanted candidates in the order of `all`.
+fn chosen<'a>(all: &[&'a str], wanted: &[&str]) -> Vec<&'a str> {
+    all.iter().copied().filter(|name| wanted.contains(name)).collect()
 }
 
 /// The directory of the bench workspace.
 fn home() -> std::path::PathBuf {
     workspace::root().join("bench")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn options(line: &str) -> Result<Options, String> {
-        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn the_options_choose_the_task() {
-        assert!(matches!(options("").unwrap().task, Task::Measure(_)));
-        assert!(matches!(options("--quick").unwrap().task, Task::Glance(_)));
-        assert_eq!(options("--count").unwrap().task, Task::Count);
-        assert_eq!(options("--count --gate").unwrap().task, Task::Gate);
-        assert_eq!(options("--build").unwrap().task, Task::Build);
-        assert!(options("--gate").is_err());
-        assert!(options("--build --quick").is_err());
-        assert!(options("--quick --count").is_err());
-        assert!(options("--fast").is_err());
-    }
-
-    #[test]
-    fn only_takes_known_candidates_in_their_order() {
-        let options_of = options("--rounds 5 --only turnbuckle,limit-pipe").unwrap();
-        assert_eq!(options_of.candidates, ["limit-pipe", "turnbuckle"]);
-        assert!(matches!(options_of.task, Task::Measure(Effort { rounds: 5, .. })));
-        assert!(options("--only nobody").unwrap_err().contains("nobody"));
-    }
 }

@@ -1,4 +1,4 @@
-//! The programs of `bench/`: building them and where they are.
+//! The programs of `bench/`: builds, paths and commands.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,117 +8,100 @@ use std::{
 use super::{OURS, home};
 use crate::workspace;
 
-/// Programs that have been built.
-#[derive(Debug)]
-pub(crate) struct Programs;
+/// The end of the names of programs that are built without HTTP.
+const STDIO_ONLY: &str = "-stdio-only";
 
-impl Programs {
-    /// Builds everything that these candidates need.
-    pub(crate) fn build(candidates: &[String]) -> Result<Self, String> {
-        let mut packages = vec!["loadgen", "limit-server"];
-        packages.extend(candidates.iter().flat_map(|candidate| packages_of(candidate)));
-        if candidates.iter().any(|candidate| candidate == OURS) {
-            build_command()?;
-        }
-        build(packages)
+/// Builds the programs to measure these candidates.
+pub(crate) fn build(candidates: &[&str]) -> Result<(), String> {
+    if candidates.contains(&OURS) {
+        // For the bridge. The command belongs to the SDK's own workspace.
+        workspace::run(&mut cargo_build_of(&workspace::root(), "turnbuckle-cli"))?;
     }
+    build_packages(candidates, &["loadgen", "limit-server"])
+}
 
-    /// Builds what is needed to count these candidates.
-    pub(crate) fn build_counted(candidates: &[String]) -> Result<Self, String> {
-        // Clients are counted while they speak to it.
-        let mut packages = vec!["limit-server"];
-        packages.extend(candidates.iter().flat_map(|candidate| packages_of(candidate)));
-        build(packages)
-    }
+/// Builds the programs to count these candidates.
+pub(crate) fn build_counted(candidates: &[&str]) -> Result<(), String> {
+    // Clients are counted while they call it.
+    build_packages(candidates, &["limit-server"])
+}
 
-    /// Where a program is.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        target().join("release").join(name)
-    }
+/// Returns the path of a program.
+pub(crate) fn path(name: &str) -> PathBuf {
+    target().join("release").join(name)
+}
 
-    /// The server of a candidate without HTTP, where it can be built so.
-    pub(crate) fn stdio_only(&self, candidate: &str) -> PathBuf {
-        match server_of(candidate) {
-            name @ "limit-server" => self.path(name),
-            name => self.path(&format!("{name}{STDIO_ONLY}")),
-        }
-    }
+/// Returns the path of a candidate's server.
+pub(crate) fn server(candidate: &str) -> PathBuf {
+    path(server_of(candidate))
+}
 
-    /// A server over its pipes.
-    pub(crate) fn stdio_server(&self, candidate: &str) -> Server {
-        let mode = match candidate {
-            "limit-pipe" => Some("pipe"),
-            "limit-spawn" => Some("spawn"),
-            _ => None,
-        };
-        let arguments = ["--stdio"].into_iter().chain(mode).map(str::to_owned).collect();
-        self.server(candidate, arguments)
-    }
-
-    /// A server on a port.
-    pub(crate) fn http_server(&self, candidate: &str, port: u16) -> Server {
-        self.server(candidate, vec!["--http".to_owned(), port.to_string()])
-    }
-
-    /// Our tools that are compared with each other, over pipes.
-    pub(crate) fn handlers(&self) -> Server {
-        let program = self.path("bench-handlers");
-        Server { program, arguments: Vec::new(), environment: &[] }
-    }
-
-    fn server(&self, candidate: &str, arguments: Vec<String>) -> Server {
-        let environment: &[_] = match candidate {
-            "rmcp-arc-nd" => &[("BENCH_VARIANT", "arc"), ("BENCH_NODELAY", "1")],
-            "rmcp-json-nd" => &[("BENCH_VARIANT", "json"), ("BENCH_NODELAY", "1")],
-            "rmcp-readme" => &[("BENCH_VARIANT", "readme")],
-            _ => &[],
-        };
-        Server { program: self.path(server_of(candidate)), arguments, environment }
-    }
-
-    /// The driver that shows a candidate as a client over pipes, if it has one of its own.
-    pub(crate) fn stdio_client(&self, candidate: &str) -> Option<Client> {
-        let name = match candidate {
-            "limit-pipe" => "limit-client",
-            // It knows no tuned set-up over pipes, so one of rmcp's is enough.
-            "rmcp-arc-nd" => "rmcp-client",
-            OURS => "bench-client",
-            _ => return None,
-        };
-        Some(Client { program: self.path(name), environment: &[] })
-    }
-
-    /// The same over HTTP.
-    pub(crate) fn http_client(&self, candidate: &str) -> Option<Client> {
-        let (name, environment): (_, &[_]) = match candidate {
-            "limit-hyper" => ("limit-client", &[]),
-            "rmcp-json-nd" => ("rmcp-client", &[("BENCH_POOL", "1"), ("BENCH_MAX_POSTS", "1024")]),
-            "rmcp-readme" => ("rmcp-client", &[]),
-            OURS => ("bench-client", &[]),
-            _ => return None,
-        };
-        Some(Client { program: self.path(name), environment })
+/// Returns the path of a candidate's server without HTTP, if it can be built without it.
+pub(crate) fn stdio_only(candidate: &str) -> PathBuf {
+    match server_of(candidate) {
+        name @ "limit-server" => path(name),
+        name => path(&format!("{name}{STDIO_ONLY}")),
     }
 }
 
-type Environment = &'static [(&'static str, &'static str)];
-
-/// How a candidate is started as a server.
-#[derive(Debug)]
-pub(crate) struct Server {
-    pub(crate) program: PathBuf,
-    pub(crate) arguments: Vec<String>,
-    pub(crate) environment: Environment,
+/// Returns the command of a server over stdio.
+pub(crate) fn stdio_server(candidate: &str) -> Command {
+    let mut command = server_command(candidate);
+    command.arg("--stdio");
+    match candidate {
+        "limit-pipe" => command.arg("pipe"),
+        "limit-spawn" => command.arg("spawn"),
+        _ => &mut command,
+    };
+    command
 }
 
-/// How a candidate is started as a client.
-#[derive(Debug)]
-pub(crate) struct Client {
-    pub(crate) program: PathBuf,
-    pub(crate) environment: Environment,
+/// Returns the command of a server on a port.
+pub(crate) fn http_server(candidate: &str, port: u16) -> Command {
+    let mut command = server_command(candidate);
+    command.args(["--http", &port.to_string()]);
+    command
 }
 
-/// The program that serves as this candidate.
+fn server_command(candidate: &str) -> Command {
+    let mut command = Command::new(server(candidate));
+    match candidate {
+        "rmcp-arc-nd" => command.envs([("BENCH_VARIANT", "arc"), ("BENCH_NODELAY", "1")]),
+        "rmcp-json-nd" => command.envs([("BENCH_VARIANT", "json"), ("BENCH_NODELAY", "1")]),
+        "rmcp-readme" => command.env("BENCH_VARIANT", "readme"),
+        _ => &mut command,
+    };
+    command
+}
+
+/// Returns the driver of a candidate as a client over stdio, if there is one.
+pub(crate) fn stdio_client(candidate: &str) -> Option<Command> {
+    let name = match candidate {
+        "limit-pipe" => "limit-client",
+        // Its set-ups do not differ over stdio.
+        "rmcp-arc-nd" => "rmcp-client",
+        OURS => "bench-client",
+        _ => return None,
+    };
+    Some(Command::new(path(name)))
+}
+
+/// Returns the driver of a candidate as a client over HTTP, if there is one.
+pub(crate) fn http_client(candidate: &str) -> Option<Command> {
+    let name = match candidate {
+        "limit-hyper" => "limit-client",
+        "rmcp-json-nd" | "rmcp-readme" => "rmcp-client",
+        OURS => "bench-client",
+        _ => return None,
+    };
+    let mut command = Command::new(path(name));
+    if candidate == "rmcp-json-nd" {
+        command.envs([("BENCH_POOL", "1"), ("BENCH_MAX_POSTS", "1024")]);
+    }
+    Some(command)
+}
+
+/// Returns the name of the program that serves as this candidate.
 fn server_of(candidate: &str) -> &'static str {
     match candidate {
         "limit-pipe" | "limit-spawn" | "limit-hyper" => "limit-server",
@@ -127,66 +110,42 @@ fn server_of(candidate: &str) -> &'static str {
     }
 }
 
-/// Ends the names of programs that were built without HTTP.
-const STDIO_ONLY: &str = "-stdio-only";
-
-fn packages_of(candidate: &str) -> &'static [&'static str] {
-    match server_of(candidate) {
-        "limit-server" => &["limit-server", "limit-client"],
-        "rmcp-server" => &["rmcp-server", "rmcp-client"],
-        _ => &["turnbuckle-bench"],
-    }
-}
-
-/// The server in a package that can also be built without HTTP.
-fn without_http(package: &str) -> Option<&'static str> {
-    match package {
-        "turnbuckle-bench" => Some("bench-server"),
-        "rmcp-server" => Some("rmcp-server"),
-        _ => None,
-    }
-}
-
 /// Builds one package after another: built together, each would get the features that any of them
-/// asks of a shared dependency, and a candidate would no longer be what its user builds.
-fn build(mut packages: Vec<&str>) -> Result<Programs, String> {
+/// asks of a shared dependency, and would differ from a user's build.
+fn build_packages(candidates: &[&str], others: &[&str]) -> Result<(), String> {
+    let mut packages = others.to_vec();
+    for candidate in candidates {
+        packages.extend(match server_of(candidate) {
+            "limit-server" => ["limit-server", "limit-client"].as_slice(),
+            "rmcp-server" => &["rmcp-server", "rmcp-client"],
+            _ => &["turnbuckle-bench"],
+        });
+    }
     packages.sort_unstable();
     packages.dedup();
-    let programs = Programs;
     for package in packages {
-        if let Some(name) = without_http(package) {
-            build_apart(&programs, package, name, &[], &format!("{name}{STDIO_ONLY}"))?;
-        }
-        if package == "turnbuckle-bench" {
-            // With everything that a client does by default.
-            let client = ["--features", "validate", "--bin", "bench-client"];
-            workspace::run(cargo_build(package).args(client))?;
+        match package {
+            "turnbuckle-bench" => {
+                build_stdio_only(package, "bench-server")?;
+                // With everything that a client does by default.
+                let client = ["--features", "validate", "--bin", "bench-client"];
+                workspace::run(cargo_build(package).args(client))?;
+            }
+            "rmcp-server" => build_stdio_only(package, package)?,
+            _ => {}
         }
         workspace::run(&mut cargo_build(package))?;
     }
-    Ok(programs)
-}
-
-/// Builds a server without HTTP and keeps it under a name of its own: the build with HTTP is about to
-/// take its place.
-fn build_apart(
-    programs: &Programs,
-    package: &str,
-    name: &str,
-    features: &[&str],
-    kept_as: &str,
-) -> Result<(), String> {
-    let arguments = ["--no-default-features", "--bin", name];
-    workspace::run(cargo_build(package).args(arguments).args(features))?;
-    let from = programs.path(name);
-    std::fs::copy(&from, programs.path(kept_as))
-        .map_err(|error| format!("{} cannot be copied: {error}", from.display()))?;
     Ok(())
 }
 
-/// Builds our command, whose bridge is measured. It belongs to the SDK's own workspace.
-fn build_command() -> Result<(), String> {
-    workspace::run(&mut cargo_build_of(&workspace::root(), "turnbuckle-cli"))
+/// Builds a server without HTTP and copies it, because the build with HTTP replaces it.
+fn build_stdio_only(package: &str, name: &str) -> Result<(), String> {
+    workspace::run(cargo_build(package).args(["--no-default-features", "--bin", name]))?;
+    let from = path(name);
+    std::fs::copy(&from, path(&format!("{name}{STDIO_ONLY}")))
+        .map_err(|error| format!("{} cannot be copied: {error}", from.display()))?;
+    Ok(())
 }
 
 fn cargo_build(package: &str) -> Command {
@@ -198,7 +157,7 @@ fn cargo_build_of(workspace: &Path, package: &str) -> Command {
     command.args(["build", "--release", "--package", package]);
     command.arg("--manifest-path").arg(workspace.join("Cargo.toml"));
     command.arg("--target-dir").arg(target());
-    // Build scripts look at what cargo told us about ourselves, and would run again.
+    // Build scripts depend on the variables that cargo set for this program, and would run again.
     for (name, _) in std::env::vars_os() {
         let shown = name.to_string_lossy();
         if shown.starts_with("CARGO_PKG_") || shown.starts_with("CARGO_MANIFEST_") {
@@ -208,7 +167,7 @@ fn cargo_build_of(workspace: &Path, package: &str) -> Command {
     command
 }
 
-/// Fixed, so that the paths in `candidates.toml` hold whatever the environment says.
+/// Independent of the environment, so that the paths in `candidates.toml` hold.
 fn target() -> PathBuf {
     home().join("target")
 }

@@ -3,60 +3,19 @@
 use super::{
     OURS,
     results::Results,
-    rows::{self, Reach, Row, Standing},
+    rows::{self, Reach, Row, Rows, Standing},
     wire::{WIRES, Wire},
 };
-use crate::workspace;
+use crate::{common::page, workspace};
 
 const PAGE: &str = "docs/benchmarks.md";
 
-/// The page before anything was measured.
-const EMPTY_PAGE: &str = "\
-# Benchmarks
-
-The load generator, the bare limits, rmcp 3.8 and the contract that all of them fulfil are in
-[`bench/`](../bench/README.md). Processor time and counts are compared inside one run, as ratios
-to what the machine allows without an SDK; absolute times are those of the machine that ran them.
-
-- *limit*: over stdio one task over the pipes (`limit-pipe`), over HTTP bare hyper
-  (`limit-hyper`), both with borrowed types; for a client a map of waiters, and a pooled hyper
-  client.
-- *rmcp tuned*: rmcp 3.8 with its router built once; over HTTP with `TCP_NODELAY` and JSON
-  answers too (`rmcp-json-nd`; events where progress is measured), its client with a pool and
-  1,024 requests at a time. *README*: set up as its README shows.
-
-## Times and sizes
-
-<!-- times: begin -->
-<!-- times: end -->
-
-## Instructions and allocations
-
-<!-- counts: begin -->
-<!-- counts: end -->
-
-## Build cost
-
-<!-- builds: begin -->
-<!-- builds: end -->
-";
-
 /// Puts a section into the page on disk.
 pub(crate) fn write_section(name: &str, section: &str) -> Result<(), String> {
-    let path = workspace::root().join(PAGE);
-    let page = std::fs::read_to_string(&path).unwrap_or_else(|_| EMPTY_PAGE.to_owned());
-    let page = replace_section(&page, name, section)?;
-    std::fs::write(&path, page).map_err(|error| format!("{PAGE} cannot be written: {error}"))?;
+    let marks = ["begin", "end"].map(|mark| format!("<!-- {name}: {mark} -->"));
+    page::update(&workspace::root().join(PAGE), &marks, &format!("{}\n", section.trim()))?;
     println!("{section}\nwritten to {PAGE}");
     Ok(())
-}
-
-fn replace_section(page: &str, name: &str, section: &str) -> Result<String, String> {
-    let (begin, end) = (format!("<!-- {name}: begin -->"), format!("<!-- {name}: end -->"));
-    let lost = || format!("{PAGE} has lost its marks for {name}");
-    let (before, rest) = page.split_once(&begin).ok_or_else(lost)?;
-    let (_, after) = rest.split_once(&end).ok_or_else(lost)?;
-    Ok(format!("{before}{begin}\n\n{}\n\n{end}{after}", section.trim()))
 }
 
 /// The section of `cargo xtask bench`.
@@ -70,7 +29,7 @@ pub(crate) fn times(results: &Results, rounds: usize) -> String {
     let mut parts = vec![about];
     for wire in WIRES {
         parts.push(format!("### Over {}", wire.name));
-        parts.push(table(wire, wire.times, results));
+        parts.push(table(wire, &Rows::of(wire).times, results));
         parts.push("The same in numbers:".to_owned());
         parts.push(details(wire, results));
     }
@@ -87,29 +46,25 @@ pub(crate) fn counts(results: &Results) -> String {
     let mut parts = vec![about.to_owned()];
     for wire in WIRES {
         parts.push(format!("### Over {}", wire.name));
-        parts.push(table(wire, wire.counts, results));
+        parts.push(table(wire, &Rows::of(wire).counts, results));
     }
     format!("{}{}", parts.join("\n\n"), failures(results))
 }
 
-/// What `--gate` shows.
+/// The output of `--gate`.
 pub(crate) fn gated(results: &Results) -> String {
     rows::gated()
         .map(|row| {
-            let ours = results.median(row.scenario, OURS, row.metric);
-            let (name, scenario) = (row.name, row.scenario);
-            format!("{name} ({scenario}): {} (reach {})", value(ours, row.unit), reach(row))
+            let ours = results.median(&row.scenario, OURS, &row.metric);
+            let Row { name, scenario, .. } = row;
+            format!("{name} ({scenario}): {} (reach {})", value(ours, &row.unit), reach(row))
         })
         .collect::<Vec<_>>()
         .join("\n")
 }
 
 fn table(wire: &Wire, rows: &[Row], results: &Results) -> String {
-    let mut lines = vec![
-        "| row | reach | reached | | limit | rmcp tuned / README |".to_owned(),
-        "|---|---|---|---|---|---|".to_owned(),
-    ];
-    for row in rows {
+    let line = |row: &Row| {
         let standing = Standing::of(row, wire, results);
         let verdict = match standing.is_reached(row.reach) {
             Some(true) => "yes",
@@ -117,33 +72,28 @@ fn table(wire: &Wire, rows: &[Row], results: &Results) -> String {
             None => "",
         };
         let rmcp = [standing.tuned, standing.readme].map(|rmcp| against(row, rmcp, &standing));
-        lines.push(format!(
-            "| {} | {} | {} | {verdict} | {} | {} |",
-            row.name,
+        vec![
+            row.name.clone(),
             reach(row),
             against(row, standing.ours, &standing),
-            value(standing.limit, row.unit),
+            verdict.to_owned(),
+            value(standing.limit, &row.unit),
             if rmcp[0] == rmcp[1] { rmcp[0].clone() } else { rmcp.join(" / ") },
-        ));
-    }
-    lines.join("\n")
+        ]
+    };
+    let head = ["row", "reach", "reached", "", "limit", "rmcp tuned / README"];
+    page::table(&head, rows.iter().map(line)).trim_end().to_owned()
 }
 
-/// Every candidate's own number, in a column each.
+/// The value of every candidate, in a column each.
 fn details(wire: &Wire, results: &Results) -> String {
-    let mut lines = vec![
-        format!("| row | {} |", wire.candidates.join(" | ")),
-        format!("|---|{}", "---:|".repeat(wire.candidates.len())),
-    ];
-    for row in wire.times {
-        let cells: Vec<String> = wire
-            .candidates
-            .iter()
-            .map(|candidate| value(results.median(row.scenario, candidate, row.metric), row.unit))
-            .collect();
-        lines.push(format!("| {} | {} |", row.name, cells.join(" | ")));
-    }
-    lines.join("\n")
+    let head: Vec<&str> = ["row"].into_iter().chain(wire.candidates.iter().copied()).collect();
+    let line = |row: &Row| {
+        let median = |candidate: &&str| results.median(&row.scenario, candidate, &row.metric);
+        let cells = wire.candidates.iter().map(|candidate| value(median(candidate), &row.unit));
+        [row.name.clone()].into_iter().chain(cells).collect()
+    };
+    page::table(&head, Rows::of(wire).times.iter().map(line)).trim_end().to_owned()
 }
 
 fn failures(results: &Results) -> String {
@@ -157,15 +107,15 @@ fn reach(row: &Row) -> String {
     match row.reach {
         Reach::TimesLimit(times) => format!("≤ {} × limit", number(times)),
         Reach::TimesRmcp(times) => format!("≥ {} × rmcp", number(times)),
-        Reach::AtMost(most) => format!("≤ {}", value(Some(most), row.unit)),
-        Reach::AtLeast(least) => format!("≥ {}", value(Some(least), row.unit)),
+        Reach::AtMost(most) => format!("≤ {}", value(Some(most), &row.unit)),
+        Reach::AtLeast(least) => format!("≥ {}", value(Some(least), &row.unit)),
         Reach::Report => String::new(),
     }
 }
 
-/// A value in the terms of its row: as a ratio where the row asks for one.
+/// A value, with its ratio if the target is one.
 fn against(row: &Row, measured: Option<f64>, standing: &Standing) -> String {
-    let shown = value(measured, row.unit);
+    let shown = value(measured, &row.unit);
     let reference = match row.reach {
         Reach::TimesLimit(_) => standing.limit,
         Reach::TimesRmcp(_) if measured == standing.ours => standing.best_rmcp(),
@@ -190,7 +140,7 @@ pub(crate) fn value(measured: Option<f64>, unit: &str) -> String {
     }
 }
 
-/// Three digits that count, thousands with commas, no empty decimals.
+/// Formats three significant digits, thousands with commas, without trailing zeros.
 fn number(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100.0 => 0,
@@ -198,25 +148,19 @@ fn number(value: f64) -> String {
         _ => 2,
     };
     let text = format!("{value:.decimals$}");
-    let text = match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.'),
-        false => &text,
-    };
-    let (whole, rest) = text.split_once('.').map_or((text, None), |(a, b)| (a, Some(b)));
-    let grouped = group(whole);
-    rest.map_or(grouped.clone(), |rest| format!("{grouped}.{rest}"))
-}
-
-fn group(digits: &str) -> String {
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        let left = digits.len() - index;
+    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
+    let mut number = String::new();
+    for (index, digit) in whole.chars().enumerate() {
+        let left = whole.len() - index;
         if index > 0 && left.is_multiple_of(3) && digit.is_ascii_digit() {
-            grouped.push(',');
+            number.push(',');
         }
-        grouped.push(digit);
+        number.push(digit);
     }
-    grouped
+    match rest.trim_end_matches('0') {
+        "" => number,
+        rest => format!("{number}.{rest}"),
+    }
 }
 
 fn processors() -> usize {
@@ -237,16 +181,6 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_replaced_and_the_rest_stays() {
-        let once = replace_section(EMPTY_PAGE, "times", "first").unwrap();
-        let twice = replace_section(&once, "times", "second").unwrap();
-        assert!(twice.contains("second") && !twice.contains("first"));
-        assert_eq!(replace_section(&once, "times", "first").unwrap(), once);
-        assert!(twice.contains("## Instructions and allocations"));
-        assert!(replace_section("no marks", "times", "text").is_err());
-    }
-
-    #[test]
     fn a_row_shows_ratio_verdict_and_both_rmcp() {
         let mut results = Results::default();
         for (candidate, value) in
@@ -254,12 +188,9 @@ mod tests {
         {
             results.add("stdio-echo:64", candidate, "cpu_ms_per_1k", value);
         }
-        let table = table(&STDIO, &STDIO.times[..1], &results);
-        let line = table.lines().last().unwrap();
-        assert_eq!(
-            line,
-            "| 64 in flight, CPU per request | ≤ 2.5 × limit | 2 × (4 µs) | yes | 2 µs \
-             | 40 × (80 µs) / 50 × (100 µs) |"
-        );
+        let table = table(&STDIO, &Rows::of(&STDIO).times[..1], &results);
+        let cells: Vec<&str> = table.lines().last().unwrap().split('|').map(str::trim).collect();
+        assert_eq!(cells[1..4], ["64 in flight, CPU per request", "≤ 2.5 × limit", "2 × (4 µs)"]);
+        assert_eq!(cells[4..7], ["yes", "2 µs", "40 × (80 µs) / 50 × (100 µs)"]);
     }
 }

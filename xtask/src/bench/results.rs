@@ -1,8 +1,8 @@
-//! Owns: what was measured, by scenario, candidate and metric. Does not own: what it means.
+//! Measured values by scenario, candidate and metric.
 
 use std::collections::BTreeMap;
 
-/// Values of all rounds, and what went wrong.
+/// Values of all rounds, and failures.
 #[derive(Debug, Default)]
 pub(crate) struct Results {
     values: BTreeMap<(String, String, String), Vec<f64>>,

@@ -7,22 +7,21 @@ use std::{
 
 use super::{
     Effort, chosen, home,
-    programs::Programs,
+    programs::path,
     results::Results,
     wire::{Load, WIRES},
 };
 
-/// Runs all scenarios over all candidates, which take turns, and adds what was found.
+/// Runs all scenarios over all candidates, which take turns, and adds the results.
 pub(crate) fn measure(
-    programs: &Programs,
     effort: &Effort,
-    candidates: &[String],
+    candidates: &[&str],
     results: &mut Results,
 ) -> Result<(), String> {
     for load in WIRES.iter().flat_map(|wire| wire.loads) {
         let candidates = chosen(load.candidates, candidates);
         if !candidates.is_empty() {
-            run(programs, effort, load, &candidates, results)?;
+            run(effort, load, &candidates, results)?;
         }
     }
     Ok(())
@@ -30,13 +29,12 @@ pub(crate) fn measure(
 
 /// Runs one load over some of its candidates.
 pub(crate) fn run(
-    programs: &Programs,
     effort: &Effort,
     load: &Load,
     candidates: &[&str],
     results: &mut Results,
 ) -> Result<(), String> {
-    let mut child = std::process::Command::new(programs.path("loadgen"))
+    let mut child = std::process::Command::new(path("loadgen"))
         .current_dir(home())
         .args(["--config", "candidates.toml", "--only", &candidates.join(",")])
         .args(["--scenarios", &load.scenarios.join(",")])

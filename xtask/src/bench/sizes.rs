@@ -1,10 +1,9 @@
-//! Owns: how large programs are and how many crates they bring. Does not own: what is too much.
+//! The sizes of the candidates' programs and the number of their crates.
 
 use std::{collections::BTreeSet, path::Path};
 
 use super::{
-    OURS, chosen, home,
-    programs::Programs,
+    OURS, chosen, home, programs,
     results::Results,
     wire::{HTTP, STDIO},
 };
@@ -12,11 +11,7 @@ use crate::workspace;
 
 /// Adds the size of each candidate's stripped server, in millions of bytes: one that only speaks
 /// stdio, and one that speaks HTTP too.
-pub(crate) fn binaries(
-    programs: &Programs,
-    candidates: &[String],
-    results: &mut Results,
-) -> Result<(), String> {
+pub(crate) fn binaries(candidates: &[&str], results: &mut Results) -> Result<(), String> {
     let mut add = |scenario, candidate, metric, program: &Path| -> Result<(), String> {
         let size = std::fs::metadata(program)
             .map_err(|error| format!("{} is not there: {error}", program.display()))?
@@ -25,16 +20,16 @@ pub(crate) fn binaries(
         Ok(())
     };
     for candidate in chosen(STDIO.candidates, candidates) {
-        add(STDIO.sizes, candidate, "binary_mb", &programs.stdio_only(candidate))?;
+        add(STDIO.sizes, candidate, "binary_mb", &programs::stdio_only(candidate))?;
     }
     for candidate in chosen(HTTP.candidates, candidates) {
-        add(HTTP.sizes, candidate, "binary_mb", &programs.http_server(candidate, 0).program)?;
+        add(HTTP.sizes, candidate, "binary_mb", &programs::server(candidate))?;
     }
     Ok(())
 }
 
-/// Adds how many crates those servers are made of.
-pub(crate) fn crates(candidates: &[String], results: &mut Results) -> Result<(), String> {
+/// Adds the number of crates of those servers.
+pub(crate) fn crates(candidates: &[&str], results: &mut Results) -> Result<(), String> {
     let manifest = home().join("Cargo.toml");
     let manifest = manifest.to_string_lossy();
     let ours = |features: &str| tree(&["--package", OURS, "--features", features]);
@@ -42,7 +37,7 @@ pub(crate) fn crates(candidates: &[String], results: &mut Results) -> Result<(),
         let package = ["--manifest-path", &manifest, "--package", package];
         tree(&[&package, features].concat())
     };
-    for candidate in chosen(super::CANDIDATES, candidates) {
+    for candidate in chosen(&super::CANDIDATES, candidates) {
         match candidate {
             OURS => {
                 results.add(STDIO.sizes, OURS, "crates", ours("server,macros")?);
@@ -82,16 +77,4 @@ fn distinct(tree: &str) -> usize {
         })
         .collect::<BTreeSet<_>>()
         .len()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_crate_counts_once_for_each_version() {
-        let tree =
-            "a v1.0.0 (/somewhere)\nb v2.0.0\nb v2.0.0 (*)\nb v3.0.0\nc v1.0.0 (proc-macro)\n";
-        assert_eq!(distinct(tree), 4);
-    }
 }

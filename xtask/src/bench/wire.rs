@@ -1,16 +1,13 @@
-//! The wires, and who is compared with whom on each.
+//! The wires, and the candidates that are compared on each.
 
-use super::{
-    OURS,
-    rows::{Row, http, stdio},
-};
+use super::OURS;
 
 /// One way of speaking to a server, with everything that is measured on it.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    /// As a heading.
+    /// The heading, and the key in `bench/targets.toml`.
     pub(crate) name: &'static str,
-    /// Who is compared, in the order in which they take turns.
+    /// The candidates, in the order in which they take turns.
     pub(crate) candidates: &'static [&'static str],
     /// The reference of all ratios.
     pub(crate) limit: &'static str,
@@ -18,17 +15,15 @@ pub(crate) struct Wire {
     pub(crate) tuned: &'static [&'static str],
     /// Rmcp as its README sets it up.
     pub(crate) readme: &'static str,
-    /// What the load generator runs.
+    /// The runs of the load generator.
     pub(crate) loads: &'static [Load],
-    /// What the client drivers run.
+    /// The runs of the client drivers.
     pub(crate) clients: &'static [ClientLoad],
-    /// Where the sizes of programs are noted.
+    /// The scenario of the sizes of programs.
     pub(crate) sizes: &'static str,
-    pub(crate) times: &'static [Row],
-    pub(crate) counts: &'static [Row],
 }
 
-/// Scenarios of the load generator, and who goes through them.
+/// Scenarios of the load generator and their candidates.
 #[derive(Debug)]
 pub(crate) struct Load {
     pub(crate) scenarios: &'static [&'static str],
@@ -43,18 +38,18 @@ pub(crate) struct ClientLoad {
     pub(crate) mode: &'static str,
     pub(crate) callers: &'static str,
     pub(crate) calls: &'static str,
-    /// Who does not take part.
+    /// Candidates that do not take part.
     pub(crate) without: &'static [&'static str],
 }
 
 impl ClientLoad {
-    /// What the server is told besides where to listen.
+    /// The arguments of the server besides its address.
     pub(crate) fn server_arguments(&self) -> &'static [&'static str] {
         if self.mode == "cached" { KEPT_LIST } else { &[] }
     }
 }
 
-/// Has the bare limit list so many tools, which its clients may keep.
+/// Has the bare limit list 8 tools, which its clients may keep.
 pub(crate) const KEPT_LIST: &[&str] = &["--kept-list", "8"];
 
 const fn client(
@@ -107,8 +102,6 @@ pub(crate) const STDIO: Wire = Wire {
         cached("client-cached"),
     ],
     sizes: "sizes",
-    times: stdio::TIMES,
-    counts: stdio::COUNTS,
 };
 
 pub(crate) const HTTP: Wire = Wire {
@@ -129,7 +122,7 @@ pub(crate) const HTTP: Wire = Wire {
             ],
             candidates: &["limit-hyper", "rmcp-json-nd", "rmcp-readme", OURS],
         },
-        // Answers that are JSON have no room for progress.
+        // JSON answers carry no progress.
         Load {
             scenarios: &["http-progress:1000"],
             candidates: &["limit-hyper", "rmcp-arc-nd", "rmcp-readme", OURS],
@@ -144,15 +137,13 @@ pub(crate) const HTTP: Wire = Wire {
         client("http-client-unwritten:1000", "unwritten", "1", "1000"),
     ],
     sizes: "http-sizes",
-    times: http::TIMES,
-    counts: http::COUNTS,
 };
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::*;
+    use super::{super::rows::Rows, *};
 
     #[test]
     fn every_row_is_measured_by_something() {
@@ -162,19 +153,8 @@ mod tests {
             scenarios.extend(wire.clients.iter().map(|client| client.scenario));
             scenarios.insert(wire.sizes);
             scenarios.insert(super::super::bridge::SCENARIO);
-            for row in wire.times {
-                assert!(scenarios.contains(row.scenario), "{}: {}", row.name, row.scenario);
-            }
-        }
-    }
-
-    #[test]
-    fn who_is_measured_has_a_column() {
-        for wire in WIRES {
-            let measured = wire.loads.iter().flat_map(|load| load.candidates);
-            let compared = wire.tuned.iter().chain([&wire.limit, &wire.readme]);
-            for candidate in measured.chain(compared) {
-                assert!(wire.candidates.contains(candidate), "{candidate}");
+            for row in &Rows::of(wire).times {
+                assert!(scenarios.contains(&*row.scenario), "{}: {}", row.name, row.scenario);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-/// Directories with nothing of ours in them, or with code that is wrong on purpose.
+/// Directories with generated files, or with code that does not compile on purpose.
 const SKIPPED: &[&str] = &["target", "ui", "results"];
 
 pub(crate) fn read(path: &Path) -> Result<String, String> {

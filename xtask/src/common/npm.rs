@@ -1,11 +1,11 @@
-//! Installing what a `package-lock.json` pins.
+//! Installs the packages of a `package-lock.json`.
 
 use std::{fs, path::Path, process::Command};
 
 use super::files::{create, read, write};
 use crate::workspace;
 
-/// Installs what the lock file in `from` says into `home`, unless that has been done.
+/// Installs the packages of the lock file in `from` into `home`, unless that has been done.
 pub(crate) fn install(from: &Path, home: &Path, what: &str) -> Result<(), String> {
     let lock = read(&from.join("package-lock.json"))?;
     let stamp = home.join("installed-lock.json");
@@ -23,7 +23,7 @@ pub(crate) fn install(from: &Path, home: &Path, what: &str) -> Result<(), String
     workspace::run(npm.current_dir(home))?;
     let node = home.join("node_modules/node");
     if node.exists() {
-        // What the package's own install script would do; npm runs no scripts unless told to.
+        // The package's own install script does the same; npm runs no scripts here.
         let mut script = Command::new("node");
         script.arg("installArchSpecificPackage.js").env("npm_config_loglevel", "error");
         workspace::run(script.current_dir(node))?;

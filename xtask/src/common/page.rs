@@ -1,27 +1,50 @@
-//! A page of which a part is generated.
+//! Pages of which a part is generated.
 
-/// The page with `text` between the two marks, in place of what is there; none if they are missing.
-pub(crate) fn replaced(page: &str, begin: &str, end: &str, text: &str) -> Option<String> {
-    let (before, rest) = page.split_once(begin)?;
-    let (_, after) = rest.split_once(end)?;
-    Some(format!("{before}{begin}\n\n{text}\n{end}{after}"))
+use std::path::Path;
+
+use super::files::{read, write};
+
+/// Puts `text` between the two marks of the page.
+pub(crate) fn update(path: &Path, marks: &[impl AsRef<str>; 2], text: &str) -> Result<(), String> {
+    write(path, &replaced(&read(path)?, path, marks, text)?)
 }
 
-/// Lines of cells as a table of Markdown that is also readable as it is: every column but the last
-/// is padded, and a line of dashes follows the first.
-pub(crate) fn table(lines: &[Vec<String>]) -> String {
-    let Some(head) = lines.first() else { return String::new() };
-    let dashes = vec!["---".to_owned(); head.len()];
-    let width = |column: usize| {
-        lines.iter().chain([&dashes]).map(|line| line[column].chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len() - 1).map(width).collect();
+/// Whether the page has `text` between the two marks.
+pub(crate) fn is_current(
+    path: &Path,
+    marks: &[impl AsRef<str>; 2],
+    text: &str,
+) -> Result<bool, String> {
+    let page = read(path)?;
+    Ok(replaced(&page, path, marks, text)? == page)
+}
+
+fn replaced(
+    page: &str,
+    path: &Path,
+    [begin, end]: &[impl AsRef<str>; 2],
+    text: &str,
+) -> Result<String, String> {
+    let (begin, end) = (begin.as_ref(), end.as_ref());
+    let parts =
+        page.split_once(begin).and_then(|(before, rest)| Some((before, rest.split_once(end)?.1)));
+    let (before, after) = parts.ok_or_else(|| format!("{} has no `{begin}`", path.display()))?;
+    Ok(format!("{before}{begin}\n\n{text}\n{end}{after}"))
+}
+
+/// Formats a table of Markdown that is readable as plain text: every column but the last is padded.
+pub(crate) fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
+    let last = head.len() - 1;
+    let mut lines: Vec<Vec<String>> = vec![head, vec!["---".to_owned(); last + 1]];
+    lines.extend(rows);
+    let width =
+        |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..last).map(width).chain([0]).collect();
     let mut text = String::new();
-    for line in [head, &dashes].into_iter().chain(&lines[1..]) {
-        for (column, cell) in line.iter().enumerate() {
-            let width = widths.get(column).copied().unwrap_or(0);
-            text.push_str(&format!("| {cell:width$} "));
-        }
+    for line in &lines {
+        let cells = line.iter().zip(&widths).map(|(cell, &width)| format!("| {cell:width$} "));
+        text.extend(cells);
         text.push_str("|\n");
     }
     text
@@ -33,17 +56,16 @@ mod tests {
 
     #[test]
     fn the_page_keeps_what_is_around_the_part() {
-        let page = "# Page\n<a>\nold\n<b>\nend\n";
-        let new = replaced(page, "<a>", "<b>", "new\n").unwrap();
+        let replaced = |page: &str| replaced(page, Path::new("p.md"), &["<a>", "<b>"], "new\n");
+        let new = replaced("# Page\n<a>\nold\n<b>\nend\n").unwrap();
         assert_eq!(new, "# Page\n<a>\n\nnew\n\n<b>\nend\n");
-        assert_eq!(replaced(&new, "<a>", "<b>", "new\n"), Some(new.clone()));
-        assert_eq!(replaced("# Page", "<a>", "<b>", "new"), None);
+        assert_eq!(replaced(&new), Ok(new.clone()));
+        assert!(replaced("# Page").is_err());
     }
 
     #[test]
     fn a_table_pads_every_column_but_the_last() {
-        let line = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
-        let table = table(&[line(["a", "b"]), line(["größer", "c"])]);
+        let table = table(&["a", "b"], [["größer", "c"].map(str::to_owned).to_vec()]);
         assert_eq!(table, "| a      | b |\n| ---    | --- |\n| größer | c |\n");
     }
 }

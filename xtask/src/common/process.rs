@@ -1,15 +1,17 @@
-//! Children that never outlive us, nor their time.
+//! Child processes that end with this program and within their time, and servers among them.
 
 use std::{
     fs::File,
-    io,
+    io::{self, BufRead, BufReader},
+    net::TcpStream,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::{RecvTimeoutError, sync_channel},
     time::{Duration, Instant},
 };
 
-/// Runs the program that follows, and ends the whole group when nobody holds our end of the pipe any
-/// more: however we end ourselves, nothing stays behind.
+/// Runs a program and kills its process group when this process ends, in whatever way: the pipe to
+/// standard input is closed then.
 #[cfg(unix)]
 const GUARDED: &str = "exec 3<&0
     (cat <&3; kill -9 0) > /dev/null 2>&1 &
@@ -21,7 +23,7 @@ pub(crate) fn command(program: &Path) -> Command {
     let command = {
         let mut command = Command::new("sh");
         command.args(["-c", GUARDED]).arg(program);
-        // The group that is ended must be nobody else's.
+        // The group that is killed has to be its own.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command
     };
@@ -30,7 +32,7 @@ pub(crate) fn command(program: &Path) -> Command {
     command
 }
 
-/// Whether this is the command line of what [`command`] puts around a program.
+/// Whether this is the command line of the shell that [`command`] puts around a program.
 pub(crate) fn is_guard(words: &[&[u8]]) -> bool {
     #[cfg(unix)]
     return words.contains(&GUARDED.as_bytes());
@@ -38,12 +40,12 @@ pub(crate) fn is_guard(words: &[&[u8]]) -> bool {
     return words.is_empty();
 }
 
-/// A child with everything it started; dropping it kills them all.
+/// A child and its descendants. Dropping it kills them all.
 #[derive(Debug)]
 pub(crate) struct Family(Child);
 
 impl Family {
-    /// Starts what [`command`] made.
+    /// Starts a command, usually of [`command`].
     pub(crate) fn start(command: &mut Command) -> Result<Family, String> {
         let child = command.stdin(Stdio::piped()).spawn();
         child.map(Family).map_err(|error| format!("a child could not be started: {error}"))
@@ -69,7 +71,7 @@ impl Family {
 
 impl Drop for Family {
     fn drop(&mut self) {
-        // Whoever the child left behind is still in its group, even if the child has ended.
+        // Descendants are still in the group if the child has ended.
         #[cfg(unix)]
         if let Some(group) =
             i32::try_from(self.0.id()).ok().and_then(rustix::process::Pid::from_raw)
@@ -81,42 +83,82 @@ impl Drop for Family {
     }
 }
 
-/// Which files a child writes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Output<'a> {
-    /// One for everything.
-    Together(&'a Path),
-    Apart {
-        stdout: &'a Path,
-        stderr: &'a Path,
-    },
-}
-
-/// Runs a command whose output goes to files, until `deadline`; `None` when it took too long.
+/// Runs a command with its output in files, until `deadline`; `None` if it takes longer.
 pub(crate) fn run_until(
     command: &mut Command,
-    output: Output<'_>,
+    stdout: File,
+    stderr: File,
     deadline: Instant,
 ) -> Result<Option<ExitStatus>, String> {
-    let (stdout, stderr) = match output {
-        Output::Together(path) => {
-            let file = file(path)?;
-            let again = file.try_clone().map_err(|error| not_written(path, &error))?;
-            (file, again)
-        }
-        Output::Apart { stdout, stderr } => (file(stdout)?, file(stderr)?),
-    };
     let mut family = Family::start(command.stdout(stdout).stderr(stderr))?;
     family.wait_until(deadline).map_err(|error| format!("a child is lost: {error}"))
 }
 
-/// A new file for a child to write.
+/// Creates a file for a child to write.
 pub(crate) fn file(path: &Path) -> Result<File, String> {
-    File::create(path).map_err(|error| not_written(path, &error))
+    File::create(path).map_err(|error| format!("{} is not written: {error}", path.display()))
 }
 
-fn not_written(path: &Path, error: &io::Error) -> String {
-    format!("{} is not written: {error}", path.display())
+/// Returns a command that is killed if it takes longer than `time`. A signal to the child reaches the
+/// command.
+pub(crate) fn within(time: Duration, command: &Command) -> Command {
+    let mut timeout = Command::new("timeout");
+    timeout.args(["--foreground", "--signal=KILL", &time.as_secs_f64().to_string()]);
+    through(timeout, command)
+}
+
+/// Returns `outer` with the command as its arguments, in the same environment.
+pub(crate) fn through(mut outer: Command, command: &Command) -> Command {
+    outer.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    outer
+}
+
+/// Connects to a port of this machine as soon as a server listens on it.
+pub(crate) fn connect(port: u16, patience: Duration) -> Result<TcpStream, String> {
+    let waiting = Instant::now();
+    loop {
+        match TcpStream::connect(("127.0.0.1", port)) {
+            Ok(stream) => return Ok(stream),
+            Err(error) if waiting.elapsed() > patience => {
+                return Err(format!("the server does not listen: {error}"));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+/// A server that runs until this is dropped.
+#[derive(Debug)]
+pub(crate) struct RunningServer {
+    pub(crate) url: String,
+    /// Held for its end.
+    _family: Family,
+}
+
+impl RunningServer {
+    /// Starts a command of [`command`] and waits for the URL that it prints.
+    pub(crate) fn start(command: &mut Command) -> Result<RunningServer, String> {
+        let mut family = Family::start(command.stdout(Stdio::piped()))?;
+        let stdout = family.child().stdout.take().ok_or("a server without stdout")?;
+        let (send, receive) = sync_channel(1);
+        // Ends with the first line, or with the server.
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let read = BufReader::new(stdout).read_line(&mut line);
+            let _ = send.send(read.map(|_| line.trim().to_owned()));
+        });
+        match receive.recv_timeout(Duration::from_secs(30)) {
+            Ok(Ok(url)) if url.starts_with("http") => Ok(RunningServer { url, _family: family }),
+            Err(RecvTimeoutError::Timeout) => Err("the server took too long to start".to_owned()),
+            _ => Err("the server ended before it printed its URL".to_owned()),
+        }
+    }
 }
 
 #[cfg(all(test, unix))]
@@ -134,16 +176,16 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_ends_has_a_status_and_an_output() {
-        let output = std::env::temp_dir().join(format!("xtask-output-{}", std::process::id()));
-        let mut command = shell("echo told; echo complained >&2; exit 3");
-        let status = run_until(&mut command, Output::Together(&output), soon(60_000)).unwrap();
-        assert_eq!(status.and_then(|status| status.code()), Some(3));
-        assert_eq!(std::fs::read_to_string(&output).unwrap(), "told\ncomplained\n");
-        std::fs::remove_file(&output).unwrap();
+    fn a_command_has_its_time() {
+        let minute = Duration::from_secs(60);
+        let output = within(minute, Command::new("echo").arg("hi")).output().unwrap();
+        assert_eq!(output.stdout, b"hi\n");
+        let mut hangs = Command::new("tail");
+        hangs.args(["-f", "/dev/null"]);
+        assert!(!within(Duration::from_millis(1), &hangs).status().unwrap().success());
     }
 
-    /// A family whose grandchild holds the pipe that is returned, and would do so for ever.
+    /// A family whose grandchild holds the returned pipe without end.
     fn with_grandchild() -> (Family, std::process::ChildStdout) {
         let mut command = shell("cat /dev/zero > /dev/null & echo started; wait");
         let mut family = Family::start(command.stdout(Stdio::piped())).unwrap();
@@ -154,7 +196,7 @@ mod tests {
         (family, pipe)
     }
 
-    /// The pipe ends only when nobody can write any more.
+    /// The pipe ends when no process can write to it.
     fn ends(mut pipe: std::process::ChildStdout) -> bool {
         io::Read::read(&mut pipe, &mut [0; 8]).unwrap() == 0
     }
@@ -167,9 +209,9 @@ mod tests {
     }
 
     #[test]
-    fn the_family_goes_when_we_are_killed() {
+    fn the_family_goes_when_this_process_is_killed() {
         let (mut family, pipe) = with_grandchild();
-        // All that is left of a process that was killed: its pipes are closed.
+        // A process that is killed closes its pipes.
         drop(family.child().stdin.take());
         assert!(ends(pipe));
         drop(family);

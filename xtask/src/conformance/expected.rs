@@ -1,5 +1,4 @@
-//! `conformance/not-yet.toml`: which scenarios are not expected to pass, and which checks of the
-//! others are excused.
+//! `conformance/not-yet.toml`: scenarios that are not expected to pass, and excused checks of others.
 
 use std::path::Path;
 
@@ -8,38 +7,32 @@ use serde::Deserialize;
 use super::suite::{Role, Run};
 use crate::common::files::read;
 
-/// Everything that the file says.
+/// The content of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expectations {
+    /// Scenarios that do not pass.
     #[serde(default, rename = "not-yet")]
-    not_yet: Vec<NotYet>,
-    #[serde(default, rename = "excused")]
-    excused: Vec<Excused>,
+    not_yet: Vec<Entry>,
+    /// Scenarios that pass except for some checks.
+    #[serde(default)]
+    excused: Vec<Entry>,
 }
 
-/// Scenarios that share the reason why they do not pass.
+/// Scenarios that share a reason.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NotYet {
+struct Entry {
     role: Role,
     revisions: Vec<String>,
     reason: String,
     scenarios: Vec<String>,
-}
-
-/// Checks that may fail in a scenario that is expected to pass otherwise.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Excused {
-    role: Role,
-    revisions: Vec<String>,
-    scenario: String,
-    reason: String,
+    /// The checks that do not pass; only of excused scenarios.
+    #[serde(default)]
     checks: Vec<String>,
 }
 
-/// What is expected of one run.
+/// The expected result of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Expectation<'a> {
     /// It passes, except for these checks, which do not.
@@ -58,13 +51,19 @@ impl Expectations {
 
     pub(crate) fn parse(text: &str) -> Result<Expectations, String> {
         let read: Expectations = toml::from_str(text).map_err(|error| error.to_string())?;
-        let reasons = read.not_yet.iter().map(|entry| &entry.reason);
-        let mut reasons = reasons.chain(read.excused.iter().map(|entry| &entry.reason));
-        if reasons.any(|reason| reason.trim().is_empty()) {
+        let mut entries = read.not_yet.iter().chain(&read.excused);
+        if entries.any(|entry| entry.reason.trim().is_empty()) {
             return Err("an entry gives no reason".to_owned());
         }
-        let excuses = read.excused.iter().flat_map(Excused::runs);
-        if let Some(run) = excuses.into_iter().find(|run| read.is_not_yet(run)) {
+        if read.not_yet.iter().any(|entry| !entry.checks.is_empty()) {
+            return Err("only excused scenarios name checks".to_owned());
+        }
+        if read.excused.iter().any(|entry| entry.checks.is_empty()) {
+            return Err("an excused scenario names no checks".to_owned());
+        }
+        if let Some(run) =
+            read.excused.iter().flat_map(Entry::runs).find(|run| read.is_not_yet(run))
+        {
             return Err(format!("`{run}` is not expected to pass and needs no excuse"));
         }
         Ok(read)
@@ -82,10 +81,10 @@ impl Expectations {
         matches!(self.of(run), Expectation::NotYet { .. })
     }
 
-    /// A sentence for each entry that names nothing the suite has, or what another names already.
+    /// Returns a sentence for each run that the suite does not have or that is named twice.
     pub(crate) fn unknown(&self, runs: &[Run]) -> Vec<String> {
-        let mut named: Vec<Run> = self.not_yet.iter().flat_map(NotYet::runs).collect();
-        named.extend(self.excused.iter().flat_map(Excused::runs));
+        let entries = self.not_yet.iter().chain(&self.excused);
+        let named: Vec<Run> = entries.flat_map(Entry::runs).collect();
         let sentence = |(index, run): (usize, &Run)| {
             if !runs.contains(run) {
                 return Some(format!("not-yet.toml names `{run}`, which the suite does not have"));
@@ -98,23 +97,19 @@ impl Expectations {
     }
 }
 
-impl NotYet {
+impl Entry {
     fn runs(&self) -> Vec<Run> {
-        let of = |scenario: &String| runs_of(self.role, scenario, &self.revisions);
+        let of = |scenario: &String| {
+            let scenario = scenario.clone();
+            let run = move |revision: &String| Run {
+                role: self.role,
+                scenario: scenario.clone(),
+                revision: revision.clone(),
+            };
+            self.revisions.iter().map(run)
+        };
         self.scenarios.iter().flat_map(of).collect()
     }
-}
-
-impl Excused {
-    fn runs(&self) -> Vec<Run> {
-        runs_of(self.role, &self.scenario, &self.revisions)
-    }
-}
-
-fn runs_of(role: Role, scenario: &str, revisions: &[String]) -> Vec<Run> {
-    let run =
-        |revision: &String| Run { role, scenario: scenario.to_owned(), revision: revision.clone() };
-    revisions.iter().map(run).collect()
 }
 
 #[cfg(test)]
@@ -131,7 +126,7 @@ mod tests {
         [[excused]]
         role = "server"
         revisions = ["new"]
-        scenario = "caching"
+        scenarios = ["caching"]
         reason = "no prompts"
         checks = ["Prompts"]
     "#;
@@ -141,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_passes_without_excuses() {
+    fn unnamed_scenarios_pass_without_excuses() {
         let expectations = Expectations::parse(FILE).unwrap();
         let of = |run: &Run| expectations.of(run);
         assert_eq!(
@@ -166,7 +161,7 @@ mod tests {
             .unwrap()
             .not_yet
             .iter()
-            .flat_map(NotYet::runs)
+            .flat_map(Entry::runs)
             .chain([run(Role::Server, "caching", "new")])
             .collect();
         assert_eq!(Expectations::parse(&twice).unwrap().unknown(&all).len(), 5);
@@ -174,8 +169,11 @@ mod tests {
 
     #[test]
     fn entries_have_reasons_and_do_not_contradict() {
+        let real = include_str!("../../../conformance/not-yet.toml");
+        assert!(!Expectations::parse(real).unwrap().excused.is_empty());
         assert!(Expectations::parse(&FILE.replace("no prompts", " ")).is_err());
         assert!(Expectations::parse(&FILE.replace("reason", "because")).is_err());
+        assert!(Expectations::parse(&FILE.replace("checks = [\"Prompts\"]", "")).is_err());
         let both = FILE.replace("\"auth/a\"", "\"caching\"").replace("client", "server");
         assert!(Expectations::parse(&both).unwrap_err().contains("needs no excuse"));
     }

@@ -1,5 +1,4 @@
-//! Owns: how verdicts are shown: the table, the sentences about what was not expected, the page.
-//! Does not own: the verdicts.
+//! The table of verdicts, the sentences about unexpected results, and the page.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -7,23 +6,18 @@ use super::{
     suite::Status,
     verdict::{Row, Verdict},
 };
-use crate::common::{
-    files::{read, write},
-    page,
-};
+use crate::common::page;
 
 /// Between these lines the page has the table of the last run.
-const BEGIN: &str = "<!-- table: cargo xtask conformance --all --write -->";
-const END: &str = "<!-- end of table -->";
+const MARKS: [&str; 2] =
+    ["<!-- table: cargo xtask conformance --all --write -->", "<!-- end of table -->"];
 
 const HEAD: [&str; 9] =
     ["role", "scenario", "revision", "success", "failure", "warning", "skipped", "info", "verdict"];
 
-/// All rows, as a table of Markdown that is also readable as it is.
+/// All rows as a table of Markdown.
 pub(crate) fn table(rows: &[Row]) -> String {
-    let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
-    lines.extend(rows.iter().map(|row| cells(row).to_vec()));
-    let mut text = page::table(&lines);
+    let mut text = page::table(&HEAD, rows.iter().map(cells));
     let passed = rows.iter().filter(|row| is_pass(&row.verdict)).count();
     // Writing to a string does not fail.
     let _ = writeln!(text, "\n{passed} of {} pass.", rows.len());
@@ -45,12 +39,12 @@ fn is_pass(verdict: &Verdict) -> bool {
     !matches!(verdict, Verdict::NotYet(_) | Verdict::Failed(_))
 }
 
-fn cells(row: &Row) -> [String; 9] {
+fn cells(row: &Row) -> Vec<String> {
     let count = |status| {
         let checks = row.outcome.checks.iter().flatten();
         checks.filter(|check| check.status == status).count().to_string()
     };
-    [
+    vec![
         row.run.role.to_string(),
         format!("`{}`", row.run.scenario),
         row.run.revision.clone(),
@@ -63,7 +57,7 @@ fn cells(row: &Row) -> [String; 9] {
     ]
 }
 
-/// The verdict, in as few words as it takes.
+/// The verdict in a few words.
 pub(crate) fn word(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Passed => "pass".to_owned(),
@@ -88,12 +82,9 @@ pub(crate) fn surprises(rows: &[Row]) -> Vec<String> {
     rows.iter().filter_map(sentence).collect()
 }
 
-/// Puts the table into the page, in place of the one that is there.
+/// Puts the table into the page.
 pub(crate) fn write_page(path: &Path, rows: &[Row]) -> Result<(), String> {
-    let page = read(path)?;
-    let page = page::replaced(&page, BEGIN, END, &table(rows))
-        .ok_or_else(|| format!("{} has no place for the table", path.display()))?;
-    write(path, &page)
+    page::update(path, &MARKS, &table(rows))
 }
 
 #[cfg(test)]
@@ -130,27 +121,5 @@ mod tests {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         assert_eq!(cells[1..10], ["server", "`s`", "r", "3", "2", "1", "1", "1", "FAIL"]);
         assert!(table.ends_with("\n0 of 1 pass.\n"));
-    }
-
-    #[test]
-    fn repeated_runs_are_counted() {
-        let bad = || Verdict::Failed(Vec::new());
-        let verdicts = [Verdict::Passed, bad(), Verdict::PassedAlready];
-        let mut rows: Vec<Row> = verdicts.map(|verdict| row("a", &[], verdict)).into();
-        rows.push(row("b", &[], bad()));
-        assert_eq!(tally(&rows), "server a r: 2 of 3 passed\nserver b r: 0 of 1 passed\n");
-    }
-
-    #[test]
-    fn only_what_was_not_expected_is_told() {
-        let rows = [
-            row("fine", &[], Verdict::Passed),
-            row("later", &[], Verdict::NotYet("later".to_owned())),
-            row("early", &[], Verdict::PassedAlready),
-            row("bad", &[], Verdict::Failed(vec!["because".to_owned()])),
-        ];
-        let told = surprises(&rows);
-        assert_eq!(told.len(), 2);
-        assert!(told[0].contains("early") && told[1].contains("because"));
     }
 }

@@ -1,5 +1,4 @@
-//! The command line of the suite: what it lists, how one scenario is run alone, where it leaves its
-//! results.
+//! The command line of the suite: its list of scenarios, one run, and the results.
 
 use std::{
     fmt, fs,
@@ -10,11 +9,11 @@ use std::{
 
 use serde::Deserialize;
 
-use super::install::Installed;
 use crate::{
     common::{
-        files::{create, read},
-        process::{self, Output},
+        files::{create, read, read_all},
+        named, npm,
+        process::{self, file},
     },
     workspace,
 };
@@ -23,23 +22,14 @@ use crate::{
 const STATEFUL: &str = "2025-11-25";
 const STATELESS: &str = "2026-07-28";
 
-/// The suite gives a scenario 30 seconds; past this it waits for something that will not come.
+/// The suite gives a scenario 30 seconds.
 const ONE: Duration = Duration::from_secs(45);
 
-/// Which side is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Role {
-    Server,
-    Client,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Role::Server => "server",
-            Role::Client => "client",
-        })
+named! {
+    /// The side that a scenario tests.
+    Role {
+        Server = "server",
+        Client = "client",
     }
 }
 
@@ -57,7 +47,7 @@ impl fmt::Display for Run {
     }
 }
 
-/// What the suite looks at.
+/// The programs under test.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) client: &'a Path,
@@ -84,44 +74,51 @@ pub(crate) enum Status {
     Info,
 }
 
-/// What a run left behind.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// None when there was no result file.
+    /// `None` without a result file.
     pub(crate) checks: Option<Vec<Check>>,
-    /// None when the suite took too long, or was killed.
+    /// `None` if the suite took too long or was killed.
     pub(crate) exit: Option<i32>,
-    /// What the suite says about how the client ended.
+    /// The suite's message about the end of the client.
     pub(crate) client_complaint: Option<String>,
 }
 
 /// The installed suite.
 #[derive(Debug)]
-pub(crate) struct Suite(Installed);
+pub(crate) struct Suite {
+    pub(crate) node: PathBuf,
+    program: PathBuf,
+    /// Where each run leaves a folder.
+    pub(crate) results: PathBuf,
+}
 
 impl Suite {
-    pub(crate) fn new(installed: Installed) -> Suite {
-        Suite(installed)
+    /// Installs the packages of `conformance/package-lock.json`, unless that has been done.
+    pub(crate) fn install(root: &Path) -> Result<Suite, String> {
+        let home = root.join("target/conformance");
+        npm::install(&root.join("conformance"), &home, "the conformance suite")?;
+        Ok(Suite {
+            node: home.join("node_modules/node/bin/node"),
+            program: home.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"),
+            results: home.join("results"),
+        })
     }
 
-    /// Where each run leaves a folder.
-    pub(crate) fn results(&self) -> PathBuf {
-        self.0.home.join("results")
-    }
-
-    /// Makes room for new results.
+    /// Removes earlier results.
     pub(crate) fn forget_results(&self) -> Result<(), String> {
-        // It may not be there yet.
-        let _ = fs::remove_dir_all(self.results());
-        create(&self.results())
+        // The folder may not exist yet.
+        let _ = fs::remove_dir_all(&self.results);
+        create(&self.results)
     }
 
-    /// Everything that the suite can run.
+    /// Returns all runs of the suite.
     pub(crate) fn runs(&self) -> Result<Vec<Run>, String> {
         let mut runs = Vec::new();
         for role in [Role::Server, Role::Client] {
-            let mut command = Command::new(&self.0.node);
-            command.arg(&self.0.program).args(["list", &format!("--{role}")]);
+            let mut command = Command::new(&self.node);
+            command.arg(&self.program).args(["list", &format!("--{role}")]);
             let list = workspace::output(&mut command)?;
             runs.extend(list.lines().filter_map(parse_line).flat_map(|(scenario, revisions)| {
                 wires(role, revisions).iter().map(move |revision| Run {
@@ -134,8 +131,8 @@ impl Suite {
         if runs.is_empty() { Err("the suite lists no scenarios".to_owned()) } else { Ok(runs) }
     }
 
-    /// Runs one scenario alone: only then does the suite mind how the client ended. No two
-    /// attempts leave their results in one folder.
+    /// Runs one scenario alone: only then does the suite check the exit of the client. Each attempt
+    /// has a folder of its own.
     pub(crate) fn run(
         &self,
         run: &Run,
@@ -144,26 +141,28 @@ impl Suite {
         deadline: Instant,
     ) -> Result<Outcome, String> {
         let deadline = deadline.min(Instant::now() + ONE);
-        let folder = self.results().join(folder_name(run, attempt));
+        let folder = self.results.join(folder_name(run, attempt));
         create(&folder)?;
-        let mut command = process::command(&self.0.node);
-        command.arg(&self.0.program).env("NO_COLOR", "1");
+        let mut command = process::command(&self.node);
+        command.arg(&self.program).env("NO_COLOR", "1");
         command.args([run.role.to_string().as_str(), "--scenario", &run.scenario]);
         // Forced, because an extension belongs to no revision.
         command.args(["--spec-version", &run.revision, "--force", "--output-dir"]).arg(&folder);
         match run.role {
             Role::Server => command.args(["--url", target.url]),
-            // The suite cuts the command at its spaces, which a path may have.
+            // The suite splits the command at spaces, which a path may have.
             Role::Client => command
                 .current_dir(target.client.parent().unwrap_or(Path::new(".")))
                 .args(["--command", &format!("./{}", file_name(target.client))]),
         };
         let log = folder.join("suite.log");
-        let status = process::run_until(&mut command, Output::Together(&log), deadline)?;
-        let checks = match find_checks(&folder) {
-            Some(path) => Some(parse_checks(&read(&path)?)?),
-            None => None,
-        };
+        let stdout = file(&log)?;
+        let stderr = stdout.try_clone().map_err(|error| error.to_string())?;
+        let status = process::run_until(&mut command, stdout, stderr, deadline)?;
+        // The suite names the folder of its results after the scenario and the time.
+        let results = read_all(&folder, "", "json")?;
+        let checks = results.iter().find(|(path, _)| path.ends_with("checks.json"));
+        let checks = checks.map(|(_, text)| parse_checks(text)).transpose()?;
         let client_complaint = complaint(&read(&log)?);
         Ok(Outcome { checks, exit: status.and_then(|status| status.code()), client_complaint })
     }
@@ -197,22 +196,6 @@ fn wires(role: Role, revisions: &str) -> &'static [&'static str] {
     }
 }
 
-/// The suite names the folder of its results after the scenario and the time.
-fn find_checks(folder: &Path) -> Option<PathBuf> {
-    let mut waiting = vec![folder.to_owned()];
-    while let Some(folder) = waiting.pop() {
-        for entry in fs::read_dir(folder).ok()?.flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                waiting.push(path);
-            } else if file_name(&path) == "checks.json" {
-                return Some(path);
-            }
-        }
-    }
-    None
-}
-
 fn parse_checks(text: &str) -> Result<Vec<Check>, String> {
     serde_json::from_str(text)
         .map_err(|error| format!("the suite's checks are unreadable: {error}"))
@@ -229,14 +212,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_list_names_a_scenario_and_its_revisions() {
-        let line = "  - tools-list [2025-06-18,2025-11-25,2026-07-28]";
-        assert_eq!(parse_line(line), Some(("tools-list", "2025-06-18,2025-11-25,2026-07-28")));
-        assert_eq!(parse_line("Server scenarios (test against a server):"), None);
-        assert_eq!(parse_line(""), None);
-    }
-
-    #[test]
     fn a_scenario_runs_on_each_wire_that_its_revisions_have() {
         let both: &[&str] = &[STATEFUL, STATELESS];
         assert_eq!(wires(Role::Server, "2025-06-18,2025-11-25,2026-07-28"), both);
@@ -247,14 +222,6 @@ mod tests {
     }
 
     #[test]
-    fn each_attempt_has_a_folder() {
-        let run =
-            Run { role: Role::Client, scenario: "auth/x".to_owned(), revision: "r".to_owned() };
-        assert_eq!(folder_name(&run, 1), "client.auth.x.r");
-        assert_eq!(folder_name(&run, 12), "client.auth.x.r.12");
-    }
-
-    #[test]
     fn checks_are_read_from_the_result_file() {
         let text = r#"[{"id":"a","name":"A","status":"SUCCESS","timestamp":"t"},
             {"id":"a","name":"B","status":"WARNING","errorMessage":"should"}]"#;
@@ -262,7 +229,7 @@ mod tests {
         assert_eq!(checks[0].status, Status::Success);
         assert_eq!(checks[1].name, "B");
         assert_eq!(checks[1].message.as_deref(), Some("should"));
-        // A status that is new is not passed over.
+        // An unknown status is an error.
         assert!(parse_checks(r#"[{"name":"A","status":"MAYBE"}]"#).is_err());
     }
 

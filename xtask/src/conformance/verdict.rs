@@ -1,12 +1,11 @@
-//! Owns: whether a scenario passed, strictly, and whether that was expected. Does not own: running
-//! it, nor showing the verdict.
+//! Decides whether a scenario passed, strictly, and whether that was expected.
 
 use super::{
     expected::Expectation,
     suite::{Outcome, Role, Run, Status},
 };
 
-/// A run and what came of it.
+/// A run and its result.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) run: Run,
@@ -27,7 +26,7 @@ pub(crate) enum Verdict {
     PassedAlready,
 }
 
-/// Compares what was expected with what came.
+/// Compares the outcome with the expectation.
 pub(crate) fn judge(run: &Run, expectation: Expectation<'_>, outcome: &Outcome) -> Verdict {
     match expectation {
         Expectation::NotYet { reason } => match problems(run.role, outcome, &[]).is_empty() {
@@ -45,8 +44,7 @@ pub(crate) fn judge(run: &Run, expectation: Expectation<'_>, outcome: &Outcome) 
     }
 }
 
-/// Everything that stands against a pass. A warning does, and so does a check that was skipped: it
-/// has shown nothing.
+/// The reasons against a pass. Warnings and skipped checks are among them.
 fn problems(role: Role, outcome: &Outcome, excused: &[String]) -> Vec<String> {
     let Some(exit) = outcome.exit else { return vec!["it took too long".to_owned()] };
     let Some(checks) = &outcome.checks else {
@@ -65,7 +63,7 @@ fn problems(role: Role, outcome: &Outcome, excused: &[String]) -> Vec<String> {
         })
         .collect();
     let needless = excused.iter().filter(|name| !missed.iter().any(|check| check.name == **name));
-    problems.extend(needless.map(|name| format!("`{name}` needs no excuse any more")));
+    problems.extend(needless.map(|name| format!("`{name}` no longer needs an excuse")));
     if !checks.iter().any(|check| check.status == Status::Success) {
         problems.push("no check succeeded".to_owned());
     }

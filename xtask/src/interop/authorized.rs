@@ -1,10 +1,7 @@
-//! A cell in which somebody has to log in: the authority that everyone trusts, the provider, the
-//! protected server, and how the client is started.
+//! A cell with authorization: the certificate authority, the provider, the protected server, and the
+//! command of the client.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::Path, process::Command};
 
 use super::{
     cells::{Cell, Role},
@@ -12,59 +9,46 @@ use super::{
     peers::{Program, Programs},
 };
 use crate::{
-    common::{process::file, serving::RunningServer},
+    common::process::{RunningServer, file},
     workspace,
 };
 
-/// Everyone but the client, until this is dropped.
-pub(crate) struct Others {
-    folder: PathBuf,
-    provider: RunningServer,
-    server: RunningServer,
-}
-
-impl Others {
-    pub(crate) fn start(programs: &Programs, cell: &Cell, folder: &Path) -> Result<Others, String> {
-        let auth = programs.auth()?;
-        let mut authority = Command::new(&auth[0]);
-        workspace::run(authority.arg("authority").arg(folder))?;
-        let mut provide = trusting(&programs.provider()?, folder);
-        provide.arg(folder);
-        if cell.role == Role::Client {
-            // They name the scopes that they need in their registration, which a provider that
-            // leaves scopes to the protected servers would refuse.
-            provide.args(["read", "write"]);
+/// Starts the provider and the server, and returns them with the client's command, which lacks only
+/// the arguments that all clients have.
+pub(crate) fn start_all(
+    programs: &Programs,
+    cell: &Cell,
+    folder: &Path,
+) -> Result<([RunningServer; 2], Command), String> {
+    let auth = programs.auth()?;
+    workspace::run(Command::new(&auth[0]).arg("authority").arg(folder))?;
+    let mut provide = trusting(&programs.provider()?, folder);
+    provide.arg(folder);
+    if cell.role == Role::Client {
+        // Peers register with the scopes that they need, which a provider that leaves scopes to the
+        // protected servers would refuse.
+        provide.args(["read", "write"]);
+    }
+    let provider = RunningServer::start(provide.stderr(file(&folder.join("provider.err"))?))?;
+    let mut serve = trusting(&auth, folder);
+    serve.arg("serve").arg(folder).arg(&provider.url);
+    let server = RunningServer::start(serve.stderr(file(&folder.join("server.err"))?))?;
+    let client = match cell.role {
+        Role::Client => trusting(&programs.peer(cell.peer, "login")?, folder),
+        Role::Server | Role::Provider => {
+            let mut command = trusting(&auth, folder);
+            command.arg("check").arg(folder).arg(&provider.url);
+            command
         }
-        let log = file(&folder.join("provider.err"))?;
-        let provider = RunningServer::start(provide.stderr(log))?;
-        let mut serve = trusting(&auth, folder);
-        serve.arg("serve").arg(folder).arg(&provider.url);
-        let server = RunningServer::start(serve.stderr(file(&folder.join("server.err"))?))?;
-        Ok(Others { folder: folder.to_owned(), provider, server })
-    }
-
-    /// The client, without what every client is told.
-    pub(crate) fn client(&self, programs: &Programs, cell: &Cell) -> Result<Command, String> {
-        Ok(match programs.login(cell)? {
-            Some(program) => trusting(&program, &self.folder),
-            None => {
-                let mut command = trusting(&programs.auth()?, &self.folder);
-                command.arg("check").arg(&self.folder).arg(&self.provider.url);
-                command
-            }
-        })
-    }
-
-    pub(crate) fn target(&self) -> Vec<PathBuf> {
-        vec!["--url".into(), self.server.url.clone().into()]
-    }
+    };
+    Ok(([provider, server], client))
 }
 
-/// A program that trusts the authority in this folder, each in the way that its language knows.
+/// A program that trusts the authority in this folder.
 fn trusting(program: &Program, folder: &Path) -> Command {
     let (mut command, root) = (start(program), folder.join("ca.pem"));
     command.env("SSL_CERT_FILE", &root).env("NODE_EXTRA_CA_CERTS", &root);
-    // No proxy is between programs on one machine.
+    // Programs on one machine do not use a proxy.
     command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
     command
 }

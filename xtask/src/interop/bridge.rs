@@ -1,5 +1,4 @@
-//! A bridge that is served over HTTP, from its start to a good end, and how a client starts one
-//! over stdio.
+//! A bridge over HTTP, from its start to its end, and the command of one over stdio.
 
 use std::{
     fs,
@@ -17,16 +16,16 @@ use crate::common::process::{Family, file};
 /// A free port of this machine.
 const ANYWHERE: &str = "127.0.0.1:0";
 
-/// How long a bridge has to say where it is.
+/// How long a bridge may take to print its URL.
 const STARTING: Duration = Duration::from_secs(30);
 
-/// How long it has to end, with the server that it started.
+/// How long it may take to end, with the server that it started.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// Writes to a log that a program started, and that it ended by itself and well.
+/// Logs the start of a program, and its end if that is successful.
 const LOGGED: &str = "echo started >> \"$0\"; \"$@\" && echo ended >> \"$0\"";
 
-/// The command by which a client starts a bridge to a URL, and what is to be written to `log`.
+/// The command with which a client starts a bridge to a URL, logged to `log`.
 pub(crate) fn over_stdio(
     bridge: &Program,
     revision: Option<&str>,
@@ -47,12 +46,12 @@ pub(crate) struct RunningBridge {
     pub(crate) url: String,
     family: Family,
     program: PathBuf,
-    /// In the server's command line, which is in the bridge's, and in no other bridge's.
+    /// A unique argument of the server, whose command line is part of the bridge's.
     mark: PathBuf,
 }
 
 impl RunningBridge {
-    /// Starts one to the server that this command starts, and waits for its URL.
+    /// Starts a bridge to the server of this command and waits for its URL.
     pub(crate) fn start(
         bridge: &Program,
         revision: Option<&str>,
@@ -73,15 +72,15 @@ impl RunningBridge {
                 let (program, mark) = (bridge[0].clone(), mark.to_owned());
                 return Ok(RunningBridge { url, family, program, mark });
             }
-            // A moment, so that this does not only look.
+            // Also the pause between two looks at the file.
             let ended = family.wait_until(Instant::now() + Duration::from_millis(20));
             if ended.is_ok_and(|ended| ended.is_some()) || Instant::now() > deadline {
-                return Err("the bridge did not say its URL".to_owned());
+                return Err("the bridge did not print its URL".to_owned());
             }
         }
     }
 
-    /// Asks it to stop, as whoever runs it would, and waits for its end.
+    /// Sends SIGTERM to the bridge and waits for its end.
     pub(crate) fn stop(mut self) -> Result<(), String> {
         let (program, mark) = (self.program.as_os_str(), self.mark.as_os_str());
         let told = signal(Say::Stop, |words| {
@@ -89,7 +88,7 @@ impl RunningBridge {
                 && words.contains(&mark.as_encoded_bytes())
         });
         if told.is_empty() && cfg!(not(target_os = "linux")) {
-            // It can't be told: it is ended as it is dropped.
+            // It is killed when it is dropped.
             return Ok(());
         }
         match self.family.wait_until(Instant::now() + ENDING) {
@@ -101,7 +100,7 @@ impl RunningBridge {
     }
 }
 
-/// The first URL in what a bridge wrote, once the line is whole.
+/// The first URL in the output of a bridge, once its line is complete.
 fn url(text: &str) -> Option<String> {
     let line = text.split_inclusive('\n').find(|line| line.contains("http://"))?;
     let url = line.split_whitespace().find(|word| word.starts_with("http://"))?;
@@ -118,14 +117,5 @@ mod tests {
         let text = "a word\nserving http://127.0.0.1:80/mcp (Ctrl-C stops it)\n";
         assert_eq!(url(text).as_deref(), Some("http://127.0.0.1:80/mcp"));
         assert_eq!(url("no\n"), None);
-    }
-
-    #[test]
-    fn a_client_is_given_a_command_that_says_how_the_bridge_ended() {
-        let bridge: Program = ["turnbuckle", "bridge"].map(PathBuf::from).into();
-        let words = over_stdio(&bridge, Some("2025-11-25"), "http://x/mcp", Path::new("/log"));
-        let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).skip(3).collect();
-        let wanted = "/log turnbuckle bridge --revision 2025-11-25 --stdio http://x/mcp";
-        assert_eq!(words.join(" "), wanted);
     }
 }

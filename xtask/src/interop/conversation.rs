@@ -1,5 +1,4 @@
-//! One cell as it happens: starting server and client, reading what the client prints, seeing to it
-//! that both end.
+//! Runs one cell: starts server and client, reads the client's output, checks that both end.
 
 use std::{
     ffi::OsStr,
@@ -19,11 +18,10 @@ use super::{
 };
 use crate::common::{
     files::{create, read},
-    process::{Output, command, file, is_guard, run_until},
-    serving::RunningServer,
+    process::{RunningServer, command, file, is_guard, run_until},
 };
 
-/// The clients give up earlier, and say what took so long.
+/// Clients have shorter timeouts of their own.
 const ONE: Duration = Duration::from_secs(90);
 
 /// A line that a client prints.
@@ -44,20 +42,15 @@ pub(crate) enum Outcome {
     Absent,
 }
 
-/// Where a cell's conversation leaves what was said.
-pub(crate) fn folder(programs: &Programs, cell: &Cell) -> PathBuf {
-    programs.home.join("results").join(cell.to_string().replace(' ', "."))
-}
-
-/// Runs a cell and returns what the client printed, corrected by how both ended.
+/// Runs a cell and returns the output of the client, corrected by how the programs ended.
 pub(crate) fn run(programs: &Programs, cell: &Cell) -> Result<Vec<Line>, String> {
-    let folder = folder(programs, cell);
+    let folder = programs.home.join("results").join(cell.to_string().replace(' ', "."));
     create(&folder)?;
     let failed = |error| format!("{cell}: {error}");
     if cell.way == Way::Authorized {
-        let others = authorized::Others::start(programs, cell, &folder).map_err(failed)?;
-        let mut command = others.client(programs, cell)?;
-        return talk(&mut command, cell, &others.target(), &folder, || Ok(()));
+        let (servers, mut client) =
+            authorized::start_all(programs, cell, &folder).map_err(failed)?;
+        return talk(&mut client, cell, &url(&servers[1].url), &folder, || Ok(()));
     }
     let mut command = start(&programs.client(cell)?);
     let others = Others::start(programs, cell, &folder).map_err(failed)?;
@@ -77,9 +70,9 @@ fn talk(
         command.args(["--revision", revision]);
     }
     command.args(target);
-    let (stdout, stderr) = (folder.join("client.jsonl"), folder.join("client.err"));
-    let output = Output::Apart { stdout: &stdout, stderr: &stderr };
-    let status = run_until(command, output, Instant::now() + ONE)?;
+    let stdout = folder.join("client.jsonl");
+    let stderr = file(&folder.join("client.err"))?;
+    let status = run_until(command, file(&stdout)?, stderr, Instant::now() + ONE)?;
     let ending = match status {
         None => Err("the client did not end".to_owned()),
         Some(status) if !status.success() => Err(format!("the client ended with {status}")),
@@ -91,13 +84,13 @@ fn talk(
     Ok(lines)
 }
 
-/// Everyone but the client.
+/// All programs but the client.
 struct Others {
-    /// How the client is told to reach them.
+    /// The arguments with which the client reaches them.
     target: Vec<PathBuf>,
     server: Option<RunningServer>,
     bridge: Option<RunningBridge>,
-    /// Of the one whose end can be seen, if its end is theirs to choose.
+    /// The log of the program that has to end by itself.
     log: Option<PathBuf>,
 }
 
@@ -122,7 +115,7 @@ impl Others {
             (Way::Direct | Way::Authorized, None) => commanded(words),
             (Way::Direct | Way::Authorized, Some(server)) => {
                 logs = None;
-                vec!["--url".into(), server.url.clone().into()]
+                url(&server.url)
             }
             (Way::Bridge(_), Some(server)) => {
                 commanded(over_stdio(&programs.bridge()?, pinned, &server.url, &log))
@@ -131,25 +124,29 @@ impl Others {
                 let stderr = folder.join("bridge.err");
                 let started =
                     RunningBridge::start(&programs.bridge()?, pinned, &words, &log, &stderr)?;
-                let url = started.url.clone().into();
+                let target = url(&started.url);
                 bridge = Some(started);
-                vec!["--url".into(), url]
+                target
             }
         };
         Ok(Others { target, server, bridge, log: logs })
     }
 
-    /// The client has ended: whoever it had started should have, too, and a bridge that it had not
-    /// started is asked to.
+    /// Checks, after the end of the client, that the programs that it started have ended, and stops a
+    /// bridge that it did not start.
     fn end(self) -> Result<(), String> {
         let stopped = self.bridge.map_or(Ok(()), RunningBridge::stop);
         let Some(log) = self.log else { return Ok(()) };
         let left = end_leftovers(log.as_os_str());
-        // A bridge over stdio has the address of its server, which no one else has.
+        // Only a bridge over stdio has the address of its server as an argument.
         let bridges =
             self.server.as_ref().map_or(Ok(()), |server| end_leftovers(OsStr::new(&server.url)));
         stopped.and_then(|()| ended(&log)).and(left).and(bridges)
     }
+}
+
+fn url(url: &str) -> Vec<PathBuf> {
+    vec!["--url".into(), url.into()]
 }
 
 fn commanded(words: Program) -> Vec<PathBuf> {
@@ -170,7 +167,7 @@ fn parse(text: &str) -> Result<Vec<Line>, String> {
 }
 
 /// A server over stdio writes to its log when it starts and when it ends by itself. A client may
-/// have started another one before, to find out what it speaks.
+/// have started another one before, to find out which revisions it speaks.
 fn ended(log: &Path) -> Result<(), String> {
     let said = fs::read_to_string(log).unwrap_or_default();
     match said.lines().last() {
@@ -179,8 +176,8 @@ fn ended(log: &Path) -> Result<(), String> {
     }
 }
 
-/// Ends the programs of this cell that still run, which is an error. They may be in a group of their
-/// own, and are known by an argument that is theirs alone: a log, or an address.
+/// Kills the programs of this cell that still run, which is an error. They may be in a group of their
+/// own, and are found by a unique argument: a log, or an address.
 fn end_leftovers(mark: &OsStr) -> Result<(), String> {
     let mark = mark.as_encoded_bytes();
     match signal(Say::End, |words| runs_with(words, mark)).first() {
@@ -189,21 +186,21 @@ fn end_leftovers(mark: &OsStr) -> Result<(), String> {
     }
 }
 
-/// Whether this is the command line of a program with that argument. The client's, which is on its
-/// way out, has the server's in it; so has what is around a bridge, and that was killed with it.
+/// Whether this is the command line of a program with that argument. The command lines of the client
+/// and of the guard of a bridge contain the server's, too, and do not count.
 fn runs_with(words: &[&[u8]], mark: &[u8]) -> bool {
     words.contains(&mark) && !words.contains(&b"--command".as_slice()) && !is_guard(words)
 }
 
-/// What a process is told.
+/// The signal for a process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Say {
     Stop,
     End,
 }
 
-/// Tells the processes that are chosen by their command line, and returns those lines. Where command
-/// lines can't be seen it finds none.
+/// Sends a signal to the processes with the chosen command lines, and returns those lines. Finds none
+/// on systems without `/proc`.
 pub(crate) fn signal(what: Say, chosen: impl Fn(&[&[u8]]) -> bool) -> Vec<String> {
     let mut told = Vec::new();
     #[cfg(target_os = "linux")]
@@ -228,7 +225,7 @@ pub(crate) fn signal(what: Say, chosen: impl Fn(&[&[u8]]) -> bool) -> Vec<String
     told
 }
 
-/// What the client did not see of the end is added to what it said about it.
+/// Adds a bad end of the programs to the client's own `shutdown` check.
 fn end_with(lines: &mut Vec<Line>, ending: Result<(), String>) {
     let Err(detail) = ending else { return };
     let last = lines.iter_mut().find(|line| line.check == "shutdown");
@@ -250,20 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn a_client_prints_json_and_nothing_else() {
-        let text = r#"{"check": "connect", "outcome": "pass", "detail": "2025-11-25"}"#;
-        assert_eq!(parse(text), Ok(vec![line("connect", Outcome::Pass, "2025-11-25")]));
-        assert!(parse("hello").is_err());
-    }
-
-    #[test]
     fn a_bad_end_is_not_a_clean_shutdown() {
         let mut lines = vec![line("shutdown", Outcome::Pass, "")];
         end_with(&mut lines, Ok(()));
         assert_eq!(lines[0].outcome, Outcome::Pass);
         end_with(&mut lines, Err("killed".to_owned()));
         assert_eq!(lines, [line("shutdown", Outcome::Fail, "killed")]);
-        // The first complaint stays, and one is made where the client made none.
+        // The first complaint stays.
         end_with(&mut lines, Err("code 1".to_owned()));
         assert_eq!(lines, [line("shutdown", Outcome::Fail, "killed")]);
         let mut none = Vec::new();
@@ -291,7 +281,7 @@ mod tests {
         let mut child = Command::new("sh");
         child.args(["-c", script, "sh"]).arg(&log).stdin(std::process::Stdio::piped());
         let mut child = child.spawn().unwrap();
-        // It takes a moment until the process is what it will be.
+        // The new process has the command line of this one for a moment.
         let patience = Instant::now() + ONE;
         while end_leftovers(log.as_os_str()).is_ok() {
             assert!(Instant::now() < patience, "it is not found");

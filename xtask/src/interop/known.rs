@@ -1,16 +1,16 @@
-//! `interop/known.toml`: which checks do not pass, who is the reason, and what happens.
+//! `interop/known.toml`: the checks that do not pass, the reason, and the symptom.
 
 use std::path::Path;
 
 use serde::Deserialize;
 
 use super::{
-    cells::{Cell, Era, Peer, Role, Way, Wire},
+    cells::{Cell, Era, Peer, Role, Wire},
     peers::Versions,
 };
 use crate::common::files::read;
 
-/// Everything that the file says.
+/// The content of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Known {
@@ -18,12 +18,12 @@ pub(crate) struct Known {
     pub(crate) known: Vec<Entry>,
 }
 
-/// One thing that is known. A list that is left out stands for everything.
+/// One known failure. A missing list stands for all values.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
     pub(crate) who: Who,
-    /// The version of the peer that does it; only where the peer is the reason.
+    /// The version of the peer, if the fault is the peer's.
     pub(crate) version: Option<String>,
     #[serde(default)]
     peers: Vec<Peer>,
@@ -33,31 +33,22 @@ pub(crate) struct Entry {
     wires: Vec<Wire>,
     #[serde(default)]
     eras: Vec<Era>,
-    /// What the server is spoken to in.
+    /// The eras of the connection to the server.
     #[serde(default)]
     server_eras: Vec<Era>,
-    /// What may be between the two.
+    /// The kinds of connection.
     #[serde(default)]
-    ways: Vec<Between>,
+    ways: Vec<String>,
     checks: Vec<String>,
     /// What happens, in a sentence.
     pub(crate) what: String,
-    /// A part of what the client prints then, so that no other failure hides behind this one.
+    /// A part of the client's output, so that no other failure is taken for this one.
     pub(crate) seen: String,
     #[serde(default)]
     pub(crate) when: When,
 }
 
-/// What is between client and server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Between {
-    Direct,
-    Bridge,
-    Authorized,
-}
-
-/// Whose doing it is.
+/// The side with the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Who {
@@ -71,7 +62,7 @@ pub(crate) enum Who {
 pub(crate) enum When {
     #[default]
     Always,
-    /// The check may pass too: it depends on what else the machine does.
+    /// The check may pass: it depends on timing.
     Sometimes,
 }
 
@@ -105,7 +96,7 @@ impl Known {
 }
 
 impl Entry {
-    /// The peer that does it; none where we do.
+    /// The peer with the fault; `None` if it is Turnbuckle's.
     pub(crate) fn culprit(&self) -> Option<Peer> {
         match self.who {
             Who::Us => None,
@@ -117,12 +108,7 @@ impl Entry {
         fn named<T: PartialEq>(list: &[T], value: &T) -> bool {
             list.is_empty() || list.contains(value)
         }
-        let way = match cell.way {
-            Way::Direct => Between::Direct,
-            Way::Bridge(_) => Between::Bridge,
-            Way::Authorized => Between::Authorized,
-        };
-        named(&self.ways, &way)
+        named(&self.ways, &cell.way.name().to_owned())
             && named(&self.server_eras, &cell.far_era())
             && named(&self.peers, &cell.peer)
             && named(&self.roles, &cell.role)
@@ -151,7 +137,7 @@ impl Entry {
             (Who::Peer, Some(version), [peer]) if *version == versions.of(*peer) => Ok(()),
             (Who::Peer, Some(version), [peer]) => Err(format!(
                 "it cites version {version}, and {} is {} now: look again",
-                peer.name(),
+                peer,
                 versions.of(*peer)
             )),
             (Who::Peer, ..) => Err("it must name one peer and cite its version".to_owned()),
@@ -161,7 +147,7 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::cells::Way, *};
 
     const FILE: &str = r#"
         [[known]]
@@ -228,6 +214,11 @@ mod tests {
 
     #[test]
     fn entries_name_checks_that_exist_and_no_check_twice() {
+        let root = crate::workspace::root();
+        let versions = Versions::read(&root).unwrap();
+        assert!(
+            !Known::read(&root.join("interop/known.toml"), &versions).unwrap().known.is_empty()
+        );
         assert!(parse(&FILE.replace("\"abandon\"", "\"give up\"")).is_err());
         assert!(parse(&FILE.replace("We have none.", " ")).is_err());
         let twice = FILE.replace("\"abandon\"", "\"resource\"");

@@ -1,5 +1,5 @@
-//! `cargo xtask interop`: real peers against us, in both roles, and whether what came out is what
-//! was expected.
+//! `cargo xtask interop`: runs real peers against Turnbuckle in both roles and compares the results
+//! with the expected ones.
 
 mod authorized;
 mod bridge;
@@ -22,27 +22,36 @@ use self::{
     cells::Cell,
     known::Known,
     peers::{Programs, Versions},
-    report::Page,
     verdict::{Row, Verdict, judge, surprises},
 };
-use crate::workspace;
+use crate::{common::page, workspace};
 
-const USAGE: &str = "\
-usage: cargo xtask interop [--only WORD]… [--check]
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Options {
+    /// Run only cells whose name has this word, and do not write the page
+    ///
+    /// A name has the peer (python-2, python-1, typescript-2, typescript-1, rmcp, oidc-provider), its
+    /// role (server, client, provider), the client's wire (stdio, http) and era (modern, legacy), and
+    /// the connection (direct; bridge and the server's era, to-modern or to-legacy; or authorized).
+    #[arg(long, value_name = "WORD")]
+    only: Vec<String>,
+    /// Fail if docs/interop.md is not current, instead of writing it
+    #[arg(long, conflicts_with = "only")]
+    check: bool,
+}
 
-  --only WORD   only cells whose name has this word, and does not write the page; a name is a peer
-                (python-2, python-1, typescript-2, typescript-1, rmcp, oidc-provider), what the peer
-                is (server, client, provider), the client's wire (stdio, http) and era (modern,
-                legacy), and what is between the two (direct; bridge and the server's era, to-modern
-                or to-legacy; or authorized)
-  --check       fail if docs/interop.md is not what would be written, instead of writing it";
+impl Options {
+    fn chooses(&self, cell: &Cell) -> bool {
+        let name = cell.to_string();
+        self.only.iter().all(|word| name.split(' ').any(|part| part == word))
+    }
+}
 
 /// How many cells run at a time.
 const AT_A_TIME: usize = 2;
 
 /// Runs the matrix; the error says which checks did not end as expected.
-pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let options = Options::parse(arguments)?;
+pub(crate) fn run(options: &Options) -> Result<(), String> {
     let root = workspace::root();
     let versions = Versions::read(&root)?;
     let known = Known::read(&root.join("interop/known.toml"), &versions)?;
@@ -52,22 +61,19 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
     let programs = Programs::prepare(&root, &cells)?;
     let results = programs.home.join("results");
-    // It may not be there yet.
+    // The folder may not exist yet.
     let _ = fs::remove_dir_all(&results);
     let rows = run_all(&programs, &cells, &known)?;
     let text = report::text(&rows, &known, &versions);
     print!("{text}");
     let mut surprises = surprises(&rows);
-    let page = root.join("docs/interop.md");
-    match options.page() {
-        PageIs::LeftAlone => {}
-        PageIs::Written => Page::read(&page, &text)?.write(&page)?,
-        PageIs::Checked => {
-            if !Page::read(&page, &text)?.is_current() {
-                surprises
-                    .push("docs/interop.md is not current: run `cargo xtask interop`".to_owned());
-            }
+    let path = root.join("docs/interop.md");
+    if options.check {
+        if !page::is_current(&path, &report::MARKS, &text)? {
+            surprises.push("docs/interop.md is not current: run `cargo xtask interop`".to_owned());
         }
+    } else if options.only.is_empty() {
+        page::update(&path, &report::MARKS, &text)?;
     }
     if surprises.is_empty() {
         return Ok(());
@@ -107,76 +113,21 @@ fn summary(row: Option<&Result<Row, String>>) -> String {
     }
 }
 
-#[derive(Debug, Default, PartialEq)]
-struct Options {
-    only: Vec<String>,
-    check: bool,
-}
-
-/// What happens to the page.
-#[derive(Debug, PartialEq)]
-enum PageIs {
-    LeftAlone,
-    Written,
-    Checked,
-}
-
-impl Options {
-    fn parse(arguments: &[String]) -> Result<Options, String> {
-        let mut options = Options::default();
-        let mut words = arguments.iter().map(String::as_str);
-        while let Some(word) = words.next() {
-            match word {
-                "--only" => options.only.push(words.next().ok_or(USAGE)?.to_owned()),
-                "--check" => options.check = true,
-                _ => return Err(USAGE.to_owned()),
-            }
-        }
-        if options.check && !options.only.is_empty() {
-            return Err(USAGE.to_owned());
-        }
-        Ok(options)
-    }
-
-    fn chooses(&self, cell: &Cell) -> bool {
-        let name = cell.to_string();
-        self.only.iter().all(|word| name.split(' ').any(|part| part == word))
-    }
-
-    fn page(&self) -> PageIs {
-        match (self.only.is_empty(), self.check) {
-            (false, _) => PageIs::LeftAlone,
-            (true, false) => PageIs::Written,
-            (true, true) => PageIs::Checked,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn options(line: &str) -> Result<Options, String> {
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        Options::parse(&words)
-    }
-
     #[test]
-    fn words_choose_cells_and_only_the_whole_matrix_is_a_page() {
+    fn words_choose_cells() {
         let chosen = |line: &str| {
-            let options = options(line).unwrap();
+            let only = line.split_whitespace().map(str::to_owned).collect();
+            let options = Options { only, check: false };
             Cell::all().iter().filter(|cell| options.chooses(cell)).count()
         };
         assert_eq!(chosen(""), Cell::all().len());
-        assert_eq!(chosen("--only rmcp --only http --only direct"), 4);
-        assert_eq!(chosen("--only rmcp --only bridge --only to-legacy"), 4);
-        assert_eq!(chosen("--only authorized"), 8);
-        assert_eq!(chosen("--only python"), 0);
-        assert_eq!(options("").unwrap().page(), PageIs::Written);
-        assert_eq!(options("--check").unwrap().page(), PageIs::Checked);
-        assert_eq!(options("--only rmcp").unwrap().page(), PageIs::LeftAlone);
-        for line in ["--only", "--all", "--check --only rmcp"] {
-            assert!(options(line).is_err(), "{line}");
-        }
+        assert_eq!(chosen("rmcp http direct"), 4);
+        assert_eq!(chosen("rmcp bridge to-legacy"), 4);
+        assert_eq!(chosen("authorized"), 8);
+        assert_eq!(chosen("python"), 0);
     }
 }

@@ -1,5 +1,4 @@
-//! The peers' programs and ours: installing and building them, the commands that start them, their
-//! versions.
+//! The programs of the peers and of Turnbuckle: installation, builds, commands and versions.
 
 use std::{
     fs,
@@ -13,19 +12,19 @@ use super::cells::{Cell, Peer, Role, Way};
 use crate::{
     common::{
         built::Built,
-        files::{create, read, write},
+        files::{read, write},
         npm,
     },
     conformance, workspace,
 };
 
-/// A program and the arguments that it always has.
+/// A program and its fixed arguments.
 pub(crate) type Program = Vec<PathBuf>;
 
-/// Where everything is.
+/// The installed programs.
 #[derive(Debug)]
 pub(crate) struct Programs {
-    /// The folder with everything that is not ours: packages and results.
+    /// The folder of packages and results.
     pub(crate) home: PathBuf,
     source: PathBuf,
     node: PathBuf,
@@ -35,12 +34,12 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Installs and builds what these cells need and is not there yet.
+    /// Installs and builds the programs of these cells.
     pub(crate) fn prepare(root: &Path, cells: &[Cell]) -> Result<Programs, String> {
         let (source, home) = (root.join("interop"), root.join("target/interop"));
         let mut rmcp = None;
         for peer in Peer::ALL {
-            let (own, place) = (source.join(peer.name()), home.join(peer.name()));
+            let (own, place) = (source.join(peer.to_string()), home.join(peer.to_string()));
             let is_needed = |cell: &Cell| {
                 cell.peer == peer || peer == Peer::Provider && cell.way == Way::Authorized
             };
@@ -49,10 +48,9 @@ impl Programs {
             }
             match peer {
                 Peer::Python2 | Peer::Python1 => install_python(&own, &place)?,
-                Peer::TypeScript2 | Peer::TypeScript1 => {
-                    install_typescript(&source, peer, &place)?;
+                Peer::TypeScript2 | Peer::TypeScript1 | Peer::Provider => {
+                    install_node(&source, peer, &place)?;
                 }
-                Peer::Provider => install_provider(&own, &place)?,
                 Peer::Rmcp => rmcp = Some(build_rmcp(&own, &place)?),
             }
         }
@@ -79,19 +77,11 @@ impl Programs {
         }
     }
 
-    /// The client of a cell in which somebody has to log in; none if that is ours.
-    pub(crate) fn login(&self, cell: &Cell) -> Result<Option<Program>, String> {
-        match cell.role {
-            Role::Client => self.peer(cell.peer, "login").map(Some),
-            Role::Server | Role::Provider => Ok(None),
-        }
-    }
-
     pub(crate) fn provider(&self) -> Result<Program, String> {
         self.peer(Peer::Provider, "server")
     }
 
-    /// Our side of authorization.
+    /// Turnbuckle's side of authorization.
     pub(crate) fn auth(&self) -> Result<Program, String> {
         Ok(vec![self.ours.program("interop-auth")?])
     }
@@ -100,10 +90,11 @@ impl Programs {
         Ok(vec![self.ours.program("turnbuckle")?, "bridge".into()])
     }
 
-    fn peer(&self, peer: Peer, what: &str) -> Result<Program, String> {
-        let (source, home) = (self.source.join(peer.name()), self.home.join(peer.name()));
+    /// The program of a peer with this name.
+    pub(crate) fn peer(&self, peer: Peer, what: &str) -> Result<Program, String> {
+        let (source, home) = (self.source.join(peer.to_string()), self.home.join(peer.to_string()));
         Ok(match peer {
-            // Compiled modules would land beside the sources.
+            // `-B`: compiled modules would be written beside the sources.
             Peer::Python2 | Peer::Python1 => {
                 vec![home.join("bin/python"), "-B".into(), source.join(format!("{what}.py"))]
             }
@@ -115,7 +106,7 @@ impl Programs {
     }
 }
 
-/// A virtual environment with what `requirements.txt` pins.
+/// Installs the pinned packages into a virtual environment.
 fn install_python(source: &Path, home: &Path) -> Result<(), String> {
     let requirements = source.join("requirements.txt");
     let pinned = read(&requirements)?;
@@ -132,24 +123,23 @@ fn install_python(source: &Path, home: &Path) -> Result<(), String> {
     write(&stamp, &pinned)
 }
 
-/// Packages, and the programs beside them: a module looks for packages where it lies itself.
-fn install_typescript(source: &Path, peer: Peer, home: &Path) -> Result<(), String> {
-    let own = source.join(peer.name());
+/// Installs packages, and the programs beside them: a module looks for packages in its own folder.
+fn install_node(source: &Path, peer: Peer, home: &Path) -> Result<(), String> {
+    let own = source.join(peer.to_string());
     npm::install(&own, home, &home.display().to_string())?;
-    create(home)?;
-    for name in ["server.mjs", "client.mjs", "login.mjs"] {
-        write(&home.join(name), &read(&own.join(name))?)?;
-    }
-    for name in ["checks.mjs", "login-checks.mjs", "serving.mjs"] {
-        write(&home.join(name), &read(&source.join("shared").join(name))?)?;
+    let (programs, shared): (&[&str], &[&str]) = match peer {
+        Peer::Provider => (&["server.mjs"], &[]),
+        _ => (
+            &["server.mjs", "client.mjs", "login.mjs"],
+            &["checks.mjs", "login-checks.mjs", "serving.mjs"],
+        ),
+    };
+    let programs = programs.iter().map(|name| (own.join(name), name));
+    let shared = shared.iter().map(|name| (source.join("shared").join(name), name));
+    for (from, name) in programs.chain(shared) {
+        write(&home.join(name), &read(&from)?)?;
     }
     Ok(())
-}
-
-/// The same for the provider, which shares nothing with them.
-fn install_provider(own: &Path, home: &Path) -> Result<(), String> {
-    npm::install(own, home, &home.display().to_string())?;
-    write(&home.join("server.mjs"), &read(&own.join("server.mjs"))?)
 }
 
 fn build_rmcp(own: &Path, home: &Path) -> Result<Built, String> {
@@ -159,15 +149,14 @@ fn build_rmcp(own: &Path, home: &Path) -> Result<Built, String> {
     Built::build(&mut cargo)
 }
 
-/// What is pinned, by peer.
+/// The pinned packages of each peer, with their versions.
 #[derive(Debug)]
-pub(crate) struct Versions([Vec<(String, String)>; Peer::ALL.len()]);
+pub(crate) struct Versions(Vec<(Peer, Vec<(String, String)>)>);
 
 impl Versions {
     pub(crate) fn read(root: &Path) -> Result<Versions, String> {
-        let mut versions = Versions(Default::default());
-        for (index, peer) in Peer::ALL.into_iter().enumerate() {
-            let folder = root.join("interop").join(peer.name());
+        let pinned = |peer: Peer| {
+            let folder = root.join("interop").join(peer.to_string());
             let packages = match peer {
                 Peer::Python2 | Peer::Python1 => {
                     required(&read(&folder.join("requirements.txt"))?, "mcp")
@@ -178,11 +167,11 @@ impl Versions {
                 Peer::Rmcp => locked(&read(&folder.join("Cargo.lock"))?, "rmcp"),
             };
             if packages.is_empty() {
-                return Err(format!("nothing pins the version of {}", peer.name()));
+                return Err(format!("nothing pins the version of {peer}"));
             }
-            versions.0[index] = packages;
-        }
-        Ok(versions)
+            Ok((peer, packages))
+        };
+        Peer::ALL.into_iter().map(pinned).collect::<Result<_, _>>().map(Versions)
     }
 
     /// The version of a peer: of its first package.
@@ -190,16 +179,15 @@ impl Versions {
         self.packages(peer).first().map_or("", |(_, version)| version)
     }
 
-    /// Packages and their versions.
+    /// The packages of a peer and their versions.
     pub(crate) fn packages(&self, peer: Peer) -> &[(String, String)] {
-        let index = Peer::ALL.iter().position(|other| *other == peer);
-        index.map_or(&[], |index| &self.0[index])
+        self.0.iter().find(|(other, _)| *other == peer).map_or(&[], |(_, packages)| packages)
     }
 
     #[cfg(test)]
     pub(crate) fn fixed(version: &str) -> Versions {
-        let package = || vec![("package".to_owned(), version.to_owned())];
-        Versions(std::array::from_fn(|_| package()))
+        let pinned = |peer| (peer, vec![("package".to_owned(), version.to_owned())]);
+        Versions(Peer::ALL.map(pinned).to_vec())
     }
 }
 
@@ -215,7 +203,7 @@ fn depended(text: &str) -> Vec<(String, String)> {
     let dependencies = package["dependencies"].as_object().cloned().unwrap_or_default();
     let named = dependencies.iter().filter_map(|(name, version)| Some((name, version.as_str()?)));
     let official = named.filter(|(name, _)| {
-        name.starts_with("@modelcontextprotocol/") || *name == Peer::Provider.name()
+        name.starts_with("@modelcontextprotocol/") || **name == Peer::Provider.to_string()
     });
     official.map(|(name, version)| owned((name.as_str(), version))).collect()
 }

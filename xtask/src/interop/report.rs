@@ -1,6 +1,6 @@
-//! Owns: how verdicts are shown: versions, matrix, notes, the page. Does not own: the verdicts.
+//! The generated part of the page: versions, matrix and notes.
 
-use std::{fmt::Write as _, path::Path};
+use std::fmt::Write as _;
 
 use super::{
     cells::{Cell, Peer, Role, Way, Wire},
@@ -8,20 +8,16 @@ use super::{
     peers::Versions,
     verdict::{Row, Verdict},
 };
-use crate::common::{
-    files::{read, write},
-    page,
-};
+use crate::common::page;
 
-/// Between these lines the page has what the last run found.
-const BEGIN: &str = "<!-- matrix: cargo xtask interop -->";
-const END: &str = "<!-- end of matrix -->";
+/// Between these lines the page has the results of the last run.
+pub(crate) const MARKS: [&str; 2] =
+    ["<!-- matrix: cargo xtask interop -->", "<!-- end of matrix -->"];
 
 /// Versions, matrix and notes: the same text for the same verdicts.
 pub(crate) fn text(rows: &[Row], known: &Known, versions: &Versions) -> String {
-    let mut lines = vec![["peer", "packages"].map(str::to_owned).to_vec()];
-    lines.extend(Peer::ALL.map(|peer| vec![title(peer).to_owned(), packages(versions, peer)]));
-    let mut text = page::table(&lines);
+    let packages = Peer::ALL.map(|peer| vec![title(peer).to_owned(), packages(versions, peer)]);
+    let mut text = page::table(&["peer", "packages"], packages);
     text.push('\n');
     text.push_str(&matrix(rows));
     text.push('\n');
@@ -32,8 +28,8 @@ pub(crate) fn text(rows: &[Row], known: &Known, versions: &Versions) -> String {
     text
 }
 
-/// A row for each cell, a column for each check: first without a bridge, then with one, then where
-/// somebody has to log in: we, and then the peers.
+/// A row for each cell, a column for each check: direct, through a bridge, and with authorization,
+/// first of Turnbuckle, then of the peers.
 pub(crate) fn matrix(rows: &[Row]) -> String {
     let those = |chosen: fn(&Cell) -> bool| rows.iter().filter(move |row| chosen(&row.cell));
     let tables = [
@@ -55,14 +51,15 @@ pub(crate) fn matrix(rows: &[Row]) -> String {
 fn table<'a>(heads: &[&str], rows: impl Iterator<Item = &'a Row>) -> Option<String> {
     let mut rows = rows.peekable();
     let checks = rows.peek()?.cell.checks();
-    let head = heads.iter().chain(checks).map(|word| (*word).to_owned()).collect();
-    let mut lines = vec![head];
-    lines.extend(rows.map(|row| {
-        let mut line = titles(&row.cell);
-        line.extend(row.verdicts.iter().map(word));
-        line
-    }));
-    Some(page::table(&lines))
+    let head = [heads, &checks].concat();
+    Some(page::table(
+        &head,
+        rows.map(|row| {
+            let mut line = titles(&row.cell);
+            line.extend(row.verdicts.iter().map(word));
+            line
+        }),
+    ))
 }
 
 fn titles(cell: &Cell) -> Vec<String> {
@@ -130,35 +127,12 @@ fn note(entry: &Entry, versions: &Versions) -> String {
     format!("{who}: {}{often}", entry.what)
 }
 
-/// The page as it should be, and as it is.
-pub(crate) struct Page {
-    now: String,
-    wanted: String,
-}
-
-impl Page {
-    pub(crate) fn read(path: &Path, text: &str) -> Result<Page, String> {
-        let now = read(path)?;
-        let wanted = page::replaced(&now, BEGIN, END, text)
-            .ok_or_else(|| format!("{} has no place for the matrix", path.display()))?;
-        Ok(Page { now, wanted })
-    }
-
-    pub(crate) fn is_current(&self) -> bool {
-        self.now == self.wanted
-    }
-
-    pub(crate) fn write(&self, path: &Path) -> Result<(), String> {
-        write(path, &self.wanted)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{super::cells::Era, *};
 
     #[test]
-    fn the_matrix_shows_each_verdict_and_the_notes_say_whose_doing_it_is() {
+    fn the_matrix_shows_each_verdict_and_the_notes_name_the_culprit() {
         let (peer, role, wire, era) = (Peer::Rmcp, Role::Client, Wire::Http, Era::Modern);
         let cell = Cell { peer, role, wire, era, way: Way::Direct };
         let mut verdicts = vec![Verdict::Passed; cell.checks().len()];

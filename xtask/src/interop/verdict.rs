@@ -1,5 +1,4 @@
-//! Owns: what each check of a cell came to, compared with what is known. Does not own: running the
-//! cell, nor showing the verdict.
+//! Compares the checks of a cell with the known failures.
 
 use super::{
     cells::Cell,
@@ -7,7 +6,7 @@ use super::{
     known::{Known, When},
 };
 
-/// A cell and what came of it, check by check.
+/// A cell and the verdict on each check.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) cell: Cell,
@@ -18,15 +17,15 @@ pub(crate) struct Row {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
     Passed,
-    /// It did what the entry with this number says, or may do so.
+    /// The entry with this number covers it.
     Known(usize),
-    /// Nothing could be checked without a connection, and that there is none is known.
+    /// The check was not reached because the connection failed.
     NotReached,
-    /// A sentence about what was not expected.
+    /// A sentence about the unexpected result.
     Surprise(String),
 }
 
-/// Compares what a client printed with what is known.
+/// Compares the output of a client with the known failures.
 pub(crate) fn judge(cell: Cell, lines: &[Line], known: &Known) -> Row {
     let mut connected = true;
     let verdict = |check: &&str| {
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_must_happen_and_nothing_else() {
+    fn a_known_failure_must_happen_and_no_other() {
         let came = |outcome, detail| {
             [line("connect", Outcome::Pass, "2025-11-25"), line("call", outcome, detail)]
         };

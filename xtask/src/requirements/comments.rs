@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const MARK: &str = "// req:";
 
-/// The tests of each id, and comments that stand above no test.
+/// The tests of each id, and comments that are above no test.
 #[derive(Debug, Default)]
 pub(crate) struct Proofs {
     /// A test is `path::name`.
@@ -32,7 +32,7 @@ impl Proofs {
                     }
                 }
                 None => self.misplaced.push(format!(
-                    "{path}:{}: a `// req:` comment stands directly above a test",
+                    "{path}:{}: a `// req:` comment belongs directly above a test",
                     index + 1
                 )),
             }
@@ -40,7 +40,7 @@ impl Proofs {
     }
 }
 
-/// The name of the test that a comment stands above.
+/// Returns the name of the test below a comment.
 fn test_below<'a>(lines: &[&'a str], comment: usize) -> Option<&'a str> {
     let mut marked = false;
     let mut below = lines[comment + 1..].iter();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_above_no_test_is_told() {
+    fn a_comment_above_no_test_is_reported() {
         for text in [
             "// req: x:one\nfn helper() {}",
             "// req: x:one\nstruct S;",

@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, path::Path};
 
 use serde::Deserialize;
 
-use crate::common::files::read;
+use crate::common::{files::read, named};
 
-/// Everything that the file says.
+/// The content of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct List {
@@ -25,7 +25,7 @@ pub(crate) struct Group {
     pub(crate) lines: Vec<Line>,
 }
 
-/// One thing that is expected.
+/// One requirement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Line {
@@ -36,7 +36,7 @@ pub(crate) struct Line {
     pub(crate) what: String,
     /// Why there is no test yet.
     pub(crate) waits: Option<String>,
-    /// What is done instead.
+    /// A deliberate difference.
     pub(crate) decided: Option<String>,
 }
 
@@ -50,13 +50,13 @@ pub(crate) enum Era {
     Modern,
 }
 
-/// Whose behaviour a line is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Side {
-    Server,
-    Client,
-    Both,
+named! {
+    /// The side that a requirement is about.
+    Side {
+        Server = "server",
+        Client = "client",
+        Both = "both",
+    }
 }
 
 impl List {
@@ -69,12 +69,12 @@ impl List {
         let mut seen = BTreeSet::new();
         for line in list.lines() {
             if !seen.insert(&line.id) {
-                return Err(format!("`{}` is there twice", line.id));
+                return Err(format!("`{}` occurs twice", line.id));
             }
             let texts = [Some(&line.what), line.waits.as_ref(), line.decided.as_ref()];
             if texts.into_iter().flatten().any(|text| text.trim().is_empty() || text.contains('|'))
             {
-                return Err(format!("`{}` has a text that is no sentence for a table", line.id));
+                return Err(format!("`{}` has a text that cannot be shown in a table", line.id));
             }
         }
         Ok(list)
@@ -106,14 +106,6 @@ mod tests {
         later = true
         lines = [{ id = "a:d", side = "both", what = "It will be." }]
     "#;
-
-    #[test]
-    fn the_file_is_read_in_its_order() {
-        let list = List::parse(FILE).unwrap();
-        let ids: Vec<(&str, Era)> = list.lines().map(|line| (&*line.id, line.era)).collect();
-        assert_eq!(ids, [("a:b", Era::Modern), ("a:c", Era::Both), ("a:d", Era::Both)]);
-        assert_eq!(list.due().map(|line| &*line.id).collect::<Vec<_>>(), ["a:b", "a:c"]);
-    }
 
     #[test]
     fn ids_are_there_once_and_words_are_known() {

@@ -11,23 +11,11 @@ use crate::{
     workspace,
 };
 
-const USAGE: &str = "\
-usage: cargo xtask requirements [--check]
-
-  writes target/requirements.md: every requirement with the tests that prove it
-  --check   fail if a line that is due has neither a test nor a reason";
-
 /// Where tests are looked for.
 const PLACES: &[&str] = &["conformance", "contract", "crates", "examples", "interop"];
 
 /// Collects the comments and writes the page; the error has one line for each problem.
-pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let is_check = match words[..] {
-        [] => false,
-        ["--check"] => true,
-        _ => return Err(USAGE.to_owned()),
-    };
+pub(crate) fn run(is_check: bool) -> Result<(), String> {
     let root = workspace::root();
     let list = List::read(&root.join("docs/requirements.toml"))?;
     let mut proofs = Proofs::default();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     comments::Proofs,
-    list::{Era, Line, List, Side},
+    list::{Era, Line, List},
 };
 use crate::common::page;
 
@@ -19,10 +19,8 @@ pub(crate) fn text(list: &List, proofs: &Proofs) -> String {
     for group in &list.groups {
         // Writing to a string does not fail.
         let _ = write!(text, "\n### {}\n\n", group.title);
-        let head = ["id", "era", "side", "what is expected", "shown by"];
-        let mut lines = vec![head.map(str::to_owned).to_vec()];
-        lines.extend(group.lines.iter().map(|line| row(line, proofs)));
-        text.push_str(&page::table(&lines));
+        let head = ["id", "era", "side", "expectation", "shown by"];
+        text.push_str(&page::table(&head, group.lines.iter().map(|line| row(line, proofs))));
     }
     text
 }
@@ -41,11 +39,6 @@ fn row(line: &Line, proofs: &Proofs) -> Vec<String> {
         Era::Legacy => "[L]",
         Era::Modern => "[M]",
     };
-    let side = match line.side {
-        Side::Server => "server",
-        Side::Client => "client",
-        Side::Both => "both",
-    };
     let mut shown: Vec<String> = proofs.of(&line.id).map(|test| format!("`{test}`")).collect();
     shown.extend(line.decided.as_ref().map(|decided| format!("Decided: {decided}")));
     shown.extend(line.waits.as_ref().map(|waits| format!("Waits: {waits}")));
@@ -53,38 +46,5 @@ fn row(line: &Line, proofs: &Proofs) -> Vec<String> {
         shown.push("–".to_owned());
     }
     let id = format!("`{}`", line.id);
-    vec![id, era.to_owned(), side.to_owned(), line.what.clone(), shown.join("<br>")]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_shows_tests_and_reasons() {
-        let list = List::parse(
-            r#"
-            [[group]]
-            title = "Tools"
-            lines = [
-                { id = "a", era = "legacy", side = "server", what = "W.", decided = "Not so." },
-                { id = "b", side = "both", what = "W.", waits = "Later." },
-                { id = "c", side = "client", what = "W." },
-            ]
-            [[group]]
-            title = "More"
-            later = true
-            lines = [{ id = "d", side = "both", what = "W." }]"#,
-        )
-        .unwrap();
-        let mut proofs = Proofs::default();
-        proofs.collect("t.rs", "// req: a\n#[test]\nfn one() {}\n// req: a\n#[test]\nfn two() {}");
-        let text = text(&list, &proofs);
-        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
-        assert!(rows[0].ends_with("| `t.rs::one`<br>`t.rs::two`<br>Decided: Not so. |"), "{text}");
-        assert!(rows[0].contains("| [L] |") && rows[1].contains("|     |"), "{text}");
-        assert!(rows[1].ends_with("| Waits: Later. |") && rows[2].ends_with("| – |"), "{text}");
-        let summary = "\n\n1 of the 3 lines that are due have a test; 1 are for later.\n";
-        assert!(text.contains(summary), "{text}");
-    }
+    vec![id, era.to_owned(), line.side.to_string(), line.what.clone(), shown.join("<br>")]
 }

@@ -1,100 +1,88 @@
-//! Rules about documentation: doctests run, dependencies and examples are mentioned, tests that a
-//! page names exist.
+//! Rules about pages and manifests: dependencies and examples are mentioned, tests that a page names
+//! exist, and plain `cargo test` builds every feature.
 
 use super::source::{Finding, Source};
-use crate::workspace::Package;
+use crate::workspace::Metadata;
 
-/// Finds code blocks in doc comments that are never compiled.
-pub(crate) fn ignored_doctests(source: &Source) -> Vec<Finding> {
-    let docs = source.text.lines().enumerate().filter_map(|(index, line)| {
-        let line = line.trim_start();
-        let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
-        Some((index + 1, text))
-    });
-    ignored_fences(&source.path, docs)
-}
-
-/// Finds the same in a page of Markdown, which may be included as docs.
-pub(crate) fn ignored_fences_of_page(path: &str, text: &str) -> Vec<Finding> {
-    ignored_fences(path, text.lines().enumerate().map(|(index, line)| (index + 1, line)))
-}
-
-fn ignored_fences<'a>(path: &str, lines: impl Iterator<Item = (usize, &'a str)>) -> Vec<Finding> {
-    let is_ignored = |line: &str| {
-        line.trim_start().strip_prefix("```").is_some_and(|info| {
-            info.split([',', ' ']).any(|word| word.trim().starts_with("ignore"))
-        })
-    };
-    lines
-        .filter(|(_, line)| is_ignored(line))
-        .map(|(line, _)| Finding {
-            path: path.to_owned(),
-            line,
-            sentence: "an example that is ignored is never compiled".to_owned(),
-        })
-        .collect()
-}
-
-/// Where every direct dependency has its line.
+/// The page with a line for every direct dependency.
 pub(crate) const DEPENDENCIES: &str = "docs/dependencies.md";
 
-/// Finds dependencies of published crates without a line that names them in backticks.
-pub(crate) fn dependencies(packages: &[Package], page: &str) -> Vec<Finding> {
+/// The page that names the test of each statement.
+pub(crate) const SHOWN: &str = "docs/auth.md";
+
+/// Where its tests are.
+const TESTS: [&str; 2] = ["crates/turnbuckle-auth/src/", "crates/turnbuckle/tests/"];
+
+/// Features that plain `cargo test` leaves out, with the reason.
+const APART: &[(&str, &str)] =
+    &[("keyring", "needs a secret service: `.ci/run` starts one and runs its tests")];
+
+fn finding(path: &str, line: usize, sentence: String) -> Finding {
+    Finding { path: path.to_owned(), line, sentence }
+}
+
+/// Finds dependencies of published crates that the page does not name in backticks.
+pub(crate) fn dependencies(metadata: &Metadata, page: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for package in packages.iter().filter(|package| package.published) {
-        for dependency in &package.dependencies {
-            if !page.contains(&format!("`{dependency}`")) {
-                findings.push(Finding {
-                    path: DEPENDENCIES.to_owned(),
-                    line: 1,
-                    sentence: format!("`{dependency}` of {} has no line", package.name),
-                });
+    for package in metadata.packages.iter().filter(|package| package.is_published()) {
+        for dependency in package.dependencies.iter().filter(|it| it.path.is_none()) {
+            if !page.contains(&format!("`{}`", dependency.name)) {
+                let sentence = format!("`{}` of {} has no line", dependency.name, package.name);
+                findings.push(finding(DEPENDENCIES, 1, sentence));
             }
         }
     }
     findings
 }
 
-/// Finds examples that no page mentions by file name or by `--example NAME`.
-pub(crate) fn unmentioned_examples(sources: &[Source], pages: &[(String, String)]) -> Vec<Finding> {
-    let is_example = |source: &&Source| {
-        let name = source.path.rsplit('/').next().unwrap_or_default();
-        source.path.starts_with("examples/")
-            && !source.is_test_file()
-            && !matches!(name, "lib.rs" | "main.rs" | "build.rs")
-    };
-    sources
-        .iter()
-        .filter(is_example)
-        .filter(|source| {
-            let file = source.path.rsplit('/').next().unwrap_or_default();
-            let name = file.trim_end_matches(".rs");
-            let wanted = [file.to_owned(), format!("--example {name}"), format!("--bin {name}")];
-            !pages.iter().any(|(_, text)| wanted.iter().any(|wanted| text.contains(wanted)))
-        })
-        .map(|source| source.finding(1, "no page in README.md or docs/ mentions this example"))
-        .collect()
+/// Finds features of members that the workspace does not turn on.
+pub(crate) fn untested_features(metadata: &Metadata) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in metadata.packages.iter().filter(|package| package.source.is_none()) {
+        let nodes = metadata.resolve.nodes.iter().filter(|node| node.id == package.id);
+        let built: Vec<&String> = nodes.flat_map(|node| &node.features).collect();
+        for feature in package.features.keys() {
+            let is_apart = APART.iter().any(|(known, _)| known == feature);
+            if !is_apart && feature != "default" && !built.contains(&feature) {
+                let sentence = format!(
+                    "no member asks for the feature `{feature}` of {}, so that `cargo test` runs \
+                     none of its tests: ask for it in examples/Cargo.toml",
+                    package.name
+                );
+                findings.push(finding("Cargo.toml", 1, sentence));
+            }
+        }
+    }
+    findings
 }
 
-/// The page that says which test shows what.
-pub(crate) const SHOWN: &str = "docs/auth.md";
+/// Finds examples that no page mentions by file name, `--example NAME` or `--bin NAME`.
+pub(crate) fn unmentioned_examples(sources: &[Source], pages: &[(String, String)]) -> Vec<Finding> {
+    let is_unmentioned = |source: &&Source| {
+        let file = source.path.rsplit('/').next().unwrap_or_default();
+        let name = file.trim_end_matches(".rs");
+        let wanted = [file.to_owned(), format!("--example {name}"), format!("--bin {name}")];
+        source.path.starts_with("examples/")
+            && !source.is_test_file()
+            && !matches!(file, "lib.rs" | "main.rs" | "build.rs")
+            && !pages.iter().any(|(_, text)| wanted.iter().any(|wanted| text.contains(wanted)))
+    };
+    let sentence = "no page in README.md or docs/ mentions this example";
+    sources.iter().filter(is_unmentioned).map(|source| source.finding(1, sentence)).collect()
+}
 
-/// Where its tests are named from.
-const TESTS: [&str; 2] = ["crates/turnbuckle-auth/src/", "crates/turnbuckle/tests/"];
-
-/// Finds tests that the page names, as `path/to/file.rs::name`, and that are not there.
+/// Finds tests that the page names, as `path/to/file.rs::name`, and that do not exist.
 pub(crate) fn missing_tests(page: &str, sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in page.lines().enumerate() {
         for named in line.split('`').skip(1).step_by(2) {
             let Some((file, test)) = named.split_once(".rs::") else { continue };
-            let is_there = |source: &Source| {
+            let has_test = |source: &Source| {
                 TESTS.iter().any(|place| source.path == format!("{place}{file}.rs"))
                     && source.find(&["fn", test]).next().is_some()
             };
-            if !sources.iter().any(is_there) {
-                let sentence = format!("there is no test `{named}`");
-                findings.push(Finding { path: SHOWN.to_owned(), line: index + 1, sentence });
+            if !sources.iter().any(has_test) {
+                findings.push(finding(SHOWN, index + 1, format!("there is no test `{named}`")));
             }
         }
     }
@@ -105,8 +93,12 @@ pub(crate) fn missing_tests(page: &str, sources: &[Source]) -> Vec<Finding> {
 mod tests {
     use super::*;
 
+    fn source(path: &str, text: &str) -> Source {
+        Source::parse(path, text).unwrap()
+    }
+
     #[test]
-    fn every_test_that_is_named_is_there() {
+    fn every_test_that_is_named_exists() {
         let sources = [
             source("crates/turnbuckle-auth/src/a/tests.rs", "#[test]\nfn it_is() {}"),
             source("crates/turnbuckle/tests/b/main.rs", "#[test]\nasync fn it_is() {}"),
@@ -119,36 +111,21 @@ mod tests {
         assert_eq!(lines, [1, 2, 2]);
     }
 
-    fn source(path: &str, text: &str) -> Source {
-        Source::parse(path, text).unwrap()
-    }
-
     #[test]
-    fn examples_in_docs_run() {
-        let good = "/// ```\n/// f();\n/// ```\n/// ```no_run\n/// g();\n/// ```\nfn f() {}";
-        assert_eq!(ignored_doctests(&source("a.rs", good)).len(), 0);
-        let bad = "//! ```rust,ignore\n//! f();\n//! ```";
-        assert_eq!(ignored_doctests(&source("a.rs", bad)).len(), 1);
-        assert_eq!(ignored_doctests(&source("a.rs", "// ```ignore is for docs")).len(), 0);
-        assert_eq!(ignored_fences_of_page("README.md", "```ignore\nf();\n```").len(), 1);
-        assert_eq!(ignored_fences_of_page("README.md", "```rust\nignore();\n```").len(), 0);
-    }
-
-    fn package(name: &str, published: bool) -> Package {
-        Package {
-            name: name.to_owned(),
-            published,
-            dependencies: vec!["serde".to_owned()],
-            ..Package::default()
-        }
-    }
-
-    #[test]
-    fn every_dependency_of_a_published_crate_has_its_line() {
-        let packages = [package("a", true), package("xtask", false)];
-        assert_eq!(dependencies(&packages, "| `serde` | reads JSON |").len(), 0);
-        assert_eq!(dependencies(&packages, "| `serde_json` | reads JSON |").len(), 1);
-        assert_eq!(dependencies(&packages[1..], "").len(), 0);
+    fn dependencies_have_a_line_and_features_are_built() {
+        let metadata: Metadata = serde_json::from_str(
+            r#"{"packages": [
+                {"id": "a", "name": "a", "features": {"default": ["x"], "x": [], "logs": [], "keyring": []},
+                 "dependencies": [{"name": "serde", "path": null}, {"name": "b", "path": "/b"}]},
+                {"id": "b", "name": "b", "publish": [], "dependencies": [{"name": "syn", "path": null}]}],
+                "resolve": {"nodes": [{"id": "a", "features": ["default", "x"], "deps": []}]}}"#,
+        )
+        .unwrap();
+        assert_eq!(dependencies(&metadata, "| `serde` | reads JSON |").len(), 0);
+        assert_eq!(dependencies(&metadata, "| `serde_json` | reads JSON |").len(), 1);
+        let found = untested_features(&metadata);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].sentence.starts_with("no member asks for the feature `logs` of a"));
     }
 
     #[test]

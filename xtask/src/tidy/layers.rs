@@ -1,4 +1,4 @@
-//! Layering: which top-level modules of the `turnbuckle` crate may use which, and which code stays
+//! Layers: which top-level modules of the `turnbuckle` crate may use which, and which code stays
 //! free of tokio.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,19 +22,12 @@ const LAYERS: &[(&str, u8)] = &[
     ("server", 4),
     ("in_process", 6),
     ("__seam", 6),
-    // What users test their servers with; the program itself has no use for it.
+    // For the tests of users.
     ("testing", 7),
 ];
 
 /// Code that is tested without a runtime.
-const NO_TOKIO: &[&str] = &[
-    "crates/turnbuckle/src/protocol",
-    "crates/turnbuckle/src/rpc/pending",
-    "crates/turnbuckle-types/src/",
-];
-
-/// The crate of types, in which nothing is asynchronous.
-const NO_ASYNC: &str = "crates/turnbuckle-types/src/";
+const NO_TOKIO: &[&str] = &["crates/turnbuckle/src/protocol", "crates/turnbuckle/src/rpc/pending"];
 
 /// Finds uses of modules of the same or a higher layer, and modules and rows without a counterpart.
 pub(crate) fn layers(sources: &[Source]) -> Vec<Finding> {
@@ -67,27 +60,18 @@ fn upward_uses(source: &Source, exports: &BTreeMap<String, String>) -> Vec<Findi
     findings
 }
 
-/// Finds tokio, and in the crate of types anything asynchronous, where it must not be.
+/// Finds uses of tokio in code that is tested without a runtime.
 pub(crate) fn runtime(source: &Source) -> Vec<Finding> {
-    let mut findings = Vec::new();
     if !NO_TOKIO.iter().any(|place| source.path.starts_with(place)) {
-        return findings;
+        return Vec::new();
     }
-    for (position, token) in source.tokens.iter().enumerate() {
-        if source.is_test_line(token.line) {
-            continue;
-        }
-        let word = token.text.as_str();
+    let uses = source.tokens.iter().enumerate().filter(|(position, token)| {
         let is_path = source.word(position + 1) == Some("::")
             || position.checked_sub(1).and_then(|before| source.word(before)) == Some("use");
-        if word.starts_with("tokio") && is_path {
-            findings.push(source.finding(token.line, "code without I/O must not use tokio"));
-        }
-        if source.path.starts_with(NO_ASYNC) && (word == "async" || word == "await") {
-            findings.push(source.finding(token.line, "nothing is asynchronous in the types"));
-        }
-    }
-    findings
+        token.text.starts_with("tokio") && is_path && !source.is_test_line(token.line)
+    });
+    let sentence = "code without I/O must not use tokio";
+    uses.map(|(_, token)| source.finding(token.line, sentence)).collect()
 }
 
 /// The leaves of a `use` tree. A renamed leaf ends with its new name.
@@ -186,25 +170,20 @@ mod tests {
     }
 
     #[test]
-    fn a_module_may_use_lower_layers() {
-        let text = "use crate::{dispatch::{Table, duplex}, error::Error, transport::line};\n\
-                    fn f() { super::call::g(); crate::envelope::stamp(); }";
-        assert_eq!(in_module("client/mod.rs", text), [""; 0]);
+    fn a_module_uses_lower_layers_only() {
+        let fine = "use crate::{protocol::{Table, duplex}, error::Error, transport::line};\n\
+                    fn f() { super::call::g(); crate::rpc::stamp(); }";
+        assert_eq!(in_module("client/mod.rs", fine), [""; 0]);
         assert_eq!(in_module("lib.rs", "use crate::client::Client;"), [""; 0]);
-    }
-
-    #[test]
-    fn a_module_may_not_use_its_own_layer_or_a_higher_one() {
         let broken = [
             ("client/call.rs", "use crate::server::Server;"),
-            ("client/call.rs", "fn f() { crate::server::run() }"),
             ("client/call.rs", "fn f() { select! { _ = crate::server::run() => {} } }"),
-            ("transport/line.rs", "use crate::{dispatch::{Table, A}, client::Client};"),
+            ("transport/line.rs", "use crate::{rpc::{Table, A}, client::Client};"),
             ("transport/line.rs", "use crate::Client;"),
             ("transport/line.rs", "type A = crate::Pending;"),
-            ("dispatch/mod.rs", "#[cfg(test)] mod tests { use crate::client::Client; }"),
-            ("envelope/stamp.rs", "pub(crate) use crate::dispatch::*;"),
-            ("attic/mod.rs", ""),
+            ("rpc/mod.rs", "#[cfg(test)] mod tests { use crate::client::Client; }"),
+            ("protocol/stamp.rs", "pub(crate) use crate::rpc::*;"),
+            ("unknown/mod.rs", ""),
         ];
         for (path, text) in broken {
             assert_eq!(in_module(path, text).len(), 1, "{path}: {text}");
@@ -218,27 +197,16 @@ mod tests {
         assert_eq!(layers(&[root, error]).len(), LAYERS.len() - 1);
     }
 
-    fn with_runtime(path: &str, text: &str) -> usize {
-        runtime(&Source::parse(path, text).unwrap()).len()
-    }
-
     #[test]
     fn code_without_io_uses_no_tokio_outside_its_tests() {
-        let table = "crates/turnbuckle/src/rpc/pending/mod.rs";
-        assert_eq!(with_runtime(table, "use tokio::sync::oneshot;"), 1);
-        assert_eq!(with_runtime(table, "fn f() { tokio::spawn(g()); }"), 1);
-        assert_eq!(with_runtime(table, "#[cfg(test)] mod tests { use tokio::sync; }"), 0);
-        assert_eq!(with_runtime(table, "/// Unlike tokio::sync.\nfn f() {}"), 0);
-        assert_eq!(
-            with_runtime("crates/turnbuckle/src/rpc/connection/mod.rs", "use tokio::io;"),
-            0
-        );
-    }
-
-    #[test]
-    fn the_types_are_not_asynchronous() {
-        assert_eq!(with_runtime("crates/turnbuckle-types/src/id.rs", "async fn f() {}"), 1);
-        assert_eq!(with_runtime("crates/turnbuckle-types/src/id.rs", "fn f() {}"), 0);
-        assert_eq!(with_runtime("crates/turnbuckle/src/protocol/a.rs", "async fn f() {}"), 0);
+        let count = |path: &str, text: &str| {
+            runtime(&Source::parse(&format!("{SDK}{path}"), text).unwrap()).len()
+        };
+        let pending = "rpc/pending/mod.rs";
+        assert_eq!(count(pending, "use tokio::sync::oneshot;"), 1);
+        assert_eq!(count(pending, "fn f() { tokio::spawn(g()); }"), 1);
+        assert_eq!(count(pending, "#[cfg(test)] mod tests { use tokio::sync; }"), 0);
+        assert_eq!(count(pending, "/// Unlike tokio::sync.\nfn f() {}"), 0);
+        assert_eq!(count("rpc/connection/mod.rs", "use tokio::io;"), 0);
     }
 }

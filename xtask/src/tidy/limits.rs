@@ -31,59 +31,22 @@ const LIMITS: &[Limit] = &[
     limit("uses of `pub(in …)`", 0, 0, restricted_paths),
     limit("names at the root of turnbuckle, modules not counted", 30, 30, root_names),
     limit("files of turnbuckle that look at the era", 3, 4, era_files),
-    limit("unusual words (whoever, nobody, anew, meanwhile …)", 761, 0, unusual_words),
-    limit("relative clauses used as nouns (what is, what was)", 741, 100, noun_clauses),
-    limit("module headers of the form Owns / Does not own", 343, 0, ownership_headers),
+    limit("unusual words (whoever, nobody, anew, meanwhile …)", 735, 0, unusual_words),
+    limit("relative clauses used as nouns (what is, what was)", 683, 100, noun_clauses),
+    limit("module headers of the form Owns / Does not own", 329, 0, ownership_headers),
 ];
 
 /// Files that are compiled instead of another one, with the same names: `windows.rs` for `unix.rs`.
 const ALTERNATIVES: &[&str] = &["/windows.rs", "/unprotected.rs"];
 
 /// Type names that the module's name completes.
-const COMMON_TYPES: &[&str] = &[
-    "Args",
-    "Body",
-    "Builder",
-    "Config",
-    "Entry",
-    "Error",
-    "ErrorKind",
-    "Future",
-    "Guard",
-    "Inner",
-    "InputNext",
-    "InputRequest",
-    "IntoIter",
-    "Iter",
-    "Kind",
-    "Next",
-    "Notification",
-    "Options",
-    "Repr",
-    "Request",
-    "Settings",
-    "State",
-    "Visitor",
-];
+const COMMON_TYPES: &str = "Args Body Builder Config Entry Error ErrorKind Future Guard \
+    Inner InputNext InputRequest IntoIter Iter Kind Next Notification Options Repr Request \
+    Settings State Visitor";
 
 /// Words that technical English does without.
-const UNUSUAL_WORDS: &[&str] = &[
-    "anew",
-    "herein",
-    "hereby",
-    "meanwhile",
-    "nobody",
-    "somebody",
-    "thereby",
-    "therein",
-    "thereof",
-    "whatsoever",
-    "whence",
-    "whereupon",
-    "whither",
-    "whoever",
-    "whomever",
-];
+const UNUSUAL_WORDS: &str = "anew herein hereby meanwhile nobody somebody thereby therein \
+    thereof whatsoever whence whereupon whither whoever whomever";
 
 const NOUN_CLAUSES: &[&str] = &["what is", "what was"];
 
@@ -166,7 +129,9 @@ fn repeated_types(checkout: &Checkout<'_>) -> Count {
             declared.entry((package, name)).or_default().push(source.finding(line, sentence));
         }
     }
-    declared.retain(|(_, name), files| files.len() > 1 && !COMMON_TYPES.contains(&name.as_str()));
+    declared.retain(|(_, name), files| {
+        files.len() > 1 && !COMMON_TYPES.split(' ').any(|common| common == name)
+    });
     let number = declared.len();
     Count { number, places: declared.into_values().flatten().collect() }
 }
@@ -264,7 +229,7 @@ fn era_files(checkout: &Checkout<'_>) -> Count {
 }
 
 fn unusual_words(checkout: &Checkout<'_>) -> Count {
-    phrases(checkout, UNUSUAL_WORDS)
+    phrases(checkout, &UNUSUAL_WORDS.split(' ').collect::<Vec<_>>())
 }
 
 fn noun_clauses(checkout: &Checkout<'_>) -> Count {

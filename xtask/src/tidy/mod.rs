@@ -1,14 +1,11 @@
 //! `cargo xtask tidy`: the rules of this project that neither the compiler nor clippy checks. Each
 //! rule is a pure function in one of the modules.
 
+mod code;
 mod docs;
-mod features;
 mod layers;
 mod limits;
-mod revision;
-mod size;
 mod source;
-mod words;
 
 use std::path::Path;
 
@@ -22,16 +19,15 @@ use crate::{
 const PLACES: &[&str] =
     &["conformance", "contract", "crates", "examples", "interop", "xtask", "bench"];
 
-/// Rules that need nothing but one file.
+/// Rules that read one file.
 const RULES: &[fn(&Source) -> Vec<Finding>] = &[
-    docs::ignored_doctests,
+    code::glob_exports,
+    code::ignored_doctests,
+    code::ignored_tests,
+    code::serde_guesses,
+    code::sizes,
+    code::sleeping_tests,
     layers::runtime,
-    revision::decisions,
-    size::sizes,
-    words::glob_exports,
-    words::ignored_tests,
-    words::serde_guesses,
-    words::sleeping_tests,
 ];
 
 /// Checks the whole checkout; the error lists every finding as `file:line: sentence`.
@@ -52,16 +48,16 @@ pub(crate) fn run() -> Result<(), String> {
     findings.extend(sources.iter().flat_map(|source| RULES.iter().flat_map(|rule| rule(source))));
     findings.extend(layers::layers(&sources));
     let pages = pages(&root)?;
-    findings.extend(pages.iter().flat_map(|(path, text)| docs::ignored_fences_of_page(path, text)));
+    findings.extend(pages.iter().flat_map(|(path, text)| code::ignored_fences(path, text)));
     findings.extend(docs::unmentioned_examples(&sources, &pages));
     findings.extend(limits::check(&limits::Checkout { sources: &sources, pages: &pages }));
     let shown = pages.iter().filter(|(path, _)| path == docs::SHOWN);
     findings.extend(shown.flat_map(|(_, text)| docs::missing_tests(text, &sources)));
     let page = pages.iter().find(|(path, _)| path == docs::DEPENDENCIES);
     let dependencies = page.map(|(_, text)| text.as_str()).unwrap_or_default();
-    let packages = workspace::packages()?;
-    findings.extend(docs::dependencies(&packages, dependencies));
-    findings.extend(features::untested(&packages));
+    let metadata = workspace::metadata(&[])?;
+    findings.extend(docs::dependencies(&metadata, dependencies));
+    findings.extend(docs::untested_features(&metadata));
     report(findings, sources.len())
 }
 
@@ -88,21 +84,4 @@ fn pages(root: &Path) -> Result<Vec<(String, String)>, String> {
         pages.push((name.to_owned(), read(&root.join(name))?));
     }
     Ok(pages)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn findings_are_sorted_lines_and_an_error() {
-        let finding = |path: &str, line| Finding {
-            path: path.to_owned(),
-            line,
-            sentence: "is wrong".to_owned(),
-        };
-        let error = report(vec![finding("b.rs", 1), finding("a.rs", 9)], 2).unwrap_err();
-        assert_eq!(error, "a.rs:9: is wrong\nb.rs:1: is wrong\ntidy: 2 findings");
-        assert_eq!(report(Vec::new(), 2), Ok(()));
-    }
 }

@@ -1,29 +1,23 @@
-//! Having a client make its calls while it is counted, to the bare limit, which is not.
+//! Counts a client while it calls the bare limit.
 
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::{
-    PATIENCE,
-    workload::{Sends, Talk, Workload},
-};
-use crate::bench::{
-    child::output_within,
-    clients::Listening,
-    programs::{Client, Programs, Server},
-    wire::KEPT_LIST,
+use super::workload::{Sends, Talk, Workload};
+use crate::{
+    bench::{clients::Listening, programs::path, wire::KEPT_LIST},
+    workspace,
 };
 
 /// Runs the driver until it has made `length` calls.
 pub(super) fn drive(
-    programs: &Programs,
-    client: Client,
-    valgrind: impl Fn(&Server) -> Command,
+    mut client: Command,
+    valgrind: impl Fn(&Command) -> Command,
     workload: &Workload,
     length: usize,
 ) -> Result<(), String> {
-    let mut limit = Command::new(programs.path("limit-server"));
+    let mut limit = Command::new(path("limit-server"));
     let mode = match workload.sends {
         Sends::KeptList => {
             limit.args(KEPT_LIST);
@@ -31,24 +25,19 @@ pub(super) fn drive(
         }
         _ => "counted",
     };
-    let (callers, length) = (workload.window.to_string(), length.to_string());
-    let arguments = ["--mode", mode, "--conc", &callers, "--n", &length];
-    let mut arguments: Vec<String> = arguments.map(str::to_owned).to_vec();
-    // Ended at the end of this function, if there is one.
+    client.args(["--mode", mode, "--conc", &workload.window.to_string()]);
+    client.args(["--n", &length.to_string()]);
+    // Killed at the end of this function.
     let mut _listening = None;
     if workload.talk == Talk::ClientOverHttp {
         let server = Listening::start(&mut limit)?;
-        arguments.extend(["--http".to_owned(), format!("http://127.0.0.1:{}/mcp", server.port)]);
+        client.args(["--http", &format!("http://127.0.0.1:{}/mcp", server.port)]);
         _listening = Some(server);
     } else {
         limit.args(["--stdio", "pipe"]);
-        let words = [limit.get_program()].into_iter().chain(limit.get_args());
-        arguments.push("--stdio".to_owned());
-        arguments.extend(words.map(|word| word.to_string_lossy().into_owned()));
+        client.arg("--stdio").arg(limit.get_program()).args(limit.get_args());
     }
-    let Client { program, environment } = client;
-    let mut command = valgrind(&Server { program, arguments, environment });
-    check(&output_within(command.stderr(Stdio::null()), PATIENCE)?)
+    check(&workspace::output(valgrind(&client).stderr(Stdio::null()))?)
 }
 
 /// Whether every answer was right.

@@ -1,69 +1,65 @@
-//! The messages that are sent while counting.
+//! The messages of the counted workloads.
+
+use super::workload::Sends;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0.0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
-/// That of a client which can be asked.
+/// For a client that can be asked.
 const META_OF_ASKED: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0.0"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}"#;
 
 pub(super) fn discover() -> String {
     format!(r#"{{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{{{META}}}}}"#)
 }
 
+/// A call of a tool; `rest` are more parameters.
+fn tools_call(id: usize, tool: &str, arguments: &str, rest: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{{arguments}}},{rest}}}}}"#
+    )
+}
+
 /// A call of `echo` with so many letters, or with a greeting of constant length.
-pub(super) fn echo(id: usize, length: usize) -> String {
+fn echo(id: usize, length: usize) -> String {
     let text = match length {
         0 => format!("hello from the neutral load generator #{id:09}"),
         _ => "x".repeat(length),
     };
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{text}"}},{META}}}}}"#
-    )
+    tools_call(id, "echo", &format!(r#""text":"{text}""#), META)
 }
 
 /// A call of a tool without arguments.
 pub(super) fn call(id: usize, tool: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{}},{META}}}}}"#
-    )
+    tools_call(id, tool, "", META)
 }
 
-/// A call of a tool that adds two numbers.
-pub(super) fn sum(id: usize, tool: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"a":{id},"b":1}},{META}}}}}"#
-    )
-}
-
-pub(super) fn list(id: usize) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{META}}}}}"#)
-}
-
-/// A call of `hello` with the name that `greet` has to ask for.
-pub(super) fn hello(id: usize) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"hello","arguments":{{"name":"Ada"}},{META_OF_ASKED}}}}}"#
-    )
-}
-
-/// A call of `greet`, which asks for a name.
-pub(super) fn greet(id: usize) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"greet","arguments":{{}},{META_OF_ASKED}}}}}"#
-    )
-}
-
-/// The same call with the name, and what the server wants back.
+/// The second call of a conversation, with the name and the server's request state.
 pub(super) fn greet_again(id: usize, state: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"greet","arguments":{{}},"inputResponses":{{"name":{{"action":"accept","content":{{"name":"Ada"}}}}}},"requestState":"{state}",{META_OF_ASKED}}}}}"#
-    )
+    let answer = format!(
+        r#""inputResponses":{{"name":{{"action":"accept","content":{{"name":"Ada"}}}}}},"requestState":"{state}",{META_OF_ASKED}"#
+    );
+    tools_call(id, "greet", "", &answer)
 }
 
-/// What the server wants back with the answers, if this result asks for any.
+/// The request state of a result that asks for input.
 pub(super) fn request_state(result: &str) -> Option<String> {
     let result: serde_json::Value = serde_json::from_str(result).ok()?;
     let result = &result["result"];
     let asks = result["resultType"] == "input_required";
     asks.then(|| result["requestState"].as_str().map(str::to_owned))?
+}
+
+/// The request of a workload.
+pub(super) fn request(sends: Sends, id: usize) -> String {
+    match sends {
+        Sends::Echo { length } => echo(id, length),
+        Sends::Sum { tool } => tools_call(id, tool, &format!(r#""a":{id},"b":1"#), META),
+        // The name that `greet` has to ask for.
+        Sends::Hello => tools_call(id, "hello", r#""name":"Ada""#, META_OF_ASKED),
+        Sends::List | Sends::KeptList => {
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{META}}}}}"#)
+        }
+        // Asks for a name.
+        Sends::Conversation => tools_call(id, "greet", "", META_OF_ASKED),
+    }
 }
 
 /// A call as a whole HTTP request.
@@ -76,7 +72,7 @@ pub(super) fn post_list(port: u16, list: &str) -> String {
     post(port, "Mcp-Method: tools/list", list)
 }
 
-/// `facts` are the headers that repeat what is in the body.
+/// `facts` are headers that repeat parts of the body.
 fn post(port: u16, facts: &str, body: &str) -> String {
     format!(
         "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
@@ -92,9 +88,16 @@ mod tests {
 
     #[test]
     fn messages_are_json_on_one_line() {
-        let calls = [echo(3, 0), echo(4, 5), call(5, "stats"), sum(6, "add"), hello(7)];
-        let rest = [discover(), list(8), greet(9), greet_again(10, "abc")];
-        for message in calls.into_iter().chain(rest) {
+        let sends = [
+            Sends::Echo { length: 0 },
+            Sends::Echo { length: 5 },
+            Sends::Sum { tool: "add" },
+            Sends::Hello,
+            Sends::List,
+            Sends::Conversation,
+        ];
+        let rest = [discover(), call(5, "stats"), greet_again(10, "abc")];
+        for message in sends.map(|sends| request(sends, 3)).into_iter().chain(rest) {
             assert!(!message.contains('\n'));
             serde_json::from_str::<serde_json::Value>(&message).unwrap();
         }
@@ -106,14 +109,5 @@ mod tests {
         let (head, body) = post.split_once("\r\n\r\n").unwrap();
         assert_eq!(body, echo(3, 0));
         assert!(head.ends_with(&format!("Content-Length: {}", body.len())));
-    }
-
-    #[test]
-    fn only_a_result_that_asks_has_a_state() {
-        let asks = r#"{"id":1,"result":{"resultType":"input_required","requestState":"s"}}"#;
-        assert_eq!(request_state(asks).as_deref(), Some("s"));
-        let ends = r#"{"id":1,"result":{"resultType":"complete","requestState":"s"}}"#;
-        assert_eq!(request_state(ends), None);
-        assert_eq!(request_state("no JSON"), None);
     }
 }

@@ -7,32 +7,34 @@ mod pipes;
 mod web;
 mod workload;
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use std::{path::PathBuf, process::Command, time::Duration};
 
 use self::workload::{COMPARISONS, Counts, Sends, Talk, WORKLOADS, Workload};
 use super::{
-    OURS, chosen, home,
-    programs::{Programs, Server},
+    OURS, chosen,
+    clients::free_port,
+    home,
+    programs::{http_client, http_server, path, stdio_client, stdio_server},
     results::Results,
     wire::{HTTP, STDIO},
 };
+use crate::common::{
+    files::{create, read},
+    process::{through, within},
+};
 
-/// A run under valgrind that takes longer is given up.
+/// A run under valgrind that takes longer is killed.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Counts every candidate over every workload.
-pub(crate) fn all(programs: &Programs, candidates: &[String]) -> Result<Results, String> {
+pub(crate) fn all(candidates: &[&str]) -> Result<Results, String> {
     if Command::new("valgrind").arg("--version").output().is_err() {
         return Err("valgrind is not installed, and only it can count".to_owned());
     }
     let mut results = Results::default();
     for workload in WORKLOADS {
         for candidate in chosen(compared(workload), candidates) {
-            match count(programs, candidate, workload) {
+            match count(candidate, workload) {
                 Ok(counts) => {
                     for (metric, value) in counts {
                         eprintln!("{} {candidate}: {metric} {value:.1}", workload.name);
@@ -50,7 +52,7 @@ pub(crate) fn all(programs: &Programs, candidates: &[String]) -> Result<Results,
     Ok(results)
 }
 
-/// Whose counts are compared.
+/// The candidates whose counts are compared.
 fn compared(workload: &Workload) -> &'static [&'static str] {
     match (workload.talk, workload.sends) {
         (Talk::Pipes, _) => STDIO.candidates,
@@ -63,8 +65,8 @@ fn compared(workload: &Workload) -> &'static [&'static str] {
     }
 }
 
-/// Notes, of workloads that are compared with another, how many times its instructions they take.
-fn compare(results: &mut Results, candidates: &[String]) {
+/// Adds the ratio of instructions for workloads that are compared with another.
+fn compare(results: &mut Results, candidates: &[&str]) {
     for (scenario, reference) in COMPARISONS {
         for candidate in candidates {
             let instructions = |name| results.median(name, candidate, "instructions");
@@ -75,97 +77,73 @@ fn compare(results: &mut Results, candidates: &[String]) {
     }
 }
 
-fn count(
-    programs: &Programs,
-    candidate: &str,
-    workload: &Workload,
-) -> Result<Vec<(&'static str, f64)>, String> {
+fn count(candidate: &str, workload: &Workload) -> Result<Vec<(&'static str, f64)>, String> {
     let [short, long] = workload.lengths_of(candidate);
     let requests = (long - short) as f64;
     let per_request = |short: f64, long: f64| (long - short) / requests;
-    let instructions = |length| instructions(programs, candidate, workload, length);
-    let heap = |length| heap(programs, candidate, workload, length);
-    if matches!(workload.counts, Counts::Remains) {
-        let (short_heap, long_heap) = (heap(short)?, heap(long)?);
-        return Ok(vec![("kept_bytes", per_request(short_heap.kept, long_heap.kept))]);
+    let instructions = |length| {
+        let file = result_file("callgrind.out")?;
+        let option = format!("--callgrind-out-file={}", file.display());
+        drive(candidate, &["--tool=callgrind", &option], workload, length)?;
+        total_instructions(&read(&file)?).ok_or_else(|| "callgrind wrote no total".to_owned())
+    };
+    let heap = |length| {
+        let file = result_file("memcheck.log")?;
+        let option = format!("--log-file={}", file.display());
+        let tool = ["--tool=memcheck", "--leak-check=no", "--undef-value-errors=no", &option];
+        drive(candidate, &tool, workload, length)?;
+        heap_usage(&read(&file)?).ok_or_else(|| "memcheck wrote no heap usage".to_owned())
+    };
+    let mut counts = Vec::new();
+    if !matches!(workload.counts, Counts::Remains) {
+        counts.push(("instructions", per_request(instructions(short)?, instructions(long)?)));
     }
-    let (short_run, long_run) = (instructions(short)?, instructions(long)?);
-    let per_answer = ("instructions", per_request(short_run, long_run));
     if matches!(workload.counts, Counts::Instructions) {
-        return Ok(vec![per_answer]);
+        return Ok(counts);
     }
-    let (short_heap, long_heap) = (heap(short)?, heap(long)?);
-    Ok(vec![
-        per_answer,
-        ("allocations", per_request(short_heap.allocations, long_heap.allocations)),
-        ("bytes", per_request(short_heap.bytes, long_heap.bytes)),
-    ])
-}
-
-fn instructions(
-    programs: &Programs,
-    candidate: &str,
-    workload: &Workload,
-    length: usize,
-) -> Result<f64, String> {
-    let file = result_file("callgrind.out")?;
-    let option = format!("--callgrind-out-file={}", file.display());
-    drive(programs, candidate, &["--tool=callgrind", &option], workload, length)?;
-    let text = read(&file)?;
-    total_instructions(&text).ok_or_else(|| "callgrind wrote no total".to_owned())
-}
-
-fn heap(
-    programs: &Programs,
-    candidate: &str,
-    workload: &Workload,
-    length: usize,
-) -> Result<Heap, String> {
-    let file = result_file("memcheck.log")?;
-    let option = format!("--log-file={}", file.display());
-    let tool = ["--tool=memcheck", "--leak-check=no", "--undef-value-errors=no", &option];
-    drive(programs, candidate, &tool, workload, length)?;
-    heap_usage(&read(&file)?).ok_or_else(|| "memcheck wrote no heap usage".to_owned())
+    let (short, long) = (heap(short)?, heap(long)?);
+    match workload.counts {
+        Counts::Remains => counts.push(("kept_bytes", per_request(short.kept, long.kept))),
+        _ => counts.extend([
+            ("allocations", per_request(short.allocations, long.allocations)),
+            ("bytes", per_request(short.bytes, long.bytes)),
+        ]),
+    }
+    Ok(counts)
 }
 
 /// Runs the server under valgrind until it has answered `length` requests.
-fn drive(
-    programs: &Programs,
-    candidate: &str,
-    tool: &[&str],
-    workload: &Workload,
-    length: usize,
-) -> Result<(), String> {
-    let valgrind = |server: &Server| under_valgrind(tool, server, workload.tools);
+fn drive(candidate: &str, tool: &[&str], workload: &Workload, length: usize) -> Result<(), String> {
+    let valgrind = |command: &Command| under_valgrind(tool, command, workload.tools);
     match workload.talk {
-        Talk::Pipes => {
-            pipes::drive(&mut valgrind(&programs.stdio_server(candidate)), workload, length)
+        Talk::Pipes => pipes::drive(valgrind(&stdio_server(candidate)), workload, length),
+        Talk::Handlers => {
+            let server = Command::new(path("bench-handlers"));
+            pipes::drive(valgrind(&server), workload, length)
         }
-        Talk::Handlers => pipes::drive(&mut valgrind(&programs.handlers()), workload, length),
         Talk::Http => {
-            let port = super::child::free_port()?;
-            let server = programs.http_server(candidate, port);
-            web::drive(&mut valgrind(&server), port, workload, length)
+            let port = free_port()?;
+            web::drive(valgrind(&http_server(candidate, port)), port, workload, length)
         }
         Talk::ClientOverPipes | Talk::ClientOverHttp => {
             let client = match workload.talk {
-                Talk::ClientOverPipes => programs.stdio_client(candidate),
-                _ => programs.http_client(candidate),
+                Talk::ClientOverPipes => stdio_client(candidate),
+                _ => http_client(candidate),
             };
             let client = client.ok_or_else(|| format!("{candidate} has no client"))?;
-            client::drive(programs, client, valgrind, workload, length)
+            client::drive(client, valgrind, workload, length)
         }
     }
 }
 
-fn under_valgrind(tool: &[&str], server: &Server, tools: usize) -> Command {
-    let mut command = Command::new("valgrind");
-    command.args(tool).arg(&server.program).args(&server.arguments);
-    command.envs(server.environment.iter().copied());
+fn under_valgrind(tool: &[&str], command: &Command, tools: usize) -> Command {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(tool);
+    let mut command = through(valgrind, command);
     // Fixed, so that the counts do not depend on the machine's processors.
     command.env("TOKIO_WORKER_THREADS", "2");
     command.env("BENCH_TOOLS", tools.to_string());
-    command
+    within(PATIENCE, &command)
 }
 
 /// From callgrind's file: `summary: N` or, with several threads, `totals: N`.
@@ -176,7 +154,7 @@ fn total_instructions(text: &str) -> Option<f64> {
     })
 }
 
-/// What memcheck saw of the heap.
+/// The use of the heap that memcheck reports.
 #[derive(Debug, PartialEq)]
 struct Heap {
     allocations: f64,
@@ -201,11 +179,10 @@ fn heap_usage(text: &str) -> Option<Heap> {
     })
 }
 
-/// Where valgrind writes; what an earlier run wrote there is gone.
+/// Returns the file that valgrind writes, without an earlier result.
 fn result_file(name: &str) -> Result<PathBuf, String> {
     let directory = home().join("results");
-    std::fs::create_dir_all(&directory)
-        .map_err(|error| format!("{} cannot be made: {error}", directory.display()))?;
+    create(&directory)?;
     let file = directory.join(name);
     match std::fs::remove_file(&file) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -213,11 +190,6 @@ fn result_file(name: &str) -> Result<PathBuf, String> {
         }
         _ => Ok(file),
     }
-}
-
-fn read(file: &Path) -> Result<String, String> {
-    std::fs::read_to_string(file)
-        .map_err(|error| format!("{} cannot be read: {error}", file.display()))
 }
 
 #[cfg(test)]
@@ -231,7 +203,7 @@ mod tests {
             results.add("one-tool", candidate, "instructions", one);
             results.add("many-tools", candidate, "instructions", many);
         }
-        compare(&mut results, &[OURS.to_owned(), "rmcp-readme".to_owned()]);
+        compare(&mut results, &[OURS, "rmcp-readme"]);
         assert_eq!(results.median("many-tools", OURS, "times"), Some(1.005));
         assert_eq!(results.median("many-tools", "rmcp-readme", "times"), Some(20.0));
         assert_eq!(results.median("conversation", OURS, "times"), None);

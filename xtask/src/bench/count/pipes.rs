@@ -1,4 +1,4 @@
-//! Speaking to a server over its pipes while it is counted.
+//! Counts a server over stdio.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -6,15 +6,13 @@ use std::{
 };
 
 use super::{
-    PATIENCE,
-    message::{discover, echo, greet, greet_again, hello, list, request_state, sum},
+    message::{discover, greet_again, request, request_state},
     workload::{Sends, Workload},
 };
-use crate::bench::child::Watched;
 
 /// Sends `length` requests and waits for their answers; at the end of input the server ends.
 pub(super) fn drive(
-    command: &mut Command,
+    mut command: Command,
     workload: &Workload,
     length: usize,
 ) -> Result<(), String> {
@@ -26,7 +24,6 @@ pub(super) fn drive(
         .map_err(|error| format!("valgrind could not be started: {error}"))?;
     let mut input = child.stdin.take().ok_or("no stdin")?;
     let mut output = BufReader::new(child.stdout.take().ok_or("no stdout")?);
-    let watched = Watched::new(child, PATIENCE);
     let mut talk = || -> Result<(), String> {
         exchange(&mut input, &mut output, &(discover() + "\n"), 1)?;
         let ids: Vec<usize> = (1..=length).collect();
@@ -43,22 +40,12 @@ pub(super) fn drive(
     };
     let talked = talk();
     drop(input);
-    let ended = watched.finish();
+    let ended = child.wait().is_ok_and(|status| status.success());
     talked?;
     if ended { Ok(()) } else { Err("the server did not end well at the end of input".to_owned()) }
 }
 
-fn request(sends: Sends, id: usize) -> String {
-    match sends {
-        Sends::Echo { length } => echo(id, length),
-        Sends::Sum { tool } => sum(id, tool),
-        Sends::Hello => hello(id),
-        Sends::List | Sends::KeptList => list(id),
-        Sends::Conversation => greet(id),
-    }
-}
-
-/// The second round of calls that were all asked something, under ids of their own.
+/// The second round of calls, with the answers that the server asked for and new ids.
 fn answers(results: &[String], window: &[usize]) -> Result<String, String> {
     const SECOND_ROUND: usize = 1_000_000;
     let mut lines = String::new();
@@ -72,7 +59,7 @@ fn answers(results: &[String], window: &[usize]) -> Result<String, String> {
 }
 
 /// Writes the lines and reads as many results. A server may answer before it has read everything,
-/// so a thread writes meanwhile.
+/// so a thread writes at the same time.
 fn exchange(
     input: &mut (impl Write + Send),
     output: &mut impl BufRead,

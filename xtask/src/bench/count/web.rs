@@ -1,4 +1,4 @@
-//! Speaking HTTP/1.1 to a server while it is counted.
+//! Counts a server over HTTP/1.1.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -8,16 +8,15 @@ use std::{
 };
 
 use super::{
-    PATIENCE,
-    message::{call, echo, list, post_call, post_list},
+    message::{call, post_call, post_list, request},
     workload::{Counts, Sends, Workload},
 };
-use crate::bench::child::Watched;
+use crate::common::process::connect;
 
 /// How long a server under valgrind may take until it listens, and to answer.
 const START: Duration = Duration::from_secs(30);
 
-/// How long connections that were closed may take to be forgotten.
+/// How long the server may take to drop closed connections.
 const SETTLE: Duration = Duration::from_millis(500);
 
 type Connection = BufReader<TcpStream>;
@@ -25,26 +24,24 @@ type Connection = BufReader<TcpStream>;
 /// Sends `length` requests and waits for their answers, then ends the server with a signal: it
 /// has no input that could end.
 pub(super) fn drive(
-    command: &mut Command,
+    mut command: Command,
     port: u16,
     workload: &Workload,
     length: usize,
 ) -> Result<(), String> {
-    let child = command
+    let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| format!("valgrind could not be started: {error}"))?;
-    let id = child.id();
-    let watched = Watched::new(child, PATIENCE);
     let talked = match workload.counts {
         Counts::Answers | Counts::Instructions => answers(port, workload, length),
         Counts::Remains => closes(port, workload, length),
     };
-    terminate(id);
-    // By a signal is no good end, and valgrind writes its counts all the same.
-    watched.finish();
+    // Valgrind writes its counts although a signal is not a successful end.
+    let _ = Command::new("sh").args(["-c", &format!("kill -s TERM {}", child.id())]).status();
+    let _ = child.wait();
     talked
 }
 
@@ -54,7 +51,7 @@ fn answers(port: u16, workload: &Workload, length: usize) -> Result<(), String> 
     let ids: Vec<usize> = (1..=length).collect();
     for window in ids.chunks(workload.window) {
         for (id, connection) in window.iter().zip(&mut connections) {
-            send(connection, &request(port, workload.sends, *id)?)?;
+            send(connection, &post(port, workload.sends, *id)?)?;
         }
         for connection in connections.iter_mut().take(window.len()) {
             result(connection)?;
@@ -63,15 +60,15 @@ fn answers(port: u16, workload: &Workload, length: usize) -> Result<(), String> 
     Ok(())
 }
 
-fn request(port: u16, sends: Sends, id: usize) -> Result<String, String> {
+fn post(port: u16, sends: Sends, id: usize) -> Result<String, String> {
     match sends {
-        Sends::Echo { length } => Ok(post_call(port, "echo", &echo(id, length))),
-        Sends::List => Ok(post_list(port, &list(id))),
+        Sends::Echo { .. } => Ok(post_call(port, "echo", &request(sends, id))),
+        Sends::List => Ok(post_list(port, &request(sends, id))),
         other => Err(format!("{other:?} is counted over pipes only")),
     }
 }
 
-/// Calls that run until their connections are closed; at the end all of them are gone.
+/// Calls that run until their connections are closed; all have ended when this returns.
 fn closes(port: u16, workload: &Workload, length: usize) -> Result<(), String> {
     let mut control = open(port, 1)?.remove(0);
     for begun in (0..length).step_by(workload.window) {
@@ -84,14 +81,14 @@ fn closes(port: u16, workload: &Workload, length: usize) -> Result<(), String> {
         drop(connections);
         reach(&mut control, port, "released", wanted)?;
     }
-    // Its buffers are of the length of this run, too.
+    // Its buffers depend on the length of this run, too.
     drop(control);
     // The handlers are gone; the tasks of their connections end a moment later.
     std::thread::sleep(SETTLE);
     Ok(())
 }
 
-/// Asks for the counters until this one has come so far.
+/// Reads the counters until this one has the wanted value.
 fn reach(control: &mut Connection, port: u16, name: &str, wanted: usize) -> Result<(), String> {
     let waiting = Instant::now();
     loop {
@@ -107,7 +104,7 @@ fn reach(control: &mut Connection, port: u16, name: &str, wanted: usize) -> Resu
     }
 }
 
-/// A number in JSON that stands escaped in a string.
+/// A number of JSON that is escaped in a string.
 fn counter(text: &str, name: &str) -> Option<usize> {
     let (_, rest) = text.split_once(&format!(r#"\"{name}\":"#))?;
     let end = rest.find(|letter: char| !letter.is_ascii_digit())?;
@@ -115,8 +112,13 @@ fn counter(text: &str, name: &str) -> Option<usize> {
 }
 
 fn open(port: u16, count: usize) -> Result<Vec<Connection>, String> {
-    let connect = || connect(port).map_err(|error| format!("the server does not listen: {error}"));
-    (0..count).map(|_| connect()).collect()
+    let prepared = |stream: TcpStream| -> std::io::Result<Connection> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(START))?;
+        Ok(BufReader::new(stream))
+    };
+    let connect = |_| prepared(connect(port, START)?).map_err(|error| error.to_string());
+    (0..count).map(connect).collect()
 }
 
 fn send(connection: &mut Connection, request: &str) -> Result<(), String> {
@@ -130,21 +132,6 @@ fn result(connection: &mut Connection) -> Result<String, String> {
         return Ok(body);
     }
     Err(format!("the server refused: {head}{body}"))
-}
-
-fn connect(port: u16) -> std::io::Result<Connection> {
-    let waiting = Instant::now();
-    loop {
-        match TcpStream::connect(("127.0.0.1", port)) {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(START))?;
-                return Ok(BufReader::new(stream));
-            }
-            Err(error) if waiting.elapsed() > START => return Err(error),
-            Err(_) => std::thread::sleep(Duration::from_millis(20)),
-        }
-    }
 }
 
 /// The head in lower case and the body, by its length or in chunks.
@@ -188,11 +175,6 @@ fn take(connection: &mut impl BufRead, size: u64, body: &mut Vec<u8>) -> std::io
 
 fn number(text: &str, radix: u32) -> std::io::Result<u64> {
     u64::from_str_radix(text.trim(), radix).map_err(std::io::Error::other)
-}
-
-/// Asks a process to end; whether it does is for who watches it.
-fn terminate(id: u32) {
-    let _ = Command::new("sh").args(["-c", &format!("kill -s TERM {id}")]).status();
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Owns: what is counted: what is sent to whom, and how much of it. Does not own: the counting.
+//! The workloads that are counted: requests, how they are sent, and how many.
 
-/// What is sent, and how much of it.
+/// Requests and their number.
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) name: &'static str,
@@ -18,7 +18,7 @@ pub(super) struct Workload {
 impl Workload {
     /// Requests of the short and of the long run of a candidate.
     pub(super) fn lengths_of(&self, candidate: &str) -> [usize; 2] {
-        // It makes all tools anew for each request, with tens of millions of instructions.
+        // It creates all tools for each request, with tens of millions of instructions.
         match candidate == "rmcp-readme" && self.tools > 1 {
             true => [4, 20],
             false => self.lengths,
@@ -26,14 +26,14 @@ impl Workload {
     }
 }
 
-/// What is counted.
+/// The counts of a workload.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Counts {
-    /// What an answer costs.
+    /// Instructions and heap per answer.
     Answers,
-    /// The same, without the heap.
+    /// Instructions per answer.
     Instructions,
-    /// What a call leaves behind whose connection was closed while it ran.
+    /// The heap that remains of a call whose connection was closed while it ran.
     Remains,
 }
 
@@ -44,20 +44,20 @@ pub(super) enum Talk {
     Http,
     /// Over the pipes of our own tools that are compared with each other.
     Handlers,
-    /// It is a client that is counted, over the pipes of the bare limit.
+    /// A client is counted, over the pipes of the bare limit.
     ClientOverPipes,
     /// The same over HTTP.
     ClientOverHttp,
 }
 
-/// What a request is.
+/// The kind of request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sends {
     /// A call of `echo` with so many bytes of text; zero stands for a short greeting.
     Echo { length: usize },
     /// A call of a tool that adds two numbers.
     Sum { tool: &'static str },
-    /// A call that is given the name which a conversation asks for.
+    /// A call with the name that a conversation asks for.
     Hello,
     /// The list of tools.
     List,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_is_counted_in_the_same_way() {
+    fn compared_workloads_are_counted_in_the_same_way() {
         for (name, reference) in COMPARISONS {
             let (one, other) = (named(name), named(reference));
             assert_eq!(one.talk, other.talk);
@@ -152,14 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn who_makes_all_tools_anew_is_asked_less() {
-        assert_eq!(named("many-tools").lengths_of("rmcp-readme"), [4, 20]);
-        assert_eq!(named("one-tool").lengths_of("rmcp-readme"), ECHO.lengths);
-        assert_eq!(named("many-tools").lengths_of("turnbuckle"), ECHO.lengths);
-    }
-
-    #[test]
-    fn the_short_run_is_the_shorter_and_fills_its_windows() {
+    fn runs_fill_their_windows() {
         for workload in WORKLOADS {
             let [short, long] = workload.lengths;
             assert!(short < long, "{}", workload.name);
