@@ -27,9 +27,13 @@ pub use exchange::{Exchange, ExchangeEvent};
 #[cfg(all(feature = "http", feature = "server"))]
 pub(crate) use replies::Replying;
 pub(crate) use replies::{Replies, Reply, panicked};
-pub(crate) use request::{Abandon, Incoming, Outgoing, Permit, RequestOrigin};
-#[cfg(feature = "http")]
-pub(crate) use request::{HttpHead, Mark, Mirror};
+#[cfg(all(feature = "http", feature = "server"))]
+pub(crate) use request::HttpHead;
+#[cfg(any(feature = "http", feature = "server"))]
+pub(crate) use request::RequestOrigin;
+pub(crate) use request::{Abandon, Incoming, Outgoing, Permit};
+#[cfg(all(feature = "client", feature = "http"))]
+pub(crate) use request::{Mark, Mirror};
 
 use crate::error::{Closed, Error};
 
@@ -177,6 +181,10 @@ impl Peer {
 /// Counts of what a connection dropped, as anyone may look at them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(
+    not(feature = "client"),
+    expect(unreachable_pub, reason = "only a client shows its counters")
+)]
 pub struct Counters {
     /// Answers to requests that had ended or never were.
     pub late_answers: u64,
