@@ -8,7 +8,10 @@ use std::sync::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use turnbuckle::{
-    Ctx, Json, server::{RawArgs, ToolDef}, Server, State, ToolError, elicit::elicit, tool,
+    Ctx, Json, Server, State, ToolError,
+    elicit::elicit,
+    server::{RawArgs, ToolDef},
+    tool,
     types::{CallToolResult, Raw},
 };
 

@@ -8,7 +8,10 @@ use std::sync::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use turnbuckle::{
-    Args, server::{Changes, RawArgs, ToolDef}, Ctx, Json, Server, State, tool, types::Raw,
+    Args, Ctx, Json, Server, State,
+    server::{Changes, RawArgs, ToolDef},
+    tool,
+    types::Raw,
 };
 
 #[derive(Default)]
