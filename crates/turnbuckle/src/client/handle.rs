@@ -41,12 +41,12 @@ pub struct Client(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) supervisor: Arc<Supervisor>,
-    /// What servers that are told with each request log.
+    /// The log level that each request carries, for revisions that have no `logging/setLevel`.
     pub(super) log_level: LogSetting,
 }
 
 impl Inner {
-    /// The connection of now.
+    /// Returns the current connection.
     pub(super) fn link(&self) -> Arc<ClientConnection> {
         self.supervisor.link()
     }
@@ -55,7 +55,7 @@ impl Inner {
         &self.supervisor.settings
     }
 
-    /// Waits until nothing is left to do that would be lost with the process.
+    /// Waits until a token that is being renewed is stored.
     pub(super) async fn settle(&self, limit: Duration) {
         #[cfg(all(feature = "auth", feature = "http"))]
         self.settings().settle(limit).await;
@@ -71,9 +71,9 @@ const SETTLING: Duration = Duration::from_secs(30);
 /// How long calls may take unless they say otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
-    /// From the last sign of life.
+    /// The time since the last message of the call.
     pub(super) idle: Option<Duration>,
-    /// In all.
+    /// The time of the whole call.
     pub(super) total: Option<Duration>,
 }
 
@@ -84,55 +84,57 @@ impl Default for Timeouts {
 }
 
 impl Client {
-    /// Settings for a connection: who we are, timeouts, limits, a pinned revision.
+    /// Returns a builder: client info, timeouts, limits, callbacks, a pinned revision.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
 
-    /// The revision that was agreed on.
+    /// Returns the negotiated revision.
     pub fn revision(&self) -> Revision {
         self.0.link().revision()
     }
 
-    /// Who the server says it is.
+    /// Returns name and version of the server, if it sent them.
     pub fn server_info(&self) -> Option<Implementation> {
         self.0.link().server.info.clone()
     }
 
-    /// What the server says it can do; `None` where a pinned revision skipped the question.
+    /// Returns the capabilities of the server; `None` if a pinned revision skipped discovery.
     pub fn server_capabilities(&self) -> Option<ServerCapabilities> {
         self.0.link().server.capabilities.clone()
     }
 
-    /// What the server says a model should know about using it.
+    /// Returns the instructions of the server for the model.
     pub fn instructions(&self) -> Option<String> {
         self.0.link().server.instructions.clone()
     }
 
-    /// How the connection is.
+    /// Returns the connection state.
     pub fn state(&self) -> ConnectionState {
         self.0.supervisor.state()
     }
 
-    /// How the connection is, and how it goes on. It does not keep the connection open.
+    /// Returns a stream of connection states, which starts with the current one. It does not keep the
+    /// connection open.
     pub fn states(&self) -> ConnectionStates {
         self.0.supervisor.states()
     }
 
-    /// Counts of what this connection dropped.
+    /// Returns the counts of messages that this connection dropped.
     pub fn counters(&self) -> Counters {
         self.0.link().transport.counters()
     }
 
-    /// The last lines that a spawned server wrote to its stderr.
+    /// Returns the last lines that a spawned server wrote to its stderr.
     pub fn last_stderr(&self) -> Vec<String> {
         self.0.link().child.as_ref().map(ChildHandle::last_stderr).unwrap_or_default()
     }
 
-    /// Closes the connection for every clone: calls in flight fail, what waits is flushed
-    /// within a second, a spawned server is shut down in stages, a token that is being renewed is
-    /// kept first if that takes less than 30 seconds. Returns how that server ended. Dropping the
-    /// future does not stop the closing.
+    /// Closes the connection for every clone and returns the exit of a spawned server.
+    ///
+    /// Calls in flight fail. Queued messages are written within a second. A spawned server is shut down in
+    /// stages. A token that is being renewed is stored first, within 30 seconds. Dropping the future does
+    /// not stop the shutdown.
     pub async fn close(self) -> Option<ExitReport> {
         self.0.supervisor.stop();
         let exit = self.0.link().close().await;

@@ -1,7 +1,7 @@
 //! Clients: connecting, calling, callbacks.
 //!
-//! [`Client`], [`ClientBuilder`] and [`Call`] are at the
-//! root of the crate. This module has the types that they take and return.
+//! [`Client`], [`ClientBuilder`] and [`Call`] are at the root of the crate. This module has the types that
+//! they take and return.
 //!
 //! ```
 //! use turnbuckle::{Client, client::Reconnect};

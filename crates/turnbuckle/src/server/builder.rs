@@ -34,8 +34,7 @@ use crate::{
     },
 };
 
-/// How many items a page of a list has unless a server is told otherwise. Without cursors, which are
-/// sealed, there is one page.
+/// The default number of items in a page of a list.
 const PAGE_SIZE: usize = 1_000;
 
 /// A server: a name, and the tools, resources and prompts it offers.
@@ -72,26 +71,26 @@ pub struct Server {
     pub(super) revisions: Revisions,
     pub(super) middleware: ServerMiddleware,
     pub(super) asking: Asking,
-    /// Who hears that a client's roots are others.
+    /// The callback for changed roots.
     pub(super) roots: Option<RootsHook>,
     pub(super) rules: Rules,
     pub(super) caching: CachePolicy,
     pub(super) page_size: usize,
-    /// What seals all that clients keep for this server, but for session ids.
+    /// The keys that seal cursors and request states.
     pub(super) keys: KeyRing,
-    /// Where it was changed although its registry was taken.
+    /// The first change after the registry was taken, which is an error.
     pub(super) late: Option<&'static Location<'static>>,
-    /// Whom it lets in over HTTP.
+    /// The authorization of HTTP requests.
     #[cfg(all(feature = "auth", feature = "http"))]
     pub(super) doorkeeper: auth::protect::Doorkeeper,
-    /// Who answers everything in its stead.
+    /// Answers all requests of a gateway.
     pub(super) forward: Option<Arc<dyn Forward>>,
-    /// Made when the first connection needs it, for all clones.
+    /// The data of all connections. The first connection creates it, for all clones.
     pub(super) app: Arc<OnceLock<Arc<App>>>,
 }
 
 impl Server {
-    /// A server that offers nothing yet.
+    /// Creates a server without tools, prompts and resources.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Server {
         Server {
             info: Implementation::new(name, version),
@@ -116,7 +115,7 @@ impl Server {
         }
     }
 
-    /// Offers a tool: a function that carries `#[tool]`, or a [`tool`](crate::tool()).
+    /// Adds a tool: a function that carries `#[tool]`, or a [`tool`](crate::tool()).
     #[must_use]
     #[track_caller]
     pub fn tool(mut self, tool: impl IntoTool) -> Server {
@@ -124,7 +123,7 @@ impl Server {
         self.changed(|server| server.offers = offers)
     }
 
-    /// Offers several tools of one kind, as a loop would make them.
+    /// Adds several tools of one type.
     #[must_use]
     #[track_caller]
     pub fn tools<T: IntoTool>(mut self, tools: impl IntoIterator<Item = T>) -> Server {
@@ -136,7 +135,7 @@ impl Server {
         self.changed(|server| server.offers = offers)
     }
 
-    /// Offers a prompt: a function that carries `#[prompt]`, or a [`prompt`](crate::prompt()).
+    /// Adds a prompt: a function that carries `#[prompt]`, or a [`prompt`](crate::prompt()).
     #[must_use]
     #[track_caller]
     pub fn prompt(mut self, prompt: impl IntoPrompt) -> Server {
@@ -144,7 +143,7 @@ impl Server {
         self.changed(|server| server.offers = offers)
     }
 
-    /// Offers a resource: a function that carries `#[resource]`, or a
+    /// Adds a resource: a function that carries `#[resource]`, or a
     /// [`resource`](crate::resource()).
     #[must_use]
     #[track_caller]
@@ -153,7 +152,7 @@ impl Server {
         self.changed(|server| server.offers = offers)
     }
 
-    /// Offers a family of resources: a [`template`](crate::template()).
+    /// Adds a family of resources: a [`template`](crate::template()).
     #[must_use]
     #[track_caller]
     pub fn template(mut self, template: impl IntoTemplate) -> Server {
@@ -161,7 +160,7 @@ impl Server {
         self.changed(|server| server.offers = offers)
     }
 
-    /// Offers everything of a group: a [`Group`], or a value whose `impl` carries `#[tools]`.
+    /// Adds all items of a group: a [`Group`], or a value whose `impl` carries `#[tools]`.
     #[must_use]
     #[track_caller]
     pub fn group(mut self, group: impl IntoGroup) -> Server {
@@ -169,44 +168,44 @@ impl Server {
         self.changed(|server| server.offers = offers)
     }
 
-    /// Gives handlers a value that they take as [`State`](crate::State).
+    /// Adds a value that handlers take as [`State`](crate::State).
     #[must_use]
     #[track_caller]
     pub fn state<S: Clone + Send + Sync + 'static>(self, state: S) -> Server {
         self.changed(|server| server.states.insert(state))
     }
 
-    /// What a model should know about using this server.
+    /// Sets the instructions for the model: how to use this server.
     #[must_use]
     #[track_caller]
     pub fn instructions(self, instructions: impl Into<String>) -> Server {
         self.changed(|server| server.instructions = Some(instructions.into()))
     }
 
-    /// The server's description of itself: title, website, icons.
+    /// Sets the description of the server: title, website, icons.
     #[must_use]
     #[track_caller]
     pub fn info(self, info: Implementation) -> Server {
         self.changed(|server| server.info = info)
     }
 
-    /// Limits of each connection.
+    /// Sets the limits of each connection.
     #[must_use]
     #[track_caller]
     pub fn limits(self, limits: Limits) -> Server {
         self.changed(|server| server.limits = limits)
     }
 
-    /// How requests that wait for answers of the client are treated: how often they may ask, how
-    /// long the answers may take, whether they can be used once.
+    /// Sets the rules for requests of handlers to their clients: the number of rounds, the time for an
+    /// answer, and whether an answer can be used more than once.
     #[must_use]
     #[track_caller]
     pub fn asking(self, asking: Asking) -> Server {
         self.changed(|server| server.asking = asking)
     }
 
-    /// The keys that seal what clients keep for this server. They are random unless given: then
-    /// another replica, or this one after a restart, refuses what clients kept.
+    /// Sets the keys that seal cursors and request states. The default is a random key, so that other
+    /// replicas, and this one after a restart, refuse them.
     #[must_use]
     #[track_caller]
     pub fn keys(self, keys: KeyRing) -> Server {
@@ -248,14 +247,13 @@ impl Server {
         self.changed(|server| server.middleware.metrics = Some(Arc::new(metrics)))
     }
 
-    /// Hears that a client's roots are others than those it told before, so that what was made of them
-    /// can be thrown away: a handler that [asks](crate::elicit::roots) is always told those of now. The last
-    /// that is given is told.
+    /// Sets the callback for changed roots, so that a program can discard data that it derived from them. A
+    /// handler that [asks](crate::elicit::roots) always gets the current roots. Calling this again replaces
+    /// the callback.
     ///
-    /// Only the legacy era has such a word, `notifications/roots/list_changed`. It runs apart from
-    /// the connection, and for one connection once at a time: changes meanwhile are one more run.
-    /// Past 256 connections that it runs for at once, further ones are not heard of, and the log
-    /// says so.
+    /// Only handshake revisions have the notification `notifications/roots/list_changed`. The callback runs
+    /// in its own task, once at a time per connection; several changes during a run cause one more run. At
+    /// most 256 connections are served at once. Further notifications are dropped and logged.
     ///
     /// ```
     /// use turnbuckle::Server;
@@ -274,30 +272,28 @@ impl Server {
         self.changed(|server| server.roots = Some(RootsHook::new(hear)))
     }
 
-    /// How many items a page of a list has: 1,000 unless told otherwise, and at least one. Without the
-    /// feature `ask` a list is one page.
+    /// Sets the number of items in a page of a list, at least one. The default is 1,000.
     #[must_use]
     #[track_caller]
     pub fn page_size(self, items: usize) -> Server {
         self.changed(|server| server.page_size = items.max(1))
     }
 
-    /// Carries changes to every replica of this server, instead of the [`MemoryBus`](crate::server::MemoryBus) that it
-    /// has unless told otherwise. The bus is handed this replica's listeners at once; handles
-    /// from [`changes`](Server::changes) use it whether they were taken before or after.
+    /// Sets the bus that carries changes to every replica of this server. The default is a
+    /// [`MemoryBus`](crate::server::MemoryBus). The bus gets the listeners of this replica at once. Handles from
+    /// [`changes`](Server::changes) use it, also those that were taken before.
     #[must_use]
     pub fn bus(self, bus: impl SubscriptionBus) -> Server {
         self.changes.go_by(bus);
         self
     }
 
-    /// The way to tell clients that something changed.
+    /// Returns a handle that notifies clients of changes.
     pub fn changes(&self) -> Changes {
         self.changes.clone()
     }
 
-    /// Looks whether everything that was registered fits together: names, schemas, state.
-    /// Serving does this first.
+    /// Checks names, schemas and state of all registered items. Serving does this first.
     pub fn check(&self) -> Result<()> {
         self.app().map(drop)
     }
@@ -321,7 +317,7 @@ impl Server {
         Ok(self.app.get_or_init(|| app).clone())
     }
 
-    /// What is true of its answers unless someone says otherwise.
+    /// Returns the cache policy with the defaults of this server.
     pub(super) fn own_caching(&self) -> CachePolicy {
         let caching = self.caching.clone();
         #[cfg(all(feature = "auth", feature = "http"))]
@@ -331,13 +327,13 @@ impl Server {
         caching
     }
 
-    /// What serves one connection.
+    /// Returns the service of one connection.
     #[cfg(feature = "client")]
     pub(crate) fn connection(&self) -> Result<Arc<dyn Serve>> {
         self.connection_with(ConnectionContext::default())
     }
 
-    /// What serves one connection that began with something.
+    /// Returns the service of one connection with a context.
     pub(super) fn connection_with(&self, connection: ConnectionContext) -> Result<Arc<dyn Serve>> {
         Ok(Kernel::new(self.app()?, self.revisions.revisions()).with(connection).shared())
     }
