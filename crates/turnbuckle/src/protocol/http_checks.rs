@@ -12,8 +12,8 @@ use turnbuckle_types::{Meta, Method, Revision, RpcError, jsonrpc::Params};
 /// A request that fails in several ways is answered for the first: a header that is missing,
 /// comes twice or contradicts the body; then an envelope that lacks something; then a version
 /// that is not served. Whether there is such a method, and whether its params are right, is
-/// for the kernel to say, after this.
-pub(crate) fn ladder(
+/// checked after this, when the request is dispatched.
+pub(crate) fn route_http_request(
     method: &str,
     params: &Params,
     headers: &dyn RequestHeaders,
@@ -45,7 +45,7 @@ pub(crate) fn ladder(
     headers::agrees(headers, headers::METHOD, Some(method))?;
     if let Some(member) = Method::from_name(method).and_then(|method| method.row().mirrored) {
         let value = text_member(params, member);
-        // A name that is none can't be repeated; the kernel says better what is wrong with it.
+        // A name that is none can't be repeated; the check of the params has a better message.
         if value.is_some() || headers.find(headers::NAME) != HeaderLookup::Absent {
             headers::agrees(headers, headers::NAME, value.as_deref())?;
         }
@@ -149,7 +149,7 @@ mod tests {
             map.append(*name, value.parse().unwrap());
         }
         let params = Params::of(Raw::from_json(params.to_owned()).unwrap()).unwrap();
-        ladder(method, &params, &map, MODERN).map_err(|error| error.code)
+        route_http_request(method, &params, &map, MODERN).map_err(|error| error.code)
     }
 
     fn sound(version: &str) -> String {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_none_is_for_the_kernel_to_refuse() {
+    fn a_name_that_is_not_text_is_refused_with_the_params() {
         let params = sound("2026-07-28").replace(r#""a""#, "5");
         assert!(walk("tools/call", &params, &[V, CALL]).is_ok());
         assert_eq!(walk("tools/call", &params, &[V, CALL, A]).unwrap_err(), code::HEADER_MISMATCH);
@@ -239,7 +239,8 @@ mod tests {
     fn a_legacy_client_is_told_what_is_spoken_here() {
         let params = r#"{"protocolVersion":"2025-11-25"}"#;
         let params = Params::of(Raw::from_json(params.to_owned()).unwrap()).unwrap();
-        let error = ladder("initialize", &params, &http::HeaderMap::new(), MODERN).unwrap_err();
+        let error =
+            route_http_request("initialize", &params, &http::HeaderMap::new(), MODERN).unwrap_err();
         assert_eq!(error.code, code::UNSUPPORTED_VERSION);
         assert!(error.message.contains("2026-07-28"), "{}", error.message);
         let data: serde_json::Value = error.data.unwrap().decode().unwrap();

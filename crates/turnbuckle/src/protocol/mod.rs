@@ -2,7 +2,7 @@
 //!
 //! Owns: the `_meta` envelope of the modern era, written by `stamp` and checked by
 //! `classify`; over HTTP also what is repeated in headers (`mirror`, `annotations`), in which
-//! order it is checked (`ladder`), and the status of an error; how params are decoded (`params`),
+//! order it is checked (`route_http_request`), and the status of an error; how params are decoded (`params`),
 //! which value of a text an error of that is about (`place`) and what a question to a client needs of it (`question`). Does not own: any I/O, or which era
 //! a connection speaks.
 

@@ -19,7 +19,7 @@ use crate::{
     protocol::sealed::KeyRing,
     rpc::Serve,
     server::{
-        connection::{dispatch::Kernel, forward::Forward},
+        connection::{dispatch::ServerConnection, forward::Forward},
         elicit::Asking,
         handler::{context::ConnectionContext, extract::States},
         items::{Group, IntoGroup, IntoPrompt, IntoResource, IntoTemplate, IntoTool, Rules},
@@ -335,7 +335,7 @@ impl Server {
 
     /// Returns the service of one connection with a context.
     pub(super) fn connection_with(&self, connection: ConnectionContext) -> Result<Arc<dyn Serve>> {
-        Ok(Kernel::new(self.app()?, self.revisions.revisions()).with(connection).shared())
+        Ok(ServerConnection::new(self.app()?, self.revisions.revisions()).with(connection).shared())
     }
 
     pub(crate) fn connection_limits(&self) -> Limits {

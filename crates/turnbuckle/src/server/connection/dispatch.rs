@@ -39,12 +39,12 @@ use turnbuckle_types::{
 };
 
 #[cfg(feature = "http")]
-use crate::{protocol::http_checks::ladder, rpc::RequestOrigin};
+use crate::{protocol::http_checks::route_http_request, rpc::RequestOrigin};
 
 /// Serves one connection.
-pub(crate) struct Kernel {
+pub(crate) struct ServerConnection {
     /// Itself, for what outlives the moment in which it is asked.
-    me: Weak<Kernel>,
+    me: Weak<ServerConnection>,
     app: Arc<App>,
     /// The revisions that this wire speaks, oldest first.
     served: Vec<Revision>,
@@ -99,14 +99,18 @@ impl Arrived {
     }
 }
 
-impl Kernel {
-    pub(crate) fn new(app: Arc<App>, served: Vec<Revision>) -> Kernel {
-        Kernel::near(app, served, ClientScope::Connection)
+impl ServerConnection {
+    pub(crate) fn new(app: Arc<App>, served: Vec<Revision>) -> ServerConnection {
+        ServerConnection::near(app, served, ClientScope::Connection)
     }
 
     /// Serves someone in particular.
-    pub(crate) fn near(app: Arc<App>, served: Vec<Revision>, client: ClientScope) -> Kernel {
-        Kernel {
+    pub(crate) fn near(
+        app: Arc<App>,
+        served: Vec<Revision>,
+        client: ClientScope,
+    ) -> ServerConnection {
+        ServerConnection {
             forward: app.forward.as_ref().map(|forward| forward.connect(client)),
             me: Weak::new(),
             app,
@@ -120,13 +124,13 @@ impl Kernel {
     }
 
     /// Serves a connection that began with something.
-    pub(crate) fn with(self, connection: ConnectionContext) -> Kernel {
-        Kernel { connection: Arc::new(connection), ..self }
+    pub(crate) fn with(self, connection: ConnectionContext) -> ServerConnection {
+        ServerConnection { connection: Arc::new(connection), ..self }
     }
 
     /// Ready to serve.
-    pub(crate) fn shared(self) -> Arc<Kernel> {
-        Arc::new_cyclic(|me| Kernel { me: me.clone(), ..self })
+    pub(crate) fn shared(self) -> Arc<ServerConnection> {
+        Arc::new_cyclic(|me| ServerConnection { me: me.clone(), ..self })
     }
 
     /// Serves a session that was opened before.
@@ -136,27 +140,16 @@ impl Kernel {
         served: Vec<Revision>,
         (handshake, client): (HandshakeState, ClientScope),
         subscriptions: std::collections::BTreeSet<String>,
-    ) -> Kernel {
+    ) -> ServerConnection {
         let subscriptions = Arc::new(ConnectionSubscriptions::restored(subscriptions));
-        Kernel { handshake, subscriptions, ..Kernel::near(app, served, client) }
-    }
-
-    fn route(&self, request: Incoming, replies: Replies) -> Result<Reply, RpcError> {
-        match self.classify(&request)? {
-            RequestRoute::Modern(Envelope { revision, meta }) => {
-                let log_level = meta.log_level().map_err(|error| invalid(&error))?;
-                let asked = RequestFacts { revision, meta, opened: None, log_level };
-                self.dispatch(request, asked, replies)
-            }
-            RequestRoute::Legacy(meta) => self.legacy(request, meta, replies),
-        }
+        ServerConnection { handshake, subscriptions, ..ServerConnection::near(app, served, client) }
     }
 
     fn classify(&self, request: &Incoming) -> Result<RequestRoute, RpcError> {
         let Incoming { method, params, .. } = request;
         #[cfg(feature = "http")]
         if let RequestOrigin::ByPost(head) = &request.came {
-            return ladder(method, params, &head.headers, &self.served);
+            return route_http_request(method, params, &head.headers, &self.served);
         }
         // Nearly every request is sound: only one that is not has to know of a handshake.
         classify(method, params, &self.served).or_else(|error| match self.handshake.opened() {
@@ -206,11 +199,11 @@ impl Kernel {
             return self.answer(Arrived::Plain { request, asked, replies });
         }
         // Whoever calls holds it: without it a request would get past its layers.
-        let kernel = self.me.upgrade().ok_or_else(|| RpcError::internal("internal error"))?;
+        let server = self.me.upgrade().ok_or_else(|| RpcError::internal("internal error"))?;
         let method = request.method.clone();
-        let visit = self.visit(Arrived::Plain { request, asked, replies })?;
+        let visit = self.handler_request(Arrived::Plain { request, asked, replies })?;
         Ok(serve(method, visit, move |method, visit| {
-            let answered = kernel.answer(Arrived::Passed(method, visit));
+            let answered = server.answer(Arrived::Passed(method, visit));
             answered.unwrap_or_else(|error| Reply::Now(Err(error)))
         }))
     }
@@ -227,10 +220,10 @@ impl Kernel {
         match method {
             Method::Discover => Ok(Reply::Now(Ok(self.app.discover(revision, &self.served)))),
             Method::ListTools => self.list::<ToolDef>(arrived),
-            Method::CallTool => methods::call_tool(self.visit(arrived)?),
+            Method::CallTool => methods::call_tool(self.handler_request(arrived)?),
             Method::Listen => {
                 let Listen { notifications, .. } = decode(params)?;
-                listen::open(self.visit(arrived)?, notifications).map(Reply::Later)
+                listen::open(self.handler_request(arrived)?, notifications).map(Reply::Later)
             }
             Method::SetLevel => {
                 let level: SetLevel = decode(params)?;
@@ -258,7 +251,7 @@ impl Kernel {
             Arrived::Plain { request, .. } => request.method.clone(),
             Arrived::Passed(method, _) => method.clone(),
         };
-        let HandlerRequest { ctx, params, permit, .. } = self.visit(arrived)?;
+        let HandlerRequest { ctx, params, permit, .. } = self.handler_request(arrived)?;
         let caller = Caller(ctx);
         let request = ForwardedRequest { method, params, caller, _permit: permit };
         Ok(Reply::Later(connection.request(request)))
@@ -268,7 +261,7 @@ impl Kernel {
         // The params of all lists are the same.
         let ListTools { cursor, .. } = decode(arrived.params())?;
         let list = lists::ListRequest { cursor, revision: arrived.revision() };
-        lists::list::<T>(&self.app, list, || self.visit(arrived))
+        lists::list::<T>(&self.app, list, || self.handler_request(arrived))
     }
 
     pub(crate) fn subscribe(&self, arrived: Arrived) -> Result<Reply, RpcError> {
@@ -281,7 +274,7 @@ impl Kernel {
             return Ok(done(revision));
         }
         self.tell_changes();
-        let visit = self.visit(arrived)?;
+        let visit = self.handler_request(arrived)?;
         Ok(methods::reach_found(visit, Method::Subscribe, (found, uri), move |visit, (_, uri)| {
             match subscriptions.add(&visit.app, uri) {
                 Ok(()) => done(revision),
@@ -296,8 +289,8 @@ impl Kernel {
         Ok(done(arrived.revision()))
     }
 
-    /// A request as those see it who answer it.
-    pub(crate) fn visit(&self, arrived: Arrived) -> Result<HandlerRequest, RpcError> {
+    /// Returns the request with the context that its handler gets.
+    pub(crate) fn handler_request(&self, arrived: Arrived) -> Result<HandlerRequest, RpcError> {
         let (request, asked, replies) = match arrived {
             Arrived::Plain { request, asked, replies } => (request, asked, replies),
             Arrived::Passed(_, visit) => return Ok(visit),
@@ -334,7 +327,7 @@ fn done(revision: Revision) -> Reply {
     Reply::Now(Ok(Raw::at(&EmptyResult::new(), revision)))
 }
 
-impl Kernel {
+impl ServerConnection {
     /// A legacy client is told of changed lists without having asked: its handshake did.
     fn tell_changes(&self) {
         if let (Some(opened), Some(peer)) = (self.handshake.opened(), self.peer.get()) {
@@ -343,7 +336,7 @@ impl Kernel {
     }
 }
 
-impl Kernel {
+impl ServerConnection {
     /// Only a legacy client says so, and only once its connection is open.
     fn tell_of_roots(&self) {
         if let (Some(hook), Some(opened)) = (&self.app.roots, self.handshake.opened()) {
@@ -354,7 +347,7 @@ impl Kernel {
 }
 
 #[cfg(feature = "http")]
-impl crate::transport::http::session::Session for Kernel {
+impl crate::transport::http::session::Session for ServerConnection {
     fn record(&self) -> crate::http::SessionRecord {
         crate::http::SessionRecord {
             ended: false,
@@ -373,9 +366,19 @@ impl crate::transport::http::session::Session for Kernel {
     }
 }
 
-impl Serve for Kernel {
+impl Serve for ServerConnection {
     fn serve(&self, request: Incoming, replies: Replies) -> Reply {
-        self.route(request, replies).unwrap_or_else(|error| Reply::Now(Outcome::Err(error)))
+        let reply = match self.classify(&request) {
+            Ok(RequestRoute::Modern(Envelope { revision, meta })) => {
+                meta.log_level().map_err(|error| invalid(&error)).and_then(|log_level| {
+                    let asked = RequestFacts { revision, meta, opened: None, log_level };
+                    self.dispatch(request, asked, replies)
+                })
+            }
+            Ok(RequestRoute::Legacy(meta)) => self.legacy(request, meta, replies),
+            Err(error) => Err(error),
+        };
+        reply.unwrap_or_else(|error| Reply::Now(Outcome::Err(error)))
     }
 
     fn note(&self, note: Note) {

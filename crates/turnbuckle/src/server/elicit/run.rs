@@ -17,9 +17,7 @@ use crate::{
             context::Ctx,
             extract::Invocation,
             reply::{Cause, Failure},
-            run::{
-                HandlerRun, {self},
-            },
+            run::HandlerRun,
         },
         items::Registration,
         methods::{RunEnd, RunSubject, encode},
@@ -45,7 +43,7 @@ impl<R: Send + 'static> ElicitingRun<R> {
         call.ctx.set_input_middleware(&offer.input_layers);
         let is_live = call.ctx.revision().questions() == Questions::AsRequests;
         let again = is_live.then(|| Box::new(call.clone()));
-        ElicitingRun { run: run::run(offer, call, permit), again }
+        ElicitingRun { run: HandlerRun::new(offer, call, permit), again }
     }
 }
 
@@ -249,7 +247,7 @@ async fn asked_live<R: Send + 'static>(
         let permit = Permit::another(&ctx.0.in_flight);
         let answers = (asks.put.now)(ctx, &asks).await?;
         ctx.asking().again(answers, asks.state);
-        match run::run(offer, call.clone(), permit).await {
+        match HandlerRun::new(offer, call.clone(), permit).await {
             Err(Failure(Cause::Ask(more))) => asks = more,
             replied => return replied,
         }

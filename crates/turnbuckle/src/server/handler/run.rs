@@ -1,5 +1,4 @@
-//! Owns one run of a handler: how it is stopped, and that it is told. Does not own which handler
-//! runs, nor what becomes of what it returns.
+//! One run of a handler, and its cancellation.
 
 use super::{context::Ctx, extract::Invocation, reply::Failure};
 use crate::{
@@ -15,69 +14,60 @@ use std::{
     time::Duration,
 };
 
-/// Runs a handler. Dropping this future cancels it in the way the offer asks for.
-pub(crate) fn run<R: Send + 'static>(
-    offer: &Registration<R>,
-    call: Invocation,
-    permit: Permit,
-) -> HandlerRun<R> {
-    let told = FireOnDrop { ctx: call.ctx.clone(), is_armed: false };
-    HandlerRun { part: run_part(offer, call, permit), told }
+/// A running handler. Every call in flight holds one: an `async fn` would need twice the memory.
+pub(crate) struct HandlerRun<R> {
+    // Dropped in this order: the handler is gone when the context fires.
+    handler: BoxFuture<'static, Result<R, Failure>>,
+    /// `None` if the handler holds the permit, because it may outlive this future.
+    permit: Option<Permit>,
+    /// `None` if the handler is a part of a larger request, whose owner fires the context.
+    cancel: Option<FireOnDrop>,
 }
 
-/// Runs a handler that is a part of what its request asks for: whoever runs the whole tells when
-/// that is given up.
-pub(crate) fn run_part<R: Send + 'static>(
-    offer: &Registration<R>,
-    call: Invocation,
-    permit: Permit,
-) -> PartialHandler<R> {
-    match offer.on_cancel {
-        OnCancel::Drop => {
-            PartialHandler { handler: offer.handler.call(call), permit: Some(permit) }
-        }
-        OnCancel::Apart(apart, grace) => {
-            let ctx = call.ctx.clone();
-            PartialHandler {
-                handler: apart(offer.handler.call(call), ctx, grace, permit),
-                permit: None,
+impl<R: Send + 'static> HandlerRun<R> {
+    /// Runs a handler. Dropping the future cancels it in the way of its registration.
+    pub(crate) fn new(
+        registration: &Registration<R>,
+        call: Invocation,
+        permit: Permit,
+    ) -> HandlerRun<R> {
+        let cancel = FireOnDrop { ctx: call.ctx.clone(), is_armed: false };
+        HandlerRun { cancel: Some(cancel), ..HandlerRun::part(registration, call, permit) }
+    }
+
+    /// Runs a handler that is a part of a request. Dropping the future does not fire the context.
+    pub(crate) fn part(
+        registration: &Registration<R>,
+        call: Invocation,
+        permit: Permit,
+    ) -> HandlerRun<R> {
+        match registration.on_cancel {
+            OnCancel::Drop => {
+                let handler = registration.handler.call(call);
+                HandlerRun { handler, permit: Some(permit), cancel: None }
+            }
+            OnCancel::Apart(apart, grace) => {
+                let ctx = call.ctx.clone();
+                let handler = apart(registration.handler.call(call), ctx, grace, permit);
+                HandlerRun { handler, permit: None, cancel: None }
             }
         }
     }
-}
-
-/// A handler that runs. Every call in flight holds one: an `async fn` would need twice the room.
-pub(crate) struct HandlerRun<R> {
-    // Dropped in this order: those who are told find the handler gone.
-    part: PartialHandler<R>,
-    told: FireOnDrop,
 }
 
 impl<R> Future for HandlerRun<R> {
     type Output = Result<R, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // What never began is not given up.
-        self.told.is_armed = true;
-        let replied = ready!(Pin::new(&mut self.part).poll(context));
-        self.told.is_armed = false;
-        Poll::Ready(replied)
-    }
-}
-
-/// A handler that runs as a part of something.
-pub(crate) struct PartialHandler<R> {
-    handler: BoxFuture<'static, Result<R, Failure>>,
-    /// `None` where the handler has it, because it may outlive this.
-    permit: Option<Permit>,
-}
-
-impl<R> Future for PartialHandler<R> {
-    type Output = Result<R, Failure>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // A handler that never started is not cancelled.
+        if let Some(cancel) = &mut self.cancel {
+            cancel.is_armed = true;
+        }
         let replied = ready!(self.handler.as_mut().poll(context));
         self.permit = None;
+        if let Some(cancel) = &mut self.cancel {
+            cancel.is_armed = false;
+        }
         Poll::Ready(replied)
     }
 }

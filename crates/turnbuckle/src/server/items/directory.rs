@@ -199,7 +199,7 @@ mod tests {
 
         use crate::{
             rpc::Permit,
-            server::{Arguments, handler::run::run_part, methods::HandlerRequest},
+            server::{Arguments, handler::run::HandlerRun, methods::HandlerRequest},
         };
 
         let (started, mut starts) = tokio::sync::mpsc::channel(8);
@@ -221,7 +221,7 @@ mod tests {
             let (ctx, params) = (Ctx::unheard(), Default::default());
             let visit = HandlerRequest { app: app.clone(), ctx: ctx.clone(), params, permit };
             let (lister, call) = (lister.clone(), visit.call(Arguments::Text(Vec::new())));
-            (ctx, tokio::spawn(async move { run_part(&lister, call, visit.permit).await }))
+            (ctx, tokio::spawn(async move { HandlerRun::part(&lister, call, visit.permit).await }))
         };
         let (_, given_up) = list();
         starts.recv().await.unwrap();

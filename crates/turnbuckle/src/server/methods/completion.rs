@@ -15,7 +15,7 @@ use crate::{
     protocol::params::decode,
     rpc::{Outcome, Reply},
     server::{
-        handler::{context::Ctx, extract::Invocation, run::run},
+        handler::{context::Ctx, extract::Invocation, run::HandlerRun},
         items::{Completer, Completers, PromptDef, Registration, TemplateDef},
         registry::{Entry, RegistrySnapshot},
         shared::App,
@@ -144,7 +144,7 @@ async fn run_completer(
     call: Invocation,
 ) -> Outcome {
     let HandlerRequest { app, ctx, permit, .. } = visit;
-    let replied = run(&offer, call, permit).await;
+    let replied = HandlerRun::new(&offer, call, permit).await;
     Ok(suggested(&app, &ctx, settled(replied, &ctx, "completion")?))
 }
 

@@ -1,24 +1,20 @@
-//! Owns `tools/call`. Does not own the tools.
+//! `tools/call`.
 
 use std::sync::Arc;
 
-use turnbuckle_types::{CallToolResult, ContentBlock, Method, Raw, RpcError, jsonrpc::Retry};
+use turnbuckle_types::{CallToolResult, ContentBlock, Method, Raw, RpcError};
 
 use super::{
     HandlerRequest, RequestTarget, RunEnd, RunSubject, VisibilityCheck, encode, reach, settled,
     text,
 };
 use crate::{
-    rpc::{Outcome, Permit, Reply},
+    rpc::{Outcome, Reply},
     server::{
         elicit::{
             ElicitingRun, {self},
         },
-        handler::{
-            context::Ctx,
-            extract::{Arguments, Invocation},
-            reply::Failure,
-        },
+        handler::{context::Ctx, extract::Arguments, reply::Failure},
         items::ToolDef,
         registry::Entry,
         shared::App,
@@ -61,16 +57,34 @@ fn unknown(name: &str) -> RpcError {
     RpcError::invalid_params(format!("there is no tool named `{name}`"))
 }
 
+/// Returns the future of a call.
+///
+/// Every call in flight holds that future. It is not an `async fn`, which would keep its arguments twice.
 fn run(visit: HandlerRequest, tool: Arc<Entry<ToolDef>>) -> Reply {
-    match arguments(&visit, &tool) {
-        Ok(arguments) => {
-            let call = visit.call(Arguments::Json(arguments.clone()));
-            let HandlerRequest { app, params, permit, .. } = visit;
-            let asked = ToolCallParams { arguments, retry: params.retry };
-            Reply::Later(Box::pin(answer(app, tool, call, asked, permit)))
+    let arguments = match arguments(&visit, &tool) {
+        Ok(arguments) => arguments,
+        Err(error) => return Reply::Now(Err(error)),
+    };
+    let mut call = visit.call(Arguments::Json(arguments.clone()));
+    call.checks.clone_from(&tool.checks);
+    let HandlerRequest { app, ctx, params, permit } = visit;
+    let retry = params.retry;
+    let mut course = ElicitingRun::new(&tool.registration, call, permit);
+    Reply::Later(Box::pin(async move {
+        if let Err(failure) = fits(&tool, &arguments) {
+            return finished(&app, &ctx, &tool, Err(failure));
         }
-        Err(error) => Reply::Now(Err(error)),
-    }
+        let subject = RunSubject {
+            method: Method::CallTool,
+            name: tool.name(),
+            arguments: Some(&arguments),
+            retry: retry.as_deref(),
+        };
+        match elicit::run(&app, &tool.registration, &ctx, &mut course, subject).await {
+            RunEnd::Replied(replied) => finished(&app, &ctx, &tool, replied),
+            RunEnd::Instead(outcome) => outcome,
+        }
+    }))
 }
 
 fn arguments(visit: &HandlerRequest, tool: &ToolDef) -> Result<Raw, RpcError> {
@@ -86,36 +100,6 @@ fn arguments(visit: &HandlerRequest, tool: &ToolDef) -> Result<Raw, RpcError> {
     #[cfg(not(feature = "http"))]
     let _ = tool;
     Ok(arguments)
-}
-
-/// What a call keeps of its params while it runs: the rest of them is not needed any more.
-struct ToolCallParams {
-    arguments: Raw,
-    retry: Option<Box<Retry>>,
-}
-
-/// Not an `async fn`, which would keep room for its arguments twice: this is held for each call.
-fn answer(
-    app: Arc<App>,
-    tool: Arc<Entry<ToolDef>>,
-    mut call: Invocation,
-    asked: ToolCallParams,
-    permit: Permit,
-) -> impl Future<Output = Outcome> + Send {
-    let ctx = call.ctx.clone();
-    call.checks.clone_from(&tool.checks);
-    let mut course = ElicitingRun::new(&tool.registration, call, permit);
-    async move {
-        if let Err(failure) = fits(&tool, &asked.arguments) {
-            return finished(&app, &ctx, &tool, Err(failure));
-        }
-        let (arguments, retry) = (Some(&asked.arguments), asked.retry.as_deref());
-        let subject = RunSubject { method: Method::CallTool, name: tool.name(), arguments, retry };
-        match elicit::run(&app, &tool.registration, &ctx, &mut course, subject).await {
-            RunEnd::Replied(replied) => finished(&app, &ctx, &tool, replied),
-            RunEnd::Instead(outcome) => outcome,
-        }
-    }
 }
 
 /// What goes on the wire for what a tool came to.

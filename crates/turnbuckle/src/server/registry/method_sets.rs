@@ -7,7 +7,7 @@ use super::RegistrySnapshot;
 use crate::{
     rpc::Reply,
     server::{
-        connection::dispatch::{Arrived, Kernel},
+        connection::dispatch::{Arrived, ServerConnection},
         handler::extract::States,
         items::{Group, PromptDef, ResourceDef, TemplateDef},
         methods,
@@ -31,7 +31,7 @@ pub(crate) struct MethodSet {
     /// sentence.
     pub(crate) register: fn(&mut RegistrySnapshot, &Group, &States, &mut Vec<String>),
     /// Answers a request.
-    answer: fn(&Kernel, Method, Arrived) -> Result<Reply, RpcError>,
+    answer: fn(&ServerConnection, Method, Arrived) -> Result<Reply, RpcError>,
     /// Asks the middleware of a resource whether a subscription may report it.
     pub(crate) admit: Option<Admit>,
 }
@@ -57,7 +57,7 @@ impl MethodSets {
     /// Answers a request that is not about tools.
     pub(crate) fn answer(
         self,
-        kernel: &Kernel,
+        connection: &ServerConnection,
         method: Method,
         arrived: Arrived,
     ) -> Result<Reply, RpcError> {
@@ -73,7 +73,7 @@ impl MethodSets {
             _ => None,
         };
         match method_set {
-            Some(method_set) => (method_set.answer)(kernel, method, arrived),
+            Some(method_set) => (method_set.answer)(connection, method, arrived),
             None => Err(RpcError::method_not_found(arrived.method())),
         }
     }
@@ -83,10 +83,10 @@ pub(crate) static PROMPTS: MethodSet = MethodSet {
     register: |snapshot, group, states, problems| {
         snapshot.register::<PromptDef>(&group.prompts, states, problems);
     },
-    answer: |kernel, method, arrived| match method {
-        Method::ListPrompts => kernel.list::<PromptDef>(arrived),
-        Method::GetPrompt => methods::get_prompt(kernel.visit(arrived)?),
-        Method::Complete => methods::complete_argument(kernel.visit(arrived)?),
+    answer: |connection, method, arrived| match method {
+        Method::ListPrompts => connection.list::<PromptDef>(arrived),
+        Method::GetPrompt => methods::get_prompt(connection.handler_request(arrived)?),
+        Method::Complete => methods::complete_argument(connection.handler_request(arrived)?),
         _ => Err(RpcError::method_not_found(arrived.method())),
     },
     admit: None,
@@ -98,13 +98,13 @@ pub(crate) static RESOURCES: MethodSet = MethodSet {
         snapshot.register::<TemplateDef>(&group.templates, states, problems);
         snapshot.route();
     },
-    answer: |kernel, method, arrived| match method {
-        Method::ListResources => kernel.list::<ResourceDef>(arrived),
-        Method::ListResourceTemplates => kernel.list::<TemplateDef>(arrived),
-        Method::ReadResource => methods::read_resource(kernel.visit(arrived)?),
-        Method::Subscribe => kernel.subscribe(arrived),
-        Method::Unsubscribe => kernel.unsubscribe(&arrived),
-        Method::Complete => methods::complete_argument(kernel.visit(arrived)?),
+    answer: |connection, method, arrived| match method {
+        Method::ListResources => connection.list::<ResourceDef>(arrived),
+        Method::ListResourceTemplates => connection.list::<TemplateDef>(arrived),
+        Method::ReadResource => methods::read_resource(connection.handler_request(arrived)?),
+        Method::Subscribe => connection.subscribe(arrived),
+        Method::Unsubscribe => connection.unsubscribe(&arrived),
+        Method::Complete => methods::complete_argument(connection.handler_request(arrived)?),
         _ => Err(RpcError::method_not_found(arrived.method())),
     },
     admit: Some(listen::ADMIT),

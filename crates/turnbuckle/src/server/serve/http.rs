@@ -8,7 +8,7 @@ use crate::{
         Server,
         connection::forward::{ClientScope, SessionMemory},
         connection::{
-            dispatch::Kernel,
+            dispatch::ServerConnection,
             handshake::{
                 ClientHello, {self},
             },
@@ -80,7 +80,8 @@ impl Server {
     fn host(&self) -> Result<Arc<dyn SessionEndpoint>> {
         let (app, served) = (self.app()?, self.revisions.revisions());
         let protection = self.protection(&app)?;
-        let stateless = Kernel::near(app.clone(), served.clone(), ClientScope::Stateless).shared();
+        let stateless =
+            ServerConnection::near(app.clone(), served.clone(), ClientScope::Stateless).shared();
         Ok(Arc::new(Hosted { app, served, stateless, protection }))
     }
 }
@@ -89,7 +90,7 @@ impl Server {
 struct Hosted {
     app: Arc<App>,
     served: Vec<Revision>,
-    stateless: Arc<Kernel>,
+    stateless: Arc<ServerConnection>,
     protection: Option<Protection>,
 }
 
@@ -130,7 +131,7 @@ impl SessionEndpoint for Hosted {
             ..Default::default()
         };
         let served = crate::server::revisions::legacy(&self.served);
-        Kernel::new(self.app.clone(), served).with(connection).shared()
+        ServerConnection::new(self.app.clone(), served).with(connection).shared()
     }
 
     fn session(
@@ -153,7 +154,7 @@ impl SessionEndpoint for Hosted {
         let handshake = handshake::HandshakeState::restored(opened, record.log_level);
         // What declares a revision of its own is no part of a session.
         let (app, served) = (self.app.clone(), crate::server::revisions::legacy(&self.served));
-        Kernel::restored(app, served, (handshake, scope), record.subscriptions).shared()
+        ServerConnection::restored(app, served, (handshake, scope), record.subscriptions).shared()
     }
 }
 

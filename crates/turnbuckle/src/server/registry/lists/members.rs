@@ -16,7 +16,7 @@ use crate::{
         handler::{
             extract::Arguments,
             reply::Failure,
-            run::{caught, run_part},
+            run::{HandlerRun, caught},
         },
         items::TemplateDef,
         methods::HandlerRequest,
@@ -86,7 +86,7 @@ async fn members(visit: &HandlerRequest, family: &Arc<Entry<TemplateDef>>) -> Ve
     let input_layers = family.registration.input_layers.clone();
     let listing = async move {
         call.ctx.set_input_middleware(&input_layers);
-        run_part(&lister, call, permit).await
+        HandlerRun::part(&lister, call, permit).await
     };
     let template = family.uri_template();
     let layers = &family.registration.layers;

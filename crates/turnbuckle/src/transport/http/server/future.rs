@@ -182,7 +182,19 @@ fn poll_stage<B: Body>(
                     (Ok(_), None) => return Poll::Pending,
                 }
             }
-            Projected::Running { running } => return poll_running(running, context),
+            Projected::Running { running: slot } => {
+                let Some(running) = slot else { return Poll::Pending };
+                let polled = ready!(running.poll(context));
+                let Some(running) = slot.take() else { return Poll::Pending };
+                return Poll::Ready(match polled {
+                    Polled::Done(done) => {
+                        running.count(&done);
+                        answer::done(&running.id, running.statuses, done)
+                    }
+                    // The first message: the handler moves into the body of the response.
+                    Polled::Messages | Polled::Quiet => answer::stream(running),
+                });
+            }
             Projected::Later { future } => return future.as_mut().poll(context),
             Projected::Answered { response } => {
                 return response.take().map_or(Poll::Pending, Poll::Ready);
@@ -190,26 +202,6 @@ fn poll_stage<B: Body>(
         };
         stage.set(next.into());
     }
-}
-
-/// Polls a handler that has sent nothing yet. With the first message it moves into the response body.
-fn poll_running(
-    running: &mut Option<RunningHttpRequest>,
-    context: &mut Context<'_>,
-) -> Poll<Response<HttpBody>> {
-    let Some(handler) = running else { return Poll::Pending };
-    let response = match ready!(handler.poll(context)) {
-        Polled::Done(done) => {
-            handler.count(&done);
-            answer::done(&handler.id, handler.statuses, done)
-        }
-        Polled::Messages | Polled::Quiet => match running.take() {
-            Some(running) => answer::stream(running),
-            None => return Poll::Pending,
-        },
-    };
-    *running = None;
-    Poll::Ready(response)
 }
 
 /// Parses a message and starts its handler.
