@@ -335,7 +335,9 @@ impl Server {
 
     /// Returns the service of one connection with a context.
     pub(super) fn connection_with(&self, connection: ConnectionContext) -> Result<Arc<dyn Serve>> {
-        Ok(ServerConnection::new(self.app()?, self.revisions.revisions()).with(connection).shared())
+        Ok(ServerConnection::new(self.app()?, self.revisions.revisions().into())
+            .with(connection)
+            .shared())
     }
 
     pub(crate) fn connection_limits(&self) -> Limits {

@@ -7,6 +7,7 @@ use crate::{
     middleware::server::serve,
     protocol::{
         classify::{Envelope, RequestRoute, classify, classify_opened, invalid},
+        handshake::ClientHello,
         params::decode,
     },
     rpc::{Incoming, Note, Outcome, Peer, Replies, Reply, Serve},
@@ -14,7 +15,7 @@ use crate::{
         connection::forward::{
             Caller, ClientPeer, ClientScope, ForwardConnection, ForwardedRequest,
         },
-        connection::handshake::{ClientHello, HandshakeState},
+        connection::handshake::HandshakeState,
         handler::{
             context::{ConnectionContext, Ctx, Inner},
             reply::not_found,
@@ -47,7 +48,7 @@ pub(crate) struct ServerConnection {
     me: Weak<ServerConnection>,
     app: Arc<App>,
     /// The revisions that this wire speaks, oldest first.
-    served: Vec<Revision>,
+    served: Arc<[Revision]>,
     handshake: HandshakeState,
     peer: OnceLock<Peer>,
     /// What a legacy client is told of.
@@ -100,14 +101,14 @@ impl Arrived {
 }
 
 impl ServerConnection {
-    pub(crate) fn new(app: Arc<App>, served: Vec<Revision>) -> ServerConnection {
+    pub(crate) fn new(app: Arc<App>, served: Arc<[Revision]>) -> ServerConnection {
         ServerConnection::near(app, served, ClientScope::Connection)
     }
 
     /// Serves someone in particular.
     pub(crate) fn near(
         app: Arc<App>,
-        served: Vec<Revision>,
+        served: Arc<[Revision]>,
         client: ClientScope,
     ) -> ServerConnection {
         ServerConnection {
@@ -137,7 +138,7 @@ impl ServerConnection {
     #[cfg(feature = "http")]
     pub(crate) fn restored(
         app: Arc<App>,
-        served: Vec<Revision>,
+        served: Arc<[Revision]>,
         (handshake, client): (HandshakeState, ClientScope),
         subscriptions: std::collections::BTreeSet<String>,
     ) -> ServerConnection {

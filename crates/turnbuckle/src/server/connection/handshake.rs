@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::protocol::handshake::ClientHello;
 use turnbuckle_types::{Initialize, LogLevel, Revision, RpcError};
 
 /// Where a legacy connection stands.
@@ -15,18 +16,14 @@ struct State {
     log_level: Option<LogLevel>,
 }
 
-/// What the client said when it opened the connection.
-#[derive(Debug)]
-pub(crate) struct ClientHello {
-    pub(crate) revision: Revision,
-    pub(crate) client: Initialize,
-}
-
 impl HandshakeState {
     /// A connection that was opened before, elsewhere.
     #[cfg(feature = "http")]
-    pub(crate) fn restored(opened: ClientHello, log_level: Option<LogLevel>) -> HandshakeState {
-        HandshakeState(Mutex::new(State { opened: Some(Arc::new(opened)), log_level }))
+    pub(crate) fn restored(
+        opened: Arc<ClientHello>,
+        log_level: Option<LogLevel>,
+    ) -> HandshakeState {
+        HandshakeState(Mutex::new(State { opened: Some(opened), log_level }))
     }
 
     /// Applies `initialize`: echoes the revision if it is served, else offers the newest

@@ -18,11 +18,11 @@ use crate::{
     principal::Principal,
     protocol::{
         capabilities::{lacking, written_at},
+        handshake::ClientHello,
         trace_context::TraceContext,
     },
     rpc::{BoxFuture, Outgoing, Peer, Replies, RequestOrigin},
     server::{
-        connection::handshake::ClientHello,
         elicit::progress::{
             ProgressListener, {self},
         },

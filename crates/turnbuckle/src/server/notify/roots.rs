@@ -10,8 +10,7 @@ use std::{
 };
 
 use crate::{
-    rpc::BoxFuture,
-    server::{connection::handshake::ClientHello, handler::context::ConnectionContext},
+    protocol::handshake::ClientHello, rpc::BoxFuture, server::handler::context::ConnectionContext,
 };
 use tokio::sync::Semaphore;
 use turnbuckle_types::{Implementation, Revision};

@@ -2,16 +2,14 @@
 
 use crate::{
     error::Result,
-    protocol::params::decode,
+    protocol::{handshake::ClientHello, params::decode},
     rpc::Serve,
     server::{
         Server,
         connection::forward::{ClientScope, SessionMemory},
         connection::{
             dispatch::ServerConnection,
-            handshake::{
-                ClientHello, {self},
-            },
+            handshake::{HandshakeState, choose},
         },
         shared::App,
     },
@@ -19,7 +17,6 @@ use crate::{
         server::{HttpAddress, HttpService, ServingHttp, auth::protect::Protection},
         session::{
             Session, SessionEndpoint,
-            id::Handshake,
             store::{SessionId, SessionRecord},
         },
     },
@@ -78,18 +75,21 @@ impl Server {
     }
 
     fn host(&self) -> Result<Arc<dyn SessionEndpoint>> {
-        let (app, served) = (self.app()?, self.revisions.revisions());
+        let (app, served) = (self.app()?, Arc::<[Revision]>::from(self.revisions.revisions()));
         let protection = self.protection(&app)?;
         let stateless =
             ServerConnection::near(app.clone(), served.clone(), ClientScope::Stateless).shared();
-        Ok(Arc::new(Hosted { app, served, stateless, protection }))
+        let with_handshake = crate::server::revisions::legacy(&served).into();
+        Ok(Arc::new(Hosted { app, served, with_handshake, stateless, protection }))
     }
 }
 
 /// A server on an HTTP endpoint.
 struct Hosted {
     app: Arc<App>,
-    served: Vec<Revision>,
+    served: Arc<[Revision]>,
+    /// Those that begin with a handshake.
+    with_handshake: Arc<[Revision]>,
     stateless: Arc<ServerConnection>,
     protection: Option<Protection>,
 }
@@ -107,21 +107,19 @@ impl SessionEndpoint for Hosted {
         self.protection.clone()
     }
 
-    fn initialize(&self, params: &Params) -> Result<(Raw, Handshake), RpcError> {
+    fn initialize(&self, params: &Params) -> Result<(Raw, ClientHello), RpcError> {
         let client: Initialize = decode(params)?;
-        let revision = handshake::choose(&client.protocol_version, &self.served)?;
-        let handshake =
-            Handshake { revision, client: client.client_info, capabilities: client.capabilities };
+        let revision = choose(&client.protocol_version, &self.served)?;
         let result = match &self.app.forward {
             Some(forward) => forward.initialize(revision)?,
             None => self.app.initialize(revision),
         };
-        Ok((result, handshake))
+        Ok((result, ClientHello { revision, client }))
     }
 
     #[cfg(feature = "sse-2024")]
     fn has_handshake(&self) -> bool {
-        !crate::server::revisions::legacy(&self.served).is_empty()
+        !self.with_handshake.is_empty()
     }
 
     #[cfg(feature = "sse-2024")]
@@ -130,30 +128,28 @@ impl SessionEndpoint for Hosted {
             head: Some(head),
             ..Default::default()
         };
-        let served = crate::server::revisions::legacy(&self.served);
-        ServerConnection::new(self.app.clone(), served).with(connection).shared()
+        ServerConnection::new(self.app.clone(), self.with_handshake.clone())
+            .with(connection)
+            .shared()
     }
 
     fn session(
         &self,
         id: Option<SessionId>,
-        handshake: Handshake,
+        hello: Arc<ClientHello>,
         record: SessionRecord,
     ) -> Arc<dyn Session> {
-        let Handshake { revision, client, capabilities } = handshake;
-        let client = Initialize::new(revision.as_str(), capabilities, client);
         let scope = match id {
-            Some(id) => {
+            Some(id) if self.app.forward.is_some() => {
                 let (level, subscriptions) = (record.log_level, record.subscriptions.clone());
                 let memory = SessionMemory { level, subscriptions };
-                ClientScope::Session { id, client: Box::new(client.clone()), memory }
+                ClientScope::Session { id, client: Box::new(hello.client.clone()), memory }
             }
-            None => ClientScope::Stateless,
+            _ => ClientScope::Stateless,
         };
-        let opened = ClientHello { revision, client };
-        let handshake = handshake::HandshakeState::restored(opened, record.log_level);
-        // What declares a revision of its own is no part of a session.
-        let (app, served) = (self.app.clone(), crate::server::revisions::legacy(&self.served));
+        let handshake = HandshakeState::restored(hello, record.log_level);
+        // A request that declares its own revision does not belong to a session.
+        let (app, served) = (self.app.clone(), self.with_handshake.clone());
         ServerConnection::restored(app, served, (handshake, scope), record.subscriptions).shared()
     }
 }
@@ -167,22 +163,24 @@ mod tests {
     use super::*;
     use crate::{limits::Limits, transport::stream};
 
+    fn hello(revision: Revision) -> Arc<ClientHello> {
+        let client = Implementation::new("c", "1");
+        let client = Initialize::new(revision.as_str(), ClientCapabilities::new(), client);
+        Arc::new(ClientHello { revision, client })
+    }
+
     /// A session that was opened elsewhere goes on here, and can go on elsewhere again.
     #[tokio::test]
     async fn a_session_is_told_of_what_its_record_says_and_gives_a_record_back() {
         let server = Server::new("s", "1").offering_everything();
         let host = server.host().unwrap();
-        let handshake = Handshake {
-            revision: Revision::V2025_06_18,
-            client: Implementation::new("c", "1"),
-            capabilities: ClientCapabilities::new(),
-        };
+        let hello = hello(Revision::V2025_06_18);
         let record = SessionRecord {
             ended: false,
             log_level: Some(LogLevel::Error),
             subscriptions: ["note://1", "note://2"].map(str::to_owned).into(),
         };
-        let session = host.session(None, handshake, record.clone());
+        let session = host.session(None, hello, record.clone());
         assert_eq!(session.record(), record, "also before anything is connected");
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
@@ -218,12 +216,8 @@ mod tests {
     #[tokio::test]
     async fn of_a_batch_that_is_too_long_the_rest_is_refused() {
         let host = Server::new("s", "1").host().unwrap();
-        let handshake = Handshake {
-            revision: Revision::V2025_03_26,
-            client: Implementation::new("c", "1"),
-            capabilities: ClientCapabilities::new(),
-        };
-        let session = host.session(None, handshake, SessionRecord::default());
+        let hello = hello(Revision::V2025_03_26);
+        let session = host.session(None, hello, SessionRecord::default());
         let pings: Vec<_> =
             (0..1100).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"})).collect();
         for (limits, served) in [(Limits::default(), 1000), (Limits::default().unsent_bytes(36), 1)]

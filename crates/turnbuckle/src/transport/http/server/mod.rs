@@ -45,6 +45,7 @@ pub use crate::transport::http::server::{
 use crate::{
     error::{Error, Result},
     limits::Limits,
+    protocol::handshake::ClientHello,
     rpc::{HttpHead, Incoming, Note, Permit, Replies, Reply, Serve},
     transport::http::{
         server::{
@@ -54,7 +55,6 @@ use crate::{
         },
         session::{
             Session, SessionEndpoint,
-            id::Handshake,
             server::{
                 Legacy, Settings, {self as legacy},
             },
@@ -275,7 +275,7 @@ impl SessionEndpoint for Nothing {
         Arc::new(Nothing)
     }
 
-    fn initialize(&self, _: &Params) -> Result<(Raw, Handshake), RpcError> {
+    fn initialize(&self, _: &Params) -> Result<(Raw, ClientHello), RpcError> {
         Err(RpcError::internal("internal error"))
     }
 
@@ -289,7 +289,12 @@ impl SessionEndpoint for Nothing {
         Arc::new(Nothing)
     }
 
-    fn session(&self, _: Option<SessionId>, _: Handshake, _: SessionRecord) -> Arc<dyn Session> {
+    fn session(
+        &self,
+        _: Option<SessionId>,
+        _: Arc<ClientHello>,
+        _: SessionRecord,
+    ) -> Arc<dyn Session> {
         Arc::new(Nothing)
     }
 }

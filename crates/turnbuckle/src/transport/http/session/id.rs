@@ -7,12 +7,15 @@ use std::{
 };
 
 use super::super::timing::OPEN_SESSION_IDS;
-use crate::{protocol::sealed::KeyRing, transport::http::session::store::SessionId};
+use crate::{
+    protocol::{handshake::ClientHello, sealed::KeyRing},
+    transport::http::session::store::SessionId,
+};
 use lru::LruCache;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use turnbuckle_types::{
-    ClientCapabilities, ElicitationCapability, Implementation, Raw, Revision, RootsCapability,
+    ClientCapabilities, ElicitationCapability, Implementation, Initialize, Raw, RootsCapability,
     SamplingCapability,
 };
 
@@ -21,20 +24,13 @@ const PURPOSE: &[u8] = b"session";
 /// How much of each of a client's names is kept.
 const NAME: usize = 120;
 
-/// What a client said when it opened a session, as far as it is kept.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Handshake {
-    pub(crate) revision: Revision,
-    pub(crate) client: Implementation,
-    pub(crate) capabilities: ClientCapabilities,
-}
-
 /// The content of a session id.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ticket {
     pub(crate) session: SessionId,
     owner: SessionOwner,
-    pub(crate) handshake: Handshake,
+    /// As far as the id carries it.
+    pub(crate) hello: Arc<ClientHello>,
     /// The id is not accepted from then on.
     pub(crate) expires: SystemTime,
 }
@@ -81,12 +77,12 @@ impl SessionIds {
     /// Creates the id of a new session.
     pub(crate) fn create(
         &self,
-        handshake: &Handshake,
+        hello: &ClientHello,
         owner: SessionOwner,
         expires: SystemTime,
     ) -> (SessionId, String) {
         let until = expires.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let body = Body::of(handshake, owner, until);
+        let body = Body::of(hello, owner, until);
         let text = serde_json::to_vec(&body).unwrap_or_default();
         let (session, id) = self.keys.seal(PURPOSE, &text);
         (SessionId(session), id)
@@ -119,7 +115,7 @@ impl SessionIds {
         let body: Body = serde_json::from_slice(&text).ok()?;
         let expires = UNIX_EPOCH.checked_add(Duration::from_secs(body.until))?;
         let owner = SessionOwner(body.owner);
-        Some(Ticket { session: SessionId(session), owner, handshake: body.handshake()?, expires })
+        Some(Ticket { session: SessionId(session), owner, hello: Arc::new(body.hello()?), expires })
     }
 
     fn lock(&self) -> MutexGuard<'_, LruCache<[u8; 16], OpenId>> {
@@ -152,23 +148,21 @@ struct Body {
 }
 
 impl Body {
-    fn of(handshake: &Handshake, owner: SessionOwner, until: u64) -> Body {
+    fn of(hello: &ClientHello, owner: SessionOwner, until: u64) -> Body {
         Body {
             owner: owner.0,
             until,
-            revision: handshake.revision.as_str().to_owned(),
-            name: short(&handshake.client.name),
-            version: short(&handshake.client.version),
-            can: bits(&handshake.capabilities),
+            revision: hello.revision.as_str().to_owned(),
+            name: short(&hello.client.client_info.name),
+            version: short(&hello.client.client_info.version),
+            can: bits(&hello.client.capabilities),
         }
     }
 
-    fn handshake(self) -> Option<Handshake> {
-        Some(Handshake {
-            revision: self.revision.parse().ok()?,
-            client: Implementation::new(self.name, self.version),
-            capabilities: capabilities(self.can),
-        })
+    fn hello(self) -> Option<ClientHello> {
+        let client = Implementation::new(self.name, self.version);
+        let client = Initialize::new(self.revision.as_str(), capabilities(self.can), client);
+        Some(ClientHello { revision: self.revision.parse().ok()?, client })
     }
 }
 
@@ -240,26 +234,28 @@ fn capabilities(bits: u16) -> ClientCapabilities {
 
 #[cfg(test)]
 mod tests {
+    use turnbuckle_types::Revision;
+
     use super::*;
     use crate::protocol::sealed::LONGEST;
 
-    fn handshake(name: &str) -> Handshake {
+    fn hello(name: &str) -> ClientHello {
         let all = ROOTS | SAMPLING | SAMPLING_TOOLS | ELICITATION | ELICITATION_URL;
-        Handshake {
+        let client = Implementation::new(name, "1.0");
+        ClientHello {
             revision: Revision::V2025_06_18,
-            client: Implementation::new(name, "1.0"),
-            capabilities: capabilities(all),
+            client: Initialize::new("2025-06-18", capabilities(all), client),
         }
     }
 
     #[test]
-    fn an_id_carries_the_handshake() {
+    fn an_id_carries_the_hello() {
         let ids = SessionIds::new(KeyRing::random());
         let owner = SessionOwner::new(Some("alice"));
         let expires = UNIX_EPOCH + Duration::from_secs(100);
-        let (session, id) = ids.create(&handshake("client"), owner, expires);
+        let (session, id) = ids.create(&hello("client"), owner, expires);
         let ticket = ids.open(id.as_bytes(), owner, UNIX_EPOCH).unwrap();
-        let expected = Ticket { session, owner, handshake: handshake("client"), expires };
+        let expected = Ticket { session, owner, hello: Arc::new(hello("client")), expires };
         assert_eq!(*ticket, expected);
     }
 
@@ -270,19 +266,20 @@ mod tests {
         let end_of_9999 = 253_402_300_799;
         let expires = UNIX_EPOCH + Duration::from_secs(end_of_9999);
         for name in ["\u{1}", "\u{1}é", "\"", "\\", "\u{7f}", "\u{2028}", "𝄞", "a"] {
-            let mut handshake = handshake(&name.repeat(5000));
-            handshake.client.version = name.repeat(5000);
-            handshake.capabilities = capabilities(u16::MAX);
-            let id = ids.create(&handshake, owner, expires).1;
+            let mut hello = hello(&name.repeat(5000));
+            hello.client.client_info.version = name.repeat(5000);
+            hello.client.capabilities = capabilities(u16::MAX);
+            let id = ids.create(&hello, owner, expires).1;
             assert!(id.len() <= LONGEST, "{name:?}: {}", id.len());
             assert!(id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)));
             let ticket = ids.open(id.as_bytes(), owner, UNIX_EPOCH).unwrap();
             assert!(
-                handshake
+                hello
                     .client
+                    .client_info
                     .name
                     .replace('\u{1}', "")
-                    .starts_with(&ticket.handshake.client.name)
+                    .starts_with(&ticket.hello.client.client_info.name)
             );
         }
     }
@@ -291,7 +288,7 @@ mod tests {
     fn a_text_that_was_sealed_for_something_else_is_no_id() {
         let ids = SessionIds::new(KeyRing::random());
         let owner = SessionOwner::new(None);
-        let body = Body::of(&handshake("c"), owner, 100);
+        let body = Body::of(&hello("c"), owner, 100);
         let text = serde_json::to_vec(&body).unwrap();
         let is_one = |sealed: String| ids.open(sealed.as_bytes(), owner, UNIX_EPOCH).is_some();
         assert!(is_one(ids.keys.seal(PURPOSE, &text).1));
@@ -305,7 +302,7 @@ mod tests {
     fn an_id_is_for_its_owner_and_for_a_time() {
         let ids = SessionIds::new(KeyRing::random());
         let expires = UNIX_EPOCH + Duration::from_secs(100);
-        let id = ids.create(&handshake("c"), SessionOwner::new(Some("alice")), expires).1;
+        let id = ids.create(&hello("c"), SessionOwner::new(Some("alice")), expires).1;
         let can =
             |principal, now| ids.open(id.as_bytes(), SessionOwner::new(principal), now).is_some();
         assert!(can(Some("alice"), UNIX_EPOCH));
@@ -333,12 +330,12 @@ mod tests {
         let ids = SessionIds::new(KeyRing::random());
         let owner = SessionOwner::new(None);
         let expires = UNIX_EPOCH + Duration::from_secs(100);
-        let first = ids.create(&handshake("first"), owner, expires).1;
+        let first = ids.create(&hello("first"), owner, expires).1;
         let open = |id: &str| ids.open(id.as_bytes(), owner, UNIX_EPOCH);
         let ticket = open(&first).unwrap();
         assert!(Arc::ptr_eq(&ticket, &open(&first).unwrap()));
         for _ in 0..OPEN_SESSION_IDS.get() {
-            assert!(open(&ids.create(&handshake("c"), owner, expires).1).is_some());
+            assert!(open(&ids.create(&hello("c"), owner, expires).1).is_some());
             assert!(ids.lock().len() <= OPEN_SESSION_IDS.get());
         }
         let again = open(&first).unwrap();

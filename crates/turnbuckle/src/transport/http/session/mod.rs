@@ -18,7 +18,7 @@ use std::sync::Arc;
 use turnbuckle_types::{Raw, Revision, RpcError, jsonrpc::Params};
 
 #[cfg(feature = "server")]
-use crate::rpc::Serve;
+use crate::{protocol::handshake::ClientHello, rpc::Serve};
 
 /// What an endpoint serves, in both eras.
 #[cfg(feature = "server")]
@@ -32,7 +32,7 @@ pub(crate) trait SessionEndpoint: Send + Sync + 'static {
         None
     }
     /// Answers `initialize`, and says what its session is.
-    fn initialize(&self, params: &Params) -> Result<(Raw, id::Handshake), RpcError>;
+    fn initialize(&self, params: &Params) -> Result<(Raw, ClientHello), RpcError>;
     /// Returns whether a revision is served that begins with a handshake.
     #[cfg(feature = "sse-2024")]
     fn has_handshake(&self) -> bool;
@@ -44,7 +44,7 @@ pub(crate) trait SessionEndpoint: Send + Sync + 'static {
     fn session(
         &self,
         id: Option<store::SessionId>,
-        handshake: id::Handshake,
+        hello: Arc<ClientHello>,
         record: store::SessionRecord,
     ) -> Arc<dyn Session>;
 }

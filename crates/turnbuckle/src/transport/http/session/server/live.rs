@@ -144,8 +144,8 @@ impl ActiveSession {
             if record.ended {
                 return Ok(None);
             }
-            let revision = ticket.handshake.revision;
-            let service = host.session(Some(self.id), ticket.handshake.clone(), record.clone());
+            let revision = ticket.hello.revision;
+            let service = host.session(Some(self.id), ticket.hello.clone(), record.clone());
             let saved = tokio::sync::Mutex::new(record);
             Ok(Some(Arc::new(Opened { service, revision, expires: ticket.expires, saved })))
         };

@@ -190,14 +190,14 @@ async fn initialize(asked: &RequestHead, request: &Request) -> Result<Response<H
     }
     let endpoint = &asked.endpoint;
     let settings = &endpoint.legacy.settings;
-    let (result, handshake) = match endpoint.host.initialize(&request.params) {
+    let (result, hello) = match endpoint.host.initialize(&request.params) {
         Ok(opened) => opened,
         Err(error) => return Ok(answer::outcome_as(StatusCode::OK, &request.id, Err(error))),
     };
     let expires = SystemTime::now().checked_add(settings.lifetime).ok_or_else(|| {
         Refused::unavailable(RpcError::internal("the session_lifetime is out of range"))
     })?;
-    let (_, id) = settings.ids.create(&handshake, owner(asked), expires);
+    let (_, id) = settings.ids.create(&hello, owner(asked), expires);
     let mut response = answer::outcome_as(StatusCode::OK, &request.id, Ok(result));
     let id = HeaderValue::try_from(id).map_err(|_| {
         Refused::unavailable(RpcError::internal("the id of the session is no header"))
@@ -232,7 +232,7 @@ async fn visit(asked: &RequestHead) -> Result<Visit, Refused> {
     let ticket = settings
         .ids
         .open(id, owner(asked), SystemTime::now())
-        .filter(|ticket| served.contains(&ticket.handshake.revision))
+        .filter(|ticket| served.contains(&ticket.hello.revision))
         .ok_or_else(unknown_session)?;
     let limits = &endpoint.limits;
     let live = &endpoint.legacy.live;

@@ -17,13 +17,14 @@ use super::{
     version,
 };
 use crate::{
+    protocol::handshake::ClientHello,
     rpc::{Outcome, Replies, RequestOrigin},
-    transport::http::session::{id::Handshake, store::SessionRecord},
+    transport::http::session::store::SessionRecord,
 };
 use http::{Response, StatusCode};
 use tokio::task::coop::consume_budget;
 use turnbuckle_types::{
-    ClientCapabilities, Implementation, Revision,
+    ClientCapabilities, Implementation, Initialize, Revision,
     jsonrpc::{Fault, Frame, Message, Request, write_error},
 };
 
@@ -78,12 +79,10 @@ fn revision(asked: &RequestHead) -> Result<Revision, Refused> {
 }
 
 fn session(asked: &RequestHead, revision: Revision) -> Arc<dyn Session> {
-    let handshake = Handshake {
-        revision,
-        client: Implementation::new("unknown", "0"),
-        capabilities: ClientCapabilities::new(),
-    };
-    asked.endpoint.host.session(None, handshake, SessionRecord::default())
+    let client = Implementation::new("unknown", "0");
+    let client = Initialize::new(revision.as_str(), ClientCapabilities::new(), client);
+    let hello = Arc::new(ClientHello { revision, client });
+    asked.endpoint.host.session(None, hello, SessionRecord::default())
 }
 
 fn one(
