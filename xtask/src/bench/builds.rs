@@ -37,9 +37,9 @@ const SETUPS: &[Setup] = &[
         dependencies: "rmcp = { version = \"=3.8.0\", features = [\"transport-io\"] }",
     },
     Setup {
-        name: "Turnbuckle, both sides, HTTP, TLS and `validate`",
+        name: "Turnbuckle, both sides, HTTP and TLS",
         source: "turnbuckle.rs",
-        dependencies: ", features = [\"client\", \"server\", \"macros\", \"http\", \"validate\"] }",
+        dependencies: ", features = [\"client\", \"server\", \"macros\", \"http\"] }",
     },
     Setup {
         name: "rmcp, both sides, HTTP and TLS",
@@ -48,6 +48,11 @@ const SETUPS: &[Setup] = &[
                        \"reqwest\", \"transport-io\", \"transport-child-process\", \
                        \"transport-streamable-http-server\", \
                        \"transport-streamable-http-client-reqwest\"] }",
+    },
+    Setup {
+        name: "Turnbuckle, both sides, HTTP, TLS and `validate`",
+        source: "turnbuckle.rs",
+        dependencies: ", features = [\"client\", \"server\", \"macros\", \"http\", \"validate\"] }",
     },
 ];
 
