@@ -1,7 +1,7 @@
-//! Owns the era of a message that arrives. Does not own what is then done with it.
+//! Decides the era of a message that arrives.
 
 use serde::Serialize;
-use turnbuckle_types::{Meta, Method, Revision, RpcError, code, jsonrpc::Params};
+use turnbuckle_types::{Initialize, Meta, Method, Revision, RpcError, code, jsonrpc::Params};
 
 /// How a request is to be served.
 #[derive(Debug)]
@@ -10,6 +10,15 @@ pub(crate) enum RequestRoute {
     Modern(Envelope),
     /// It belongs to a connection that was opened by a handshake, or opens one.
     Legacy(Meta),
+}
+
+/// The handshake with which a legacy client opened a connection or a session.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ClientHello {
+    /// The revision that was chosen.
+    pub(crate) revision: Revision,
+    /// The params of `initialize`.
+    pub(crate) client: Initialize,
 }
 
 /// Proof that a request declared a modern revision that is served here.

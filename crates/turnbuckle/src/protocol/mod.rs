@@ -10,8 +10,6 @@ pub(crate) mod capabilities;
 #[cfg(feature = "server")]
 pub(crate) mod classify;
 pub(crate) mod elicitation;
-#[cfg(feature = "server")]
-pub(crate) mod handshake;
 #[cfg(feature = "http")]
 pub(crate) mod headers;
 #[cfg(all(feature = "http", feature = "server"))]

@@ -6,8 +6,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::{
     middleware::server::serve,
     protocol::{
-        classify::{Envelope, RequestRoute, classify, classify_opened, invalid},
-        handshake::ClientHello,
+        classify::{ClientHello, Envelope, RequestRoute, classify, classify_opened, invalid},
         params::decode,
     },
     rpc::{Incoming, Note, Outcome, Peer, Replies, Reply, Serve},

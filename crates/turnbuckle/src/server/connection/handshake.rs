@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::protocol::handshake::ClientHello;
+use crate::protocol::classify::ClientHello;
 use turnbuckle_types::{Initialize, LogLevel, Revision, RpcError};
 
 /// Where a legacy connection stands.

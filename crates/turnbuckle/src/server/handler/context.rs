@@ -18,7 +18,7 @@ use crate::{
     principal::Principal,
     protocol::{
         capabilities::{lacking, written_at},
-        handshake::ClientHello,
+        classify::ClientHello,
         trace_context::TraceContext,
     },
     rpc::{BoxFuture, Outgoing, Peer, Replies, RequestOrigin},

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    protocol::handshake::ClientHello, rpc::BoxFuture, server::handler::context::ConnectionContext,
+    protocol::classify::ClientHello, rpc::BoxFuture, server::handler::context::ConnectionContext,
 };
 use tokio::sync::Semaphore;
 use turnbuckle_types::{Implementation, Revision};

@@ -2,7 +2,7 @@
 
 use crate::{
     error::Result,
-    protocol::{handshake::ClientHello, params::decode},
+    protocol::{classify::ClientHello, params::decode},
     rpc::Serve,
     server::{
         Server,

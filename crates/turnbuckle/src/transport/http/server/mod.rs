@@ -45,7 +45,7 @@ pub use crate::transport::http::server::{
 use crate::{
     error::{Error, Result},
     limits::Limits,
-    protocol::handshake::ClientHello,
+    protocol::classify::ClientHello,
     rpc::{HttpHead, Incoming, Note, Permit, Replies, Reply, Serve},
     transport::http::{
         server::{

@@ -8,7 +8,7 @@ use std::{
 
 use super::super::timing::OPEN_SESSION_IDS;
 use crate::{
-    protocol::{handshake::ClientHello, sealed::KeyRing},
+    protocol::{classify::ClientHello, sealed::KeyRing},
     transport::http::session::store::SessionId,
 };
 use lru::LruCache;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use turnbuckle_types::{Raw, Revision, RpcError, jsonrpc::Params};
 
 #[cfg(feature = "server")]
-use crate::{protocol::handshake::ClientHello, rpc::Serve};
+use crate::{protocol::classify::ClientHello, rpc::Serve};
 
 /// What an endpoint serves, in both eras.
 #[cfg(feature = "server")]

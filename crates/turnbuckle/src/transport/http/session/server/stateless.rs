@@ -17,7 +17,7 @@ use super::{
     version,
 };
 use crate::{
-    protocol::handshake::ClientHello,
+    protocol::classify::ClientHello,
     rpc::{Outcome, Replies, RequestOrigin},
     transport::http::session::store::SessionRecord,
 };
