@@ -24,6 +24,7 @@ in_both_eras! {
     b18_initialize_and_discover_are_answered_all_the_same,
     b19_a_cancel_stops_one_of_two,
     e32_a_cancelled_sync_tool_still_counts_as_in_flight,
+    e32_requests_that_run_may_use_half_of_the_memory,
     e32_a_cooperative_handler_is_dropped_when_its_grace_is_over,
     e32_the_output_of_a_cancelled_sync_tool_is_discarded,
     // req: protocol:progress:stops-after-completion
@@ -231,6 +232,20 @@ async fn e32_a_cancelled_sync_tool_still_counts_as_in_flight(era: Era) {
         };
         assert_eq!(answer["result"]["content"][0]["text"], "x");
     }
+}
+
+async fn e32_requests_that_run_may_use_half_of_the_memory(era: Era) {
+    let mut served = opened_with(era, Limits::default().memory_bytes(64 << 10), 1 << 20).await;
+    let long = "k".repeat(40_000);
+    served.hold(1, "hold", &long).await;
+    let call = served.tool(2, "echo", json!({"text": "x"}));
+    let refused = served.peer.ask(call.clone()).await;
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("memory_bytes"), "{message}");
+    served.peer.say(cancelled(1)).await;
+    served.alive().await;
+    let answer = served.peer.ask(call).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "x", "{answer}");
 }
 
 async fn e32_a_cooperative_handler_is_dropped_when_its_grace_is_over(era: Era) {

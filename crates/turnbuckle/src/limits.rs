@@ -43,6 +43,13 @@ pub struct Limits {
     /// In use is one in which something runs, or of which a stream is open; one that was merely
     /// opened costs nothing. One more is refused with status 503.
     pub sessions: usize,
+    /// How many bytes of messages a server may keep in memory at once, over all its connections:
+    /// 256 MiB. A request counts from its first byte until its handler ends, a response until its
+    /// last byte is written. One connection may use half of it. A request beyond it is refused, over
+    /// HTTP with status 503; requests that run continue.
+    ///
+    /// Messages below 1 KiB do not count, and values that handlers decode or keep do not either.
+    pub memory_bytes: usize,
 }
 
 impl Default for Limits {
@@ -58,6 +65,7 @@ impl Default for Limits {
             body_bytes: 4 << 20,
             http_in_flight: 16_384,
             sessions: 10_000,
+            memory_bytes: 256 << 20,
         }
     }
 }
@@ -123,6 +131,13 @@ impl Limits {
     #[must_use]
     pub fn http_in_flight(mut self, requests: usize) -> Limits {
         self.http_in_flight = requests;
+        self
+    }
+
+    /// Sets [`memory_bytes`](Limits::memory_bytes).
+    #[must_use]
+    pub fn memory_bytes(mut self, bytes: usize) -> Limits {
+        self.memory_bytes = bytes;
         self
     }
 

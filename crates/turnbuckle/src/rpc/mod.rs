@@ -6,6 +6,7 @@
 pub(crate) mod connection;
 pub(crate) mod exchange;
 pub(crate) mod in_process;
+pub(crate) mod memory;
 pub(crate) mod pending;
 pub(crate) mod replies;
 pub(crate) mod request;
@@ -121,6 +122,10 @@ pub(crate) trait Serve: Send + Sync + 'static {
     /// The wire is gone, and this is why.
     fn gone(&self, why: &Closed) {
         let _ = why;
+    }
+    /// Returns the memory budget that all connections of a server share.
+    fn memory(&self) -> Option<Arc<memory::MemoryBudget>> {
+        None
     }
     /// The way back to the peer.
     fn connected(&self, peer: Peer) {

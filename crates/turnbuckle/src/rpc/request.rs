@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use super::memory::HeldBytes;
 use turnbuckle_types::{
     RequestId, RpcError,
     jsonrpc::{self, Params, Text},
@@ -156,14 +157,18 @@ impl Incoming {
     }
 }
 
-/// Counts a request as in flight for as long as it lives.
-pub(crate) struct Permit(Arc<AtomicUsize>);
+/// Counts a request as in flight for as long as it lives, with the memory of its message.
+pub(crate) struct Permit {
+    in_flight: Arc<AtomicUsize>,
+    /// Shared by the requests of a batch.
+    held: Option<Arc<HeldBytes>>,
+}
 
 impl Permit {
     /// Counts one more request. Fails if that would be more than `limit`.
     pub(crate) fn take(in_flight: &Arc<AtomicUsize>, limit: usize) -> Result<Permit, RpcError> {
         let before = in_flight.fetch_add(1, Relaxed);
-        let permit = Permit(in_flight.clone());
+        let permit = Permit { in_flight: in_flight.clone(), held: None };
         if before < limit {
             return Ok(permit);
         }
@@ -171,24 +176,30 @@ impl Permit {
             "too many requests in flight on this connection: the limit is {limit} (in_flight)"
         )))
     }
+
+    /// Counts the memory of the message, too.
+    pub(crate) fn holding(mut self, held: Option<Arc<HeldBytes>>) -> Permit {
+        self.held = held;
+        self
+    }
 }
 
 #[cfg(feature = "server")]
 impl Permit {
     /// Returns the counter of the connection.
     pub(crate) fn counter(&self) -> Arc<AtomicUsize> {
-        self.0.clone()
+        self.in_flight.clone()
     }
 
     /// Counts a request that was admitted before, without a check of the limit.
     pub(crate) fn another(in_flight: &Arc<AtomicUsize>) -> Permit {
         in_flight.fetch_add(1, Relaxed);
-        Permit(in_flight.clone())
+        Permit { in_flight: in_flight.clone(), held: None }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+        self.in_flight.fetch_sub(1, Relaxed);
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     elicit::Asking,
     error::Error,
     middleware::server::ServerMiddleware,
+    rpc::memory::MemoryBudget,
     server::KeyRing,
     server::{
         handler::{context::Ctx, extract::States},
@@ -41,6 +42,7 @@ pub(crate) struct App {
     advertised: OnceLock<Advertised>,
     /// How many streams may listen at once.
     pub(super) listeners: usize,
+    pub(super) memory: Arc<MemoryBudget>,
     /// Seal what clients keep.
     pub(super) keys: KeyRing,
     /// Who may know of what.
@@ -86,6 +88,7 @@ impl App {
             asking: server.asking.clone(),
             roots: server.roots.clone(),
             listeners: server.limits.listeners,
+            memory: MemoryBudget::new(server.limits.memory_bytes),
             keys: server.keys.clone(),
             rules: server.rules.clone(),
             caching: server.own_caching(),

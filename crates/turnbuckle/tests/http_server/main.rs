@@ -18,6 +18,7 @@ mod legacy_sessions;
 mod legacy_shutdown;
 mod legacy_stateless;
 mod legacy_support;
+mod memory;
 mod mounted;
 mod refusals;
 mod service;

@@ -14,6 +14,7 @@ use crate::{
             task::{ConnectionReplies, HandlerTask, RunningHandler},
             waiter::Room,
         },
+        memory::HeldBytes,
         outcome_to_result, panicked,
     },
 };
@@ -53,13 +54,16 @@ pub(super) enum Received {
 }
 
 /// A message that was read and is still to be applied.
-pub(super) struct InboundMessage(Result<Message, Fault>);
+pub(super) struct InboundMessage {
+    message: Result<Message, Fault>,
+    held: Option<HeldBytes>,
+}
 
 impl InboundMessage {
     /// Whether it gives up a request of the peer.
     pub(super) fn is_cancel(&self) -> bool {
         matches!(
-            &self.0,
+            &self.message,
             Ok(Message::Single(Frame::Notification(note))) if &*note.method == CANCELLED
         )
     }
@@ -71,11 +75,11 @@ impl ConnectionShared {
     /// Reads one line.
     pub(super) fn read(&self, line: Bytes) -> InboundMessage {
         tracing::trace!(line = %String::from_utf8_lossy(&line), "received");
-        let read = parse_line(line.clone(), self.limits.json_depth);
-        if read.as_ref().is_err_and(|fault| fault.id.is_none()) {
+        let message = parse_line(line.clone(), self.limits.json_depth);
+        if message.as_ref().is_err_and(|fault| fault.id.is_none()) {
             self.junk(&line);
         }
-        InboundMessage(read)
+        InboundMessage { message, held: self.memory.hold(line.len()) }
     }
 
     fn junk(&self, line: &[u8]) {
@@ -91,9 +95,10 @@ impl ConnectionShared {
 
     /// Applies what was read.
     pub(super) fn apply(self: &Arc<Self>, read: InboundMessage) -> Received {
-        match read.0 {
-            Ok(Message::Single(frame)) => self.frame(frame, None),
-            Ok(Message::Batch(items)) if self.serve.batches() => self.batch(items),
+        let held = read.held.map(Arc::new);
+        match read.message {
+            Ok(Message::Single(frame)) => self.frame(frame, held, None),
+            Ok(Message::Batch(items)) if self.serve.batches() => self.batch(items, held.as_ref()),
             Ok(Message::Batch(_)) => {
                 let message = "batches exist in revision 2025-03-26 only, which was not negotiated";
                 let error = RpcError::invalid_request(message);
@@ -127,15 +132,24 @@ impl ConnectionShared {
         }
     }
 
-    fn frame(self: &Arc<Self>, frame: Frame, batch: Option<&Arc<BatchGroup>>) -> Received {
+    fn frame(
+        self: &Arc<Self>,
+        frame: Frame,
+        held: Option<Arc<HeldBytes>>,
+        batch: Option<&Arc<BatchGroup>>,
+    ) -> Received {
         match frame {
-            Frame::Request(request) => self.request(request, batch),
-            Frame::Notification(note) => self.notification(note),
-            Frame::Response(response) => self.response(response),
+            Frame::Request(request) => self.request(request, held, batch),
+            Frame::Notification(note) => self.notification(note, held),
+            Frame::Response(response) => self.response(response, held),
         }
     }
 
-    fn batch(self: &Arc<Self>, items: Vec<Result<Frame, Fault>>) -> Received {
+    fn batch(
+        self: &Arc<Self>,
+        items: Vec<Result<Frame, Fault>>,
+        held: Option<&Arc<HeldBytes>>,
+    ) -> Received {
         let group = BatchGroup::new();
         let mut received = Received::Applied;
         let mut share = self.limits.in_flight.min(BATCHED);
@@ -147,7 +161,7 @@ impl ConnectionShared {
                 }
                 Ok(frame) => {
                     share -= usize::from(matches!(frame, Frame::Request(_)));
-                    if self.frame(frame, Some(&group)) == Received::Spawned {
+                    if self.frame(frame, held.cloned(), Some(&group)) == Received::Spawned {
                         received = Received::Spawned;
                     }
                 }
@@ -164,10 +178,16 @@ impl ConnectionShared {
         received
     }
 
-    fn request(self: &Arc<Self>, request: Request, batch: Option<&Arc<BatchGroup>>) -> Received {
+    fn request(
+        self: &Arc<Self>,
+        request: Request,
+        held: Option<Arc<HeldBytes>>,
+        batch: Option<&Arc<BatchGroup>>,
+    ) -> Received {
         let Request { id, method, params } = request;
-        let permit = match Permit::take(&self.in_flight, self.limits.in_flight) {
-            Ok(permit) => permit,
+        let permit = Permit::take(&self.in_flight, self.limits.in_flight);
+        let permit = match self.memory.check_beside(held.as_deref()).and(permit) {
+            Ok(permit) => permit.holding(held),
             Err(error) => return self.refuse(&id, error, batch),
         };
         let handler = RunningHandler::new(id.clone(), batch.map(BatchGroup::join));
@@ -235,13 +255,13 @@ impl ConnectionShared {
         Received::Applied
     }
 
-    fn notification(&self, notification: Notification) -> Received {
+    fn notification(&self, notification: Notification, held: Option<Arc<HeldBytes>>) -> Received {
         let Notification { method, params } = notification;
         let note = Note { method, params };
         let received = match &*note.method {
             CANCELLED => self.cancelled(&note),
-            "notifications/progress" => self.route(&note, note.subject()),
-            _ => self.route(&note, subscription(&note)),
+            "notifications/progress" => self.route(&note, held, note.subject()),
+            _ => self.route(&note, held, subscription(&note)),
         };
         self.serve.note(note);
         received
@@ -264,15 +284,18 @@ impl ConnectionShared {
                 handler.stop();
                 Received::Stopped
             }
-            None => self.route(note, Some(id)),
+            None => self.route(note, None, Some(id)),
         }
     }
 
     /// Hands a notification to the call of this side that it belongs to.
-    fn route(&self, note: &Note, id: Option<RequestId>) -> Received {
+    fn route(&self, note: &Note, held: Option<Arc<HeldBytes>>, id: Option<RequestId>) -> Received {
         let Some(id) = id else { return Received::Applied };
         let Some(slot) = self.lock().table.sent(&id).cloned() else { return Received::Applied };
-        match slot.note(note.clone(), self.limits.queued_notifications) {
+        // Without memory only the latest one is kept.
+        let is_short = held.is_some() && self.memory.check_beside(held.as_deref()).is_err();
+        let limit = if is_short { 1 } else { self.limits.queued_notifications };
+        match slot.note((note.clone(), held), limit) {
             Room::Enough => return Received::Applied,
             Room::Little => {}
             Room::None => drop(self.counts.overflowed.fetch_add(1, Relaxed)),
@@ -280,7 +303,7 @@ impl ConnectionShared {
         Received::Crowded
     }
 
-    fn response(&self, response: Response) -> Received {
+    fn response(&self, response: Response, held: Option<Arc<HeldBytes>>) -> Received {
         let Some(id) = response.id else {
             self.counts.stray_errors.fetch_add(1, Relaxed);
             if let Err(error) = response.outcome {
@@ -289,14 +312,30 @@ impl ConnectionShared {
             }
             return Received::Applied;
         };
-        self.end(&id, outcome_to_result(response.outcome));
+        let result = match self.memory.check_beside(held.as_deref()) {
+            Err(error) if held.is_some() => {
+                let error = Error::new(ErrorKind::Limit, error.message);
+                Err(error.with_executed(Executed::Maybe))
+            }
+            _ => outcome_to_result(response.outcome),
+        };
+        self.end_with(&id, result, held);
         Received::Applied
     }
 
     pub(super) fn end(&self, id: &RequestId, result: Result<turnbuckle_types::Raw, Error>) {
+        self.end_with(id, result, None);
+    }
+
+    fn end_with(
+        &self,
+        id: &RequestId,
+        result: Result<turnbuckle_types::Raw, Error>,
+        held: Option<Arc<HeldBytes>>,
+    ) {
         let slot = self.lock().table.answer(id);
         match slot {
-            Some(slot) => slot.end(result, self.arrivals.fetch_add(1, Relaxed)),
+            Some(slot) => slot.end(result, held, self.arrivals.fetch_add(1, Relaxed)),
             None => {
                 self.counts.late_answers.fetch_add(1, Relaxed);
                 tracing::debug!(%id, "an answer that nobody waits for is dropped");

@@ -171,7 +171,7 @@ impl ConnectionShared {
         let slots = state.table.close_sent();
         drop(state);
         for slot in slots {
-            slot.end(Err(closed.error(crate::error::Executed::Maybe)), u64::MAX);
+            slot.end(Err(closed.error(crate::error::Executed::Maybe)), None, u64::MAX);
         }
     }
 

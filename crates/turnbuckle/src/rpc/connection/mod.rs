@@ -26,7 +26,9 @@ pub(crate) use crate::rpc::connection::inbound::id_of;
 pub(crate) use crate::rpc::connection::outbound::write_cancel;
 pub(crate) use crate::rpc::connection::task::ConnectionReplies;
 
-use super::{BoxFuture, Counters, Exchange, Note, Outgoing, Serve, Transport};
+use super::{
+    BoxFuture, Counters, Exchange, Note, Outgoing, Serve, Transport, memory::MemoryBudget,
+};
 use crate::{
     error::{Closed, Executed},
     limits::Limits,
@@ -55,6 +57,7 @@ pub(crate) struct ConnectionShared {
     limits: Limits,
     /// Requests of the peer that count as in flight, also those that outlive their answer.
     in_flight: Arc<AtomicUsize>,
+    memory: Arc<MemoryBudget>,
     /// Numbers the answers of the peer in the order in which they came.
     arrivals: AtomicU64,
     counts: ConnectionCounts,
@@ -100,6 +103,10 @@ struct ConnectionCounts {
 
 impl ConnectionShared {
     fn new(serve: Arc<dyn Serve>, limits: Limits) -> ConnectionShared {
+        let memory = match serve.memory() {
+            Some(server) => server.share(),
+            None => MemoryBudget::new(limits.memory_bytes),
+        };
         ConnectionShared {
             state: Mutex::new(State {
                 table: PendingTable::default(),
@@ -117,6 +124,7 @@ impl ConnectionShared {
             serve,
             limits,
             in_flight: Arc::default(),
+            memory,
             arrivals: AtomicU64::new(0),
             counts: ConnectionCounts::default(),
         }
@@ -184,7 +192,7 @@ impl ConnectionShared {
             handler.stop();
         }
         for slot in sent {
-            slot.end(Err(closed.error(Executed::Maybe)), u64::MAX);
+            slot.end(Err(closed.error(Executed::Maybe)), None, u64::MAX);
         }
         wakers.into_iter().for_each(Waker::wake);
         self.serve.gone(&closed);

@@ -3,13 +3,13 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, Waker},
 };
 
 use crate::{
     error::Error,
-    rpc::{ExchangeEvent, Note},
+    rpc::{ExchangeEvent, Note, memory::HeldBytes},
 };
 use turnbuckle_types::Raw;
 
@@ -19,8 +19,10 @@ pub(super) struct ResponseWaiter(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    notes: VecDeque<Note>,
+    notes: VecDeque<(Note, Option<Arc<HeldBytes>>)>,
     end: Option<Result<Raw, Error>>,
+    /// The memory of the response, until the caller takes it.
+    held: Option<Arc<HeldBytes>>,
     /// When the end came, counted over all answers of the connection.
     arrived: Option<u64>,
     waker: Option<Waker>,
@@ -40,10 +42,10 @@ pub(super) enum Room {
 
 impl ResponseWaiter {
     /// Queues a notification; past `limit` the oldest gives way.
-    pub(super) fn note(&self, note: Note, limit: usize) -> Room {
+    pub(super) fn note(&self, note: (Note, Option<Arc<HeldBytes>>), limit: usize) -> Room {
         let mut inner = self.lock();
         let full = inner.notes.len() >= limit;
-        if full {
+        while inner.notes.len() >= limit.max(1) {
             inner.notes.pop_front();
             inner.lost = true;
         }
@@ -58,8 +60,9 @@ impl ResponseWaiter {
     }
 
     /// Sets the end. Only the table's owner calls this, once.
-    pub(super) fn end(&self, end: Result<Raw, Error>, arrived: u64) {
+    pub(super) fn end(&self, end: Result<Raw, Error>, held: Option<Arc<HeldBytes>>, arrived: u64) {
         let mut inner = self.lock();
+        inner.held = held;
         inner.end = Some(end);
         inner.arrived = Some(arrived);
         wake(inner);
@@ -77,10 +80,11 @@ impl ResponseWaiter {
     /// What came next: every notification before the end.
     pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<ExchangeEvent> {
         let mut inner = self.lock();
-        if let Some(note) = inner.notes.pop_front() {
+        if let Some((note, _)) = inner.notes.pop_front() {
             return Poll::Ready(ExchangeEvent::Note(note));
         }
         if let Some(end) = inner.end.take() {
+            inner.held = None;
             return Poll::Ready(ExchangeEvent::Done(end));
         }
         match &mut inner.waker {

@@ -9,7 +9,7 @@ use crate::{
         classify::{ClientHello, Envelope, RequestRoute, classify, classify_opened, invalid},
         params::decode,
     },
-    rpc::{Incoming, Note, Outcome, Peer, Replies, Reply, Serve},
+    rpc::{Incoming, Note, Outcome, Peer, Replies, Reply, Serve, memory::MemoryBudget},
     server::{
         connection::forward::{
             Caller, ClientPeer, ClientScope, ForwardConnection, ForwardedRequest,
@@ -400,6 +400,10 @@ impl Serve for ServerConnection {
         let _ = self.peer.set(peer);
         // A session that was opened before has no handshake to wait for.
         self.tell_changes();
+    }
+
+    fn memory(&self) -> Option<Arc<MemoryBudget>> {
+        Some(self.app.memory.clone())
     }
 
     fn answers(&self, _: &Fault) -> bool {

@@ -21,8 +21,6 @@ pub(crate) const QUEUED_BYTES: usize = 256 * 1024;
 pub(crate) const BODY_PAUSE: Duration = Duration::from_secs(30);
 /// The longest time for a whole body: one that trickles does not pause, but holds memory.
 pub(crate) const BODY_WHOLE: Duration = Duration::from_secs(5 * 60);
-/// The bytes of all bodies that are being received, over all connections.
-pub(crate) const BODY_BYTES_IN_ALL: usize = 256 << 20;
 /// The bytes that are read of a refused body: many clients send all of it before they read the
 /// refusal.
 pub(crate) const REFUSED_BODY_BYTES: usize = 64 << 10;

@@ -4,11 +4,14 @@ use std::{
     convert::Infallible,
     fmt,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+
+use crate::rpc::memory::MemoryBudget;
 
 use super::{
     super::sse,
@@ -31,7 +34,11 @@ pub(super) type Pieces = [Bytes; 3];
 /// assert!(empty.is_end_stream());
 /// ```
 #[derive(Default)]
-pub struct HttpBody(Kind);
+pub struct HttpBody {
+    kind: Kind,
+    /// Counts the memory of frames until they are written.
+    memory: Option<Arc<MemoryBudget>>,
+}
 
 enum Kind {
     Pieces(Pieces),
@@ -43,6 +50,12 @@ enum Kind {
 
 type Other = Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>;
 
+impl From<Kind> for HttpBody {
+    fn from(kind: Kind) -> HttpBody {
+        HttpBody { kind, memory: None }
+    }
+}
+
 impl Default for Kind {
     fn default() -> Kind {
         Kind::Pieces(Pieces::default())
@@ -51,17 +64,35 @@ impl Default for Kind {
 
 impl HttpBody {
     pub(super) fn pieces(pieces: Pieces) -> HttpBody {
-        HttpBody(Kind::Pieces(pieces))
+        Kind::Pieces(pieces).into()
     }
 
     pub(super) fn stream(running: RunningHttpRequest) -> HttpBody {
-        HttpBody(Kind::Stream(Box::new(running)))
+        Kind::Stream(Box::new(running)).into()
     }
 
     pub(crate) fn other(
         body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
     ) -> HttpBody {
-        HttpBody(Kind::Other(Box::pin(body)))
+        Kind::Other(Box::pin(body)).into()
+    }
+
+    /// Counts the body towards a budget until its last byte is written.
+    pub(super) fn count(&mut self, memory: Arc<MemoryBudget>) {
+        if let Kind::Pieces(pieces) = &mut self.kind {
+            for piece in pieces {
+                *piece = memory.keep(std::mem::take(piece));
+            }
+        }
+        self.memory = Some(memory);
+    }
+
+    fn frame(&self, bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let bytes = match &self.memory {
+            Some(memory) => memory.keep(bytes),
+            None => bytes,
+        };
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
     }
 }
 
@@ -73,29 +104,40 @@ impl Body for HttpBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let Kind::Stream(running) = &mut self.0 {
+        if let Kind::Stream(running) = &mut self.kind {
             match ready!(running.poll(context)) {
-                Polled::Messages => return frame(running.take_events().into()),
-                Polled::Quiet => return frame(Bytes::from_static(sse::KEEP_ALIVE)),
+                Polled::Messages => {
+                    let events = running.take_events().into();
+                    return self.frame(events);
+                }
+                Polled::Quiet => return self.frame(Bytes::from_static(sse::KEEP_ALIVE)),
                 Polled::Done(done) => {
                     running.count(&done);
                     let last = answer::last_event(&running.id, done);
-                    self.0 = Kind::Pieces(last);
+                    self.kind = Kind::Pieces(last);
                 }
             }
         }
-        if let Kind::Other(body) = &mut self.0 {
-            return body.as_mut().poll_frame(context);
+        if let Kind::Other(body) = &mut self.kind {
+            let frame = ready!(body.as_mut().poll_frame(context));
+            return match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(bytes))) => self.frame(bytes),
+                Some(Ok(Err(trailers))) => Poll::Ready(Some(Ok(trailers))),
+                None => Poll::Ready(None),
+            };
         }
-        let Kind::Pieces(pieces) = &mut self.0 else { return Poll::Pending };
+        let Kind::Pieces(pieces) = &mut self.kind else { return Poll::Pending };
         match pieces.iter_mut().find(|piece| !piece.is_empty()) {
-            Some(piece) => frame(std::mem::take(piece)),
+            Some(piece) => {
+                let piece = std::mem::take(piece);
+                self.frame(piece)
+            }
             None => Poll::Ready(None),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.kind {
             Kind::Pieces(pieces) => pieces.iter().all(Bytes::is_empty),
             Kind::Stream(_) => false,
             Kind::Other(body) => body.is_end_stream(),
@@ -103,7 +145,7 @@ impl Body for HttpBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.kind {
             Kind::Pieces(pieces) => {
                 SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
             }
@@ -113,13 +155,9 @@ impl Body for HttpBody {
     }
 }
 
-fn frame(bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-    Poll::Ready(Some(Ok(Frame::data(bytes))))
-}
-
 impl fmt::Debug for HttpBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match &self.0 {
+        let kind = match &self.kind {
             Kind::Pieces(_) => "pieces",
             Kind::Stream(_) | Kind::Other(_) => "stream",
         };

@@ -21,6 +21,7 @@ use crate::{
     protocol::http_checks::is_legacy_message,
     rpc::{
         BoxFuture, HttpHead, Incoming, Note, Outcome, Permit, Replies, Reply, RequestOrigin, Serve,
+        memory::{HeldBytes, MemoryBudget},
         panicked,
     },
     transport::http::session::server as legacy,
@@ -54,13 +55,15 @@ pin_project! {
         stage: FutureStage<B>,
         // What the answer gets besides, where pages may read answers.
         sharing: Option<Box<HeaderMap>>,
+        // Counts the memory of the response.
+        memory: Option<Arc<MemoryBudget>>,
     }
 }
 
 pin_project! {
     #[project = Projected]
     enum FutureStage<B> {
-        Checking { check: Check, waiting: Option<(HttpService, B, Discarding)> },
+        Checking { check: Check, waiting: Option<WaitingRequest<B>> },
         Discarding { #[pin] body: B, discarding: Discarding, refused: Option<Response<HttpBody>> },
         Reading { #[pin] body: B, receiving: Receiving, asked: Option<RequestHead> },
         Running { running: Option<RunningHttpRequest> },
@@ -68,6 +71,9 @@ pin_project! {
         Answered { response: Option<Response<HttpBody>> },
     }
 }
+
+/// A request that waits for the check of its authorization.
+pub(super) type WaitingRequest<B> = (HttpService, B, Discarding, Arc<MemoryBudget>);
 
 /// Finds out whether someone is let in: the head as those behind may see it, or the refusal.
 pub(super) type Check = BoxFuture<'static, Result<request::Parts, Response<HttpBody>>>;
@@ -77,6 +83,23 @@ pub(super) type Check = BoxFuture<'static, Result<request::Parts, Response<HttpB
 pub(crate) struct RequestHead {
     pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) head: Arc<HttpHead>,
+    pub(crate) memory: Arc<MemoryBudget>,
+    /// The memory of the body, once that was read.
+    pub(super) held: Option<Arc<HeldBytes>>,
+}
+
+impl RequestHead {
+    /// Counts a request as in flight, unless there are too many or they use too much memory.
+    pub(crate) fn permit(&self) -> Result<Permit, RpcError> {
+        let limit = self.endpoint.limits.http_in_flight;
+        let permit = Permit::take(&self.endpoint.in_flight, limit).map_err(|_| {
+            RpcError::internal(format!(
+                "too many requests in flight: the limit is {limit} (http_in_flight)"
+            ))
+        })?;
+        self.memory.check_beside(self.held.as_deref())?;
+        Ok(permit.holding(self.held.clone()))
+    }
 }
 
 /// The first step of a response.
@@ -97,34 +120,39 @@ impl<B> From<ResponseStart> for FutureStage<B> {
     }
 }
 
+impl<B> From<FutureStage<B>> for HttpFuture<B> {
+    fn from(stage: FutureStage<B>) -> HttpFuture<B> {
+        HttpFuture { stage, sharing: None, memory: None }
+    }
+}
+
 impl<B> HttpFuture<B> {
     /// Looks who comes before anything is read.
-    pub(super) fn checking(
-        service: HttpService,
-        check: Check,
-        body: B,
-        otherwise: Discarding,
-    ) -> HttpFuture<B> {
-        let waiting = Some((service, body, otherwise));
-        HttpFuture { stage: FutureStage::Checking { check, waiting }, sharing: None }
+    pub(super) fn checking(check: Check, waiting: WaitingRequest<B>) -> HttpFuture<B> {
+        FutureStage::Checking { check, waiting: Some(waiting) }.into()
     }
 
     /// Reads the body first.
     pub(super) fn read(asked: RequestHead, body: B) -> HttpFuture<B> {
-        let endpoint = &asked.endpoint;
-        let receiving = Receiving::new(endpoint.limits.body_bytes, endpoint.held.clone());
-        let asked = Some(asked);
-        HttpFuture { stage: FutureStage::Reading { body, receiving, asked }, sharing: None }
+        let limit = asked.endpoint.limits.body_bytes;
+        let receiving = Receiving::new(limit, asked.memory.clone());
+        FutureStage::Reading { body, receiving, asked: Some(asked) }.into()
     }
 
     /// Has no body to read.
     pub(super) fn begun(begun: ResponseStart) -> HttpFuture<B> {
-        HttpFuture { stage: begun.into(), sharing: None }
+        FutureStage::from(begun).into()
     }
 
     /// Has its answer already.
     pub(super) fn ready(response: Response<HttpBody>) -> HttpFuture<B> {
-        HttpFuture { stage: FutureStage::Answered { response: Some(response) }, sharing: None }
+        FutureStage::Answered { response: Some(response) }.into()
+    }
+
+    /// Counts the response towards a budget until its last byte is written.
+    pub(super) fn counting(mut self, memory: Arc<MemoryBudget>) -> Self {
+        self.memory = Some(memory);
+        self
     }
 
     /// Adds headers to the answer, whatever it will be.
@@ -143,6 +171,9 @@ impl<B: Body> Future for HttpFuture<B> {
         if let Some(headers) = this.sharing.take() {
             response.headers_mut().extend(*headers);
         }
+        if let Some(memory) = this.memory.take() {
+            response.body_mut().count(memory);
+        }
         Poll::Ready(Ok(response))
     }
 }
@@ -155,12 +186,12 @@ fn poll_stage<B: Body>(
         let next = match stage.as_mut().project() {
             Projected::Checking { check, waiting } => {
                 match (ready!(check.as_mut().poll(context)), waiting.take()) {
-                    (Ok(head), Some((service, body, _))) => {
-                        let HttpFuture { stage: next, .. } = service.admit(head, body);
+                    (Ok(head), Some((service, body, _, memory))) => {
+                        let HttpFuture { stage: next, .. } = service.admit(head, body, &memory);
                         stage.set(next);
                         continue;
                     }
-                    (Err(refused), Some((_, body, discarding))) => {
+                    (Err(refused), Some((_, body, discarding, _))) => {
                         let refused = Some(refused);
                         stage.set(FutureStage::Discarding { body, discarding, refused });
                         continue;
@@ -176,7 +207,10 @@ fn poll_stage<B: Body>(
             Projected::Reading { body, receiving, asked } => {
                 let text = ready!(receiving.poll(body, context));
                 match (text, asked.take()) {
-                    (Ok(text), Some(asked)) => begin(asked, text),
+                    (Ok(text), Some(mut asked)) => {
+                        asked.held = receiving.held();
+                        begin(asked, text)
+                    }
                     (Err(refusal), _) => ResponseStart::Answered(answer::refused(refusal)),
                     // Polled again after it was ready.
                     (Ok(_), None) => return Poll::Pending,
@@ -267,19 +301,19 @@ fn is_legacy(message: &Result<Message, Fault>, headers: &HeaderMap) -> bool {
 }
 
 fn start(asked: RequestHead, request: Request) -> ResponseStart {
-    let RequestHead { endpoint, head } = asked;
     let id = request.id.clone();
-    let permit = match endpoint.permit() {
+    let permit = match asked.permit() {
         Ok(permit) => permit,
         Err(error) => {
             let status = StatusCode::SERVICE_UNAVAILABLE;
             return ResponseStart::Answered(answer::error(status, Some(&id), &error));
         }
     };
+    let RequestHead { endpoint, head, memory, .. } = asked;
     let is_long_lived =
         Method::from_name(&request.method).is_some_and(|method| method.row().long_lived);
     let limit = endpoint.limits.queued_notifications;
-    let stream = Arc::new(ResponseStream::new(Format::Events, limit, NO_REQUESTS));
+    let stream = Arc::new(ResponseStream::new(Format::Events, limit, NO_REQUESTS, memory));
     let replies = Replies::http(stream.clone(), None);
     let incoming = incoming(request, permit, RequestOrigin::ByPost(head.clone()));
     let handler = match call(&*endpoint.serve, &id, incoming, replies) {

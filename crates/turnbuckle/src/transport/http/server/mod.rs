@@ -46,7 +46,7 @@ use crate::{
     error::{Error, Result},
     limits::Limits,
     protocol::classify::ClientHello,
-    rpc::{HttpHead, Incoming, Note, Permit, Replies, Reply, Serve},
+    rpc::{HttpHead, Incoming, Note, Replies, Reply, Serve, memory::MemoryBudget},
     transport::http::{
         server::{
             auth::protect::Protection,
@@ -102,8 +102,8 @@ pub(crate) struct Endpoint {
     pub(super) limits: Limits,
     pub(super) keep_alive: Duration,
     pub(super) in_flight: Arc<AtomicUsize>,
-    /// Bytes of bodies that are being received.
-    held: Arc<AtomicUsize>,
+    /// The memory of messages on connections that the endpoint does not know.
+    pub(super) memory: Arc<MemoryBudget>,
     pub(super) drain: Arc<Drain>,
     /// The state for sessions and for stateless requests of the legacy era.
     pub(super) legacy: Legacy,
@@ -117,17 +117,18 @@ impl HttpService {
                 (Arc::new(Nothing) as Arc<dyn SessionEndpoint>, Some(error.to_string().into()))
             }
         };
+        let serve = host.stateless();
         HttpService(Arc::new(Endpoint {
-            serve: host.stateless(),
             legacy: Legacy::new(host.served()),
             protection: host.protection(),
             host,
             problem,
+            memory: serve.memory().unwrap_or_else(|| MemoryBudget::new(limits.memory_bytes)),
+            serve,
             gate: Gate::new(limits.body_bytes),
             limits,
             keep_alive: KEEP_ALIVE,
             in_flight: Arc::default(),
-            held: Arc::default(),
             drain: Arc::default(),
         }))
     }
@@ -192,7 +193,8 @@ impl HttpService {
         self
     }
 
-    fn answer<B>(&self, request: Request<B>) -> HttpFuture<B> {
+    /// Answers a request that counts towards the memory of its connection.
+    fn answer<B>(&self, request: Request<B>, memory: &Arc<MemoryBudget>) -> HttpFuture<B> {
         let endpoint = &self.0;
         if let Some(problem) = endpoint.problem() {
             tracing::error!(problem, "this server can't serve");
@@ -211,53 +213,44 @@ impl HttpService {
         };
         let future = match (refused, &endpoint.protection) {
             (Some(refused), _) => HttpFuture::ready(refused),
-            (None, None) => self.admit(head, body),
+            (None, None) => self.admit(head, body, memory),
             (None, Some(protection)) => match protection.metadata(&head.method, &head.uri) {
                 Some(metadata) => HttpFuture::ready(metadata),
                 None => {
                     let otherwise = Discarding::new(&head.headers);
-                    HttpFuture::checking(self.clone(), protection.check(head), body, otherwise)
+                    let waiting = (self.clone(), body, otherwise, memory.clone());
+                    HttpFuture::checking(protection.check(head), waiting)
                 }
             },
         };
-        future.sharing(sharing)
+        future.sharing(sharing).counting(memory.clone())
     }
 
     /// Answers someone who was let in.
-    fn admit<B>(&self, head: request::Parts, body: B) -> HttpFuture<B> {
+    fn admit<B>(&self, head: request::Parts, body: B, memory: &Arc<MemoryBudget>) -> HttpFuture<B> {
         if head.method == Method::POST {
-            return HttpFuture::read(self.asked(head), body);
+            return HttpFuture::read(self.asked(head, memory), body);
         }
-        self.answer_method(head)
+        self.answer_method(head, memory)
     }
 
     /// Answers what is no POST: only sessions know such requests.
-    fn answer_method<B>(&self, head: request::Parts) -> HttpFuture<B> {
+    fn answer_method<B>(&self, head: request::Parts, memory: &Arc<MemoryBudget>) -> HttpFuture<B> {
         let endpoint = &self.0;
         if let Some(refusal) = endpoint.legacy.refuse_method(&head.method, &head.headers) {
             return HttpFuture::ready(answer::refused(refusal));
         }
         let method = head.method.clone();
-        HttpFuture::begun(legacy::begin_method(self.asked(head), &method))
+        HttpFuture::begun(legacy::begin_method(self.asked(head, memory), &method))
     }
 
-    fn asked(&self, head: request::Parts) -> RequestHead {
+    fn asked(&self, head: request::Parts, memory: &Arc<MemoryBudget>) -> RequestHead {
         let head = Arc::new(HttpHead { headers: head.headers, extensions: head.extensions });
-        RequestHead { endpoint: self.0.clone(), head }
+        RequestHead { endpoint: self.0.clone(), head, memory: memory.clone(), held: None }
     }
 }
 
 impl Endpoint {
-    /// Counts a request as in flight, unless there are too many.
-    pub(crate) fn permit(&self) -> Result<Permit, RpcError> {
-        let limit = self.limits.http_in_flight;
-        Permit::take(&self.in_flight, limit).map_err(|_| {
-            RpcError::internal(format!(
-                "too many requests in flight: the limit is {limit} (http_in_flight)"
-            ))
-        })
-    }
-
     fn problem(&self) -> Option<&str> {
         self.problem.as_deref().or_else(|| self.gate.problem())
     }
@@ -331,7 +324,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> HttpFuture<B> {
-        self.answer(request)
+        self.answer(request, &self.0.memory)
     }
 }
 

@@ -2,21 +2,20 @@
 
 use std::{
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
-use super::super::timing::{
-    BODY_BYTES_IN_ALL, BODY_PAUSE, BODY_WHOLE, REFUSED_BODY_BYTES, REFUSED_BODY_PAUSE,
+use super::super::timing::{BODY_PAUSE, BODY_WHOLE, REFUSED_BODY_BYTES, REFUSED_BODY_PAUSE};
+use crate::{
+    rpc::memory::{COUNTED, HeldBytes, MemoryBudget},
+    transport::http::server::{listen::idle::Idle, security::guard::Refusal},
 };
-use crate::transport::http::server::{listen::idle::Idle, security::guard::Refusal};
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, StatusCode, header::EXPECT};
 use http_body::Body;
 use tokio::time::{Instant, Sleep, sleep};
+use turnbuckle_types::RpcError;
 
 /// Reads the body of a refused request. Many clients send the whole request before they read the
 /// response; closing the connection earlier would lose the response.
@@ -68,21 +67,18 @@ pub(super) struct Receiving {
     idle: Idle,
     /// When the body was first waited for.
     since: Option<Instant>,
-    /// The bytes of all bodies of the endpoint, and the part of this one.
-    held: Arc<AtomicUsize>,
-    own: usize,
+    held: HeldBytes,
 }
 
 impl Receiving {
-    pub(super) fn new(limit: usize, held: Arc<AtomicUsize>) -> Receiving {
+    pub(super) fn new(limit: usize, memory: Arc<MemoryBudget>) -> Receiving {
         Receiving {
             limit,
             first: Bytes::new(),
             text: Vec::new(),
             idle: Idle::new(BODY_PAUSE),
             since: None,
-            held,
-            own: 0,
+            held: HeldBytes::new(memory),
         }
     }
 
@@ -122,21 +118,28 @@ impl Receiving {
                 return Poll::Ready(Err(self.too_long()));
             }
             self.gather(data, body.size_hint().lower());
-            // A body that came at once is not held: it is used.
-            if !body.is_end_stream() && !self.hold() {
-                let message =
-                    format!("more than {BODY_BYTES_IN_ALL} bytes of bodies are being received");
+            if let Err(error) = self.hold() {
+                let message = error.message.into_owned();
                 return Poll::Ready(Err(refusal(StatusCode::SERVICE_UNAVAILABLE, message)));
             }
         }
         Poll::Ready(Ok(self.finish()))
     }
 
-    /// Counts what has come so far; no if all bodies together are too much.
-    fn hold(&mut self) -> bool {
-        let more = self.length() - self.own;
-        self.own += more;
-        self.held.fetch_add(more, Relaxed) + more <= BODY_BYTES_IN_ALL
+    /// Counts the bytes that have arrived. Fails if the budget does not have them.
+    fn hold(&mut self) -> Result<(), RpcError> {
+        let bytes = self.length();
+        if bytes < COUNTED {
+            return Ok(());
+        }
+        self.held.budget().check_beside(Some(&self.held))?;
+        self.held.set(bytes);
+        Ok(())
+    }
+
+    /// Returns the memory of the body, which the request holds from now on.
+    pub(super) fn held(&mut self) -> Option<Arc<HeldBytes>> {
+        self.held.take().map(Arc::new)
     }
 
     fn length(&self) -> usize {
@@ -177,12 +180,6 @@ impl Receiving {
     }
 }
 
-impl Drop for Receiving {
-    fn drop(&mut self) {
-        self.held.fetch_sub(self.own, Relaxed);
-    }
-}
-
 fn refusal(status: StatusCode, message: String) -> Refusal {
     Refusal { status, allow: None, message: message.into() }
 }
@@ -215,22 +212,28 @@ mod tests {
 
     async fn receive(
         pieces: &[&'static str],
-        held: &Arc<AtomicUsize>,
-    ) -> Result<Bytes, StatusCode> {
+        memory: &Arc<MemoryBudget>,
+    ) -> Result<(Bytes, Option<Arc<HeldBytes>>), StatusCode> {
         let mut body = pin!(Pieces(pieces.iter().copied().collect()));
-        let mut receiving = Receiving::new(100, held.clone());
-        poll_fn(|context| receiving.poll(body.as_mut(), context))
+        let mut receiving = Receiving::new(1 << 20, memory.clone());
+        let text = poll_fn(|context| receiving.poll(body.as_mut(), context))
             .await
-            .map_err(|refusal| refusal.status)
+            .map_err(|refusal| refusal.status)?;
+        Ok((text, receiving.held()))
     }
 
     #[tokio::test]
-    async fn bodies_on_their_way_in_are_bounded_together() {
-        let held = Arc::new(AtomicUsize::new(BODY_BYTES_IN_ALL - 3));
-        assert_eq!(receive(&["abcd"], &held).await.unwrap(), "abcd");
-        assert_eq!(receive(&["ab", "cd"], &held).await.unwrap(), "abcd");
-        let refused = receive(&["ab", "cd", "ef"], &held).await;
+    async fn a_body_counts_from_its_first_byte_until_its_request_has_ended() {
+        let memory = MemoryBudget::new(2 * COUNTED);
+        let large: &str = "a".repeat(COUNTED).leak();
+        let (text, held) = receive(&[large, "b"], &memory).await.unwrap();
+        assert_eq!((text.len(), held.as_ref().map(|held| held.bytes())), (1025, Some(1025)));
+        let (_, second) = receive(&[large], &memory).await.unwrap();
+        let refused = receive(&[large], &memory).await.map(|_| ());
         assert_eq!(refused, Err(StatusCode::SERVICE_UNAVAILABLE));
-        assert_eq!(held.load(Relaxed), BODY_BYTES_IN_ALL - 3);
+        let (_, small) = receive(&["abcd"], &memory).await.unwrap();
+        assert!(small.is_none(), "small ones do not count");
+        drop((held, second));
+        assert!(receive(&[large], &memory).await.is_ok());
     }
 }

@@ -130,12 +130,14 @@ impl Drain {
 
 #[cfg(test)]
 mod tests {
+    use crate::rpc::memory::MemoryBudget;
+
     use super::{super::response_stream::Format, *};
 
     #[test]
     fn places_are_used_again_and_phases_never_go_back() {
         let drain = Drain::default();
-        let stream = Arc::new(ResponseStream::new(Format::Events, 1, ""));
+        let stream = Arc::new(ResponseStream::new(Format::Events, 1, "", MemoryBudget::new(1)));
         let (first, second) = (drain.enter(&stream), drain.enter(&stream));
         drain.leave(first);
         assert_eq!(drain.enter(&stream), first);

@@ -11,7 +11,7 @@ use std::{
 
 use super::address::{Accepted, Listener};
 use crate::{
-    rpc::BoxFuture,
+    rpc::{BoxFuture, memory::MemoryBudget},
     transport::http::server::{
         HttpBody, HttpFuture, HttpReport, HttpService, answer,
         auth::protect::Protection,
@@ -80,7 +80,12 @@ impl Accepting {
                 accepted = accept(&listener, &room) => accepted,
             };
             let Some((accepted, permit)) = accepted else { continue };
-            let door = Door { service: service.clone(), side: side.clone(), path: path.clone() };
+            let door = Door {
+                service: service.clone(),
+                side: side.clone(),
+                path: path.clone(),
+                memory: service.0.memory.share(),
+            };
             let (protocols, closing) = (protocols.clone(), closing.clone());
             tasks.spawn(async move {
                 match accepted {
@@ -206,6 +211,8 @@ struct Door {
     service: HttpService,
     side: Option<Arc<dyn SideEndpoint>>,
     path: Arc<str>,
+    /// The share of this connection.
+    memory: Arc<MemoryBudget>,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Door {
@@ -216,7 +223,7 @@ impl hyper::service::Service<Request<Incoming>> for Door {
     fn call(&self, request: Request<Incoming>) -> Through {
         let path = request.uri().path();
         if path == &*self.path {
-            return Through::Main { future: self.service.answer(request) };
+            return Through::Main { future: self.service.answer(request, &self.memory) };
         }
         if let Some(side) = self.side.as_ref().filter(|side| side.path() == path) {
             return Through::Side { future: side.respond(request) };

@@ -14,7 +14,11 @@ use std::{
 use super::super::{sse, timing::QUEUED_BYTES};
 use crate::{
     error::Error,
-    rpc::{Exchange, Outgoing, Replying, pending::Serial},
+    rpc::{
+        Exchange, Outgoing, Replying,
+        memory::{COUNTED, HeldBytes, MemoryBudget},
+        pending::Serial,
+    },
     transport::http::session::server::{
         event::StreamNumber, in_flight::SessionInFlight, question::SessionQuestion,
     },
@@ -60,7 +64,6 @@ pub(crate) enum QuestionSupport {
     Session(Weak<SessionInFlight>),
 }
 
-#[derive(Default)]
 struct State {
     /// The text that the response body has not taken yet.
     text: Vec<u8>,
@@ -74,6 +77,8 @@ struct State {
     ended: bool,
     farewell: Option<Raw>,
     session: Option<Box<SessionState>>,
+    /// The memory of the messages that wait.
+    held: HeldBytes,
 }
 
 /// The tasks to wake once a lock is released.
@@ -94,13 +99,18 @@ pub(super) enum Parked {
 
 impl ResponseStream {
     /// Creates the stream of a request outside sessions.
-    pub(crate) fn new(format: Format, limit: usize, refusal: &'static str) -> ResponseStream {
+    pub(crate) fn new(
+        format: Format,
+        limit: usize,
+        refusal: &'static str,
+        memory: Arc<MemoryBudget>,
+    ) -> ResponseStream {
         ResponseStream {
             format,
             limit: limit.max(1),
             questions: QuestionSupport::Refused(refusal),
             number: OnceLock::new(),
-            state: Mutex::default(),
+            state: Mutex::new(State::new(memory)),
         }
     }
 
@@ -122,7 +132,10 @@ impl ResponseStream {
         wakers: &mut Wakers,
         change: impl FnOnce(&mut State, &mut Wakers) -> T,
     ) -> T {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner), wakers)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = change(&mut state, wakers);
+        state.account();
+        value
     }
 
     /// Called before the handler is polled: its messages do not have to wake the task.
@@ -170,6 +183,31 @@ impl ResponseStream {
 }
 
 impl State {
+    fn new(memory: Arc<MemoryBudget>) -> State {
+        State {
+            text: Vec::new(),
+            queued: 0,
+            driver: None,
+            waiting: Vec::new(),
+            ended: false,
+            farewell: None,
+            session: None,
+            held: HeldBytes::new(memory),
+        }
+    }
+
+    /// Counts the memory of the messages that wait.
+    fn account(&mut self) {
+        let unstored = self.session.as_ref().map_or(0, |session| session.unstored_bytes());
+        let bytes = match self.text.len() + unstored {
+            0..COUNTED => 0,
+            bytes => bytes,
+        };
+        if bytes != self.held.bytes() {
+            self.held.set(bytes);
+        }
+    }
+
     /// Whether the driver has something to do besides polling the handler.
     fn has_outgoing(&self) -> bool {
         match &self.session {
@@ -193,8 +231,12 @@ impl State {
         runs && !self.ended
     }
 
-    /// Without a reader only the event store has to keep up.
+    /// Without a reader only the event store has to keep up. If the memory of the server is used
+    /// up, one message may wait: its sender is woken when it is sent.
     fn is_full(&self, limit: usize) -> bool {
+        if self.held.bytes() > 0 && self.held.budget().check().is_err() {
+            return true;
+        }
         let behind = self.queued >= limit || self.text.len() >= QUEUED_BYTES;
         match &self.session {
             None => behind,

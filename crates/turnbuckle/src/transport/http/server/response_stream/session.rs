@@ -3,13 +3,13 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, OnceLock, Weak},
+    sync::{Arc, Mutex, OnceLock, Weak},
     task::{Context, Poll, Waker},
 };
 
 use super::{Format, Priming, QUEUED_BYTES, QuestionSupport, ResponseStream, State, Wakers};
 use crate::{
-    rpc::pending::Serial,
+    rpc::{memory::MemoryBudget, pending::Serial},
     transport::http::session::server::{
         event::{
             Cursor, StreamNumber, {self},
@@ -71,6 +71,7 @@ impl ResponseStream {
         format: Format,
         limit: usize,
         session: Weak<SessionInFlight>,
+        memory: Arc<MemoryBudget>,
     ) -> ResponseStream {
         let questions = match format {
             Format::Json => QuestionSupport::Refused(
@@ -79,7 +80,7 @@ impl ResponseStream {
             _ => QuestionSupport::Session(session),
         };
         let session = Some(Box::default());
-        let state = Mutex::new(State { session, ..State::default() });
+        let state = Mutex::new(State { session, ..State::new(memory) });
         ResponseStream { format, limit: limit.max(1), questions, number: OnceLock::new(), state }
     }
 
@@ -418,6 +419,10 @@ impl SessionState {
 
     pub(super) fn has_reader(&self) -> bool {
         self.reader == Reader::Attached
+    }
+
+    pub(super) fn unstored_bytes(&self) -> usize {
+        self.unstored_bytes
     }
 
     pub(super) fn push(&mut self, unstored: Unstored) {

@@ -34,7 +34,7 @@ mod plain {
     use super::*;
 
     fn stream(limit: usize) -> ResponseStream {
-        ResponseStream::new(Format::Events, limit, "")
+        ResponseStream::new(Format::Events, limit, "", MemoryBudget::new(1 << 20))
     }
 
     fn note(stream: &ResponseStream, waker: &Waker, params: &str) -> Poll<()> {
@@ -106,7 +106,8 @@ mod in_session {
     const REQUEST: Option<Serial> = Some(Serial(1));
 
     fn stream(format: Format, limit: usize) -> ResponseStream {
-        let stream = ResponseStream::in_session(format, limit, Weak::new());
+        let stream =
+            ResponseStream::in_session(format, limit, Weak::new(), MemoryBudget::new(1 << 20));
         stream.join(&1.into(), Serial(1));
         stream
     }
@@ -309,7 +310,7 @@ mod in_session {
 
     #[test]
     fn the_pump_is_woken_when_the_reader_comes_and_goes() {
-        let stream = ResponseStream::in_session(KNOWN, 8, Weak::new());
+        let stream = ResponseStream::in_session(KNOWN, 8, Weak::new(), MemoryBudget::new(1 << 20));
         let stream = stream.continuing(StreamNumber::of_get(), 7);
         assert!(stream.number().is_of_get());
         let (count, waker) = counting();

@@ -68,7 +68,7 @@ impl HttpService {
     /// Dropping the future stops receiving.
     pub(crate) async fn receive<B: Body>(&self, body: B) -> Result<Bytes, Response<HttpBody>> {
         let mut body = pin!(body);
-        let mut receiving = Receiving::new(self.0.limits.body_bytes, self.0.held.clone());
+        let mut receiving = Receiving::new(self.0.limits.body_bytes, self.0.memory.clone());
         poll_fn(|context| receiving.poll(body.as_mut(), context)).await.map_err(answer::refused)
     }
 }

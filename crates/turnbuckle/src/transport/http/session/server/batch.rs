@@ -94,7 +94,7 @@ async fn begin(
     items: Vec<Result<Frame, Fault>>,
 ) -> Result<BatchStart, Refused> {
     let endpoint = &asked.endpoint;
-    let stream = visit.stream(endpoint);
+    let stream = visit.stream(&asked);
     let in_flight = &visit.session.in_flight;
     let (mut share, mut bytes) = (Share::new(&endpoint.limits), 0);
     let reader = request::reader(&stream)?;

@@ -72,7 +72,7 @@ fn get_stream(
     last: u64,
 ) -> Result<(Arc<ResponseStream>, StreamReader), Refused> {
     let endpoint = &asked.endpoint;
-    let stream = visit.new_stream(endpoint, visit.resumable(endpoint));
+    let stream = visit.new_stream(asked, visit.resumable(endpoint));
     let stream = Arc::new(stream.continuing(number, last));
     // The stream ends when the server begins to shut down.
     stream.at_shutdown(Raw::empty_object());

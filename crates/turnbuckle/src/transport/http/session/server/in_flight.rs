@@ -425,6 +425,8 @@ fn close(questions: Vec<(WaitingQuestion, Executed)>) {
 mod tests {
     use std::time::Duration;
 
+    use crate::rpc::memory::MemoryBudget;
+
     use super::{
         super::super::super::server::response_stream::{Format, Priming, Unstored},
         *,
@@ -440,7 +442,12 @@ mod tests {
 
     fn fixture() -> Fixture {
         let in_flight = Arc::new(SessionInFlight::new(8, SessionId([1; 16]), Arc::default()));
-        let stream = ResponseStream::in_session(FORMAT, 8, Arc::downgrade(&in_flight));
+        let stream = ResponseStream::in_session(
+            FORMAT,
+            8,
+            Arc::downgrade(&in_flight),
+            MemoryBudget::new(1 << 20),
+        );
         let stream = Arc::new(stream);
         let request = in_flight.accept(&1.into(), &stream, Batched::No).unwrap();
         Fixture { in_flight, stream, request }

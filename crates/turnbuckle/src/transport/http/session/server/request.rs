@@ -39,7 +39,7 @@ pub(super) async fn serve(
     request: Request,
 ) -> Result<Response<HttpBody>, Refused> {
     let endpoint = &asked.endpoint;
-    let stream = visit.stream(endpoint);
+    let stream = visit.stream(asked);
     let id = request.id.clone();
     let changes = changes_record(&request);
     let reader = reader(&stream)?;
@@ -132,7 +132,7 @@ pub(super) async fn start(
     let changes = changes_record(&request);
     let id = request.id.clone();
     let in_flight = &visit.session.in_flight;
-    let permit = endpoint.permit().map_err(Refused::unavailable)?;
+    let permit = asked.permit().map_err(Refused::unavailable)?;
     let serial = match in_flight.accept(&id, stream, batched) {
         Err(NotStarted::Cancelled) => return Ok(Started::Cancelled),
         accepted => accepted.map_err(refused)?,
@@ -171,15 +171,18 @@ fn refused(reason: NotStarted) -> Refused {
 
 impl Visit {
     /// Creates a stream for requests of this session.
-    pub(super) fn stream(&self, endpoint: &Endpoint) -> Arc<ResponseStream> {
+    pub(super) fn stream(&self, asked: &RequestHead) -> Arc<ResponseStream> {
+        let endpoint = &asked.endpoint;
         let is_json = endpoint.legacy.settings.answers_json();
         let format = if is_json { Format::Json } else { self.resumable(endpoint) };
-        Arc::new(self.new_stream(endpoint, format))
+        Arc::new(self.new_stream(asked, format))
     }
 
-    pub(super) fn new_stream(&self, endpoint: &Endpoint, format: Format) -> ResponseStream {
-        let limit = endpoint.limits.queued_notifications;
-        ResponseStream::in_session(format, limit, Arc::downgrade(&self.session.in_flight))
+    pub(super) fn new_stream(&self, asked: &RequestHead, format: Format) -> ResponseStream {
+        let limit = asked.endpoint.limits.queued_notifications;
+        // The stream may outlive its connection, so that it counts for the server alone.
+        let memory = asked.endpoint.memory.clone();
+        ResponseStream::in_session(format, limit, Arc::downgrade(&self.session.in_flight), memory)
     }
 
     /// Returns the format of events in this session.

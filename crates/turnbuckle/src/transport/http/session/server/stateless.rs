@@ -108,10 +108,10 @@ fn start(
 ) -> Result<Result<RunningHttpRequest, Outcome>, Refused> {
     let endpoint = &asked.endpoint;
     let id = request.id.clone();
-    let permit = endpoint.permit().map_err(Refused::unavailable)?;
+    let permit = asked.permit().map_err(Refused::unavailable)?;
     let incoming = incoming(request, permit, RequestOrigin::InSession(asked.head.clone()));
     let limit = endpoint.limits.queued_notifications;
-    let stream = Arc::new(ResponseStream::new(format, limit, NO_SESSIONS));
+    let stream = Arc::new(ResponseStream::new(format, limit, NO_SESSIONS, asked.memory.clone()));
     let replies = Replies::http(stream.clone(), None);
     let handler = call(session, &id, incoming, replies);
     Ok(handler.map(|handler| RunningHttpRequest::new(id, handler, stream, endpoint).always_ok()))
