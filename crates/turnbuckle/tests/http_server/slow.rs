@@ -79,3 +79,79 @@ async fn a_head_longer_than_anyone_needs_is_refused() {
     let read = String::from_utf8_lossy(&read);
     assert!(read.is_empty() || read.starts_with("HTTP/1.1 431"), "{read}");
 }
+
+/// The smallest frames of HTTP/2: length, type, flags and stream, then the payload.
+fn http2_frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = u32::try_from(payload.len()).unwrap().to_be_bytes()[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const ACK: u8 = 1;
+
+/// Reads frames until the server closes, and answers each PING.
+async fn answer_pings(stream: &mut TcpStream) -> Duration {
+    let start = Instant::now();
+    let mut head = [0; 9];
+    while stream.read_exact(&mut head).await.is_ok() {
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; length as usize];
+        if stream.read_exact(&mut payload).await.is_err() {
+            break;
+        }
+        if (head[3], head[4] & ACK) == (PING, 0) {
+            // It may be closed by now.
+            let _ = stream.write_all(&http2_frame(PING, ACK, 0, &payload)).await;
+        }
+    }
+    start.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_http_2_connection_that_only_answers_pings_is_closed() {
+    let mut stream = connected().await;
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+    stream.write_all(&http2_frame(SETTINGS, 0, 0, &[])).await.unwrap();
+    let waited = answer_pings(&mut stream).await;
+    assert!(waited >= HEAD && waited < HEAD * 2, "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_is_closed_over_http_1() {
+    let mut stream = connected().await;
+    let long = "x".repeat(3 << 20);
+    let echo = call(json!(1), "echo", json!({"text": long}), Unwanted).bytes();
+    let start = Instant::now();
+    // Writing waits once all buffers are full, and fails once the server has closed.
+    while stream.write_all(echo.as_bytes()).await.is_ok() {}
+    assert!(start.elapsed() >= HEAD && start.elapsed() < HEAD * 4, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_is_closed_over_http_2() {
+    let (server, mut watch) = server();
+    let bound = server.serve_http("127.0.0.1:0").bind().await.unwrap();
+    let address = bound.local_addr().unwrap();
+    tokio::spawn(bound.into_future());
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (mut send, connection) =
+        hyper::client::conn::http2::Builder::new(hyper_util::rt::TokioExecutor::new())
+            .initial_stream_window_size(0)
+            .handshake::<_, String>(hyper_util::rt::TokioIo::new(stream))
+            .await
+            .unwrap();
+    let closed = tokio::spawn(connection);
+    let message = call(json!(1), "echo", json!({"text": "a".repeat(100_000)}), Unwanted);
+    let mut request = message.request_with(message.text.clone());
+    *request.uri_mut() = format!("http://{address}/mcp").parse().unwrap();
+    let response = send.send_request(request).await.unwrap();
+    assert_eq!(response.status(), 200);
+    let start = Instant::now();
+    let _ = closed.await.unwrap();
+    assert!(start.elapsed() >= HEAD && start.elapsed() < HEAD * 4, "{:?}", start.elapsed());
+    watch.nothing();
+}

@@ -15,6 +15,17 @@ pub(crate) const LONGEST_WINDOW: Duration = Duration::from_secs(365 * 24 * 3600)
 /// memory.
 pub(crate) const QUEUED_BYTES: usize = 256 * 1024;
 
+// Connections.
+
+/// The time for the head of a request, and for which a connection may be without a request.
+pub(crate) const CONNECTION_IDLE: Duration = Duration::from_secs(30);
+/// The age at which an HTTP/2 connection accepts no more requests, so that a balancer can move its
+/// client.
+pub(crate) const CONNECTION_AGE: Duration = Duration::from_secs(60 * 60);
+/// The time for which a client may read nothing of a response that waits: longer than the
+/// retransmissions of a bad connection.
+pub(crate) const WRITE_PAUSE: Duration = Duration::from_secs(60);
+
 // Request bodies.
 
 /// The longest pause within a body: longer than the retransmissions of a bad connection.

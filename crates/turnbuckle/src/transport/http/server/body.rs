@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::rpc::memory::MemoryBudget;
+use crate::{rpc::memory::MemoryBudget, transport::http::server::listen::activity::ActiveRequest};
 
 use super::{
     super::sse,
@@ -38,6 +38,8 @@ pub struct HttpBody {
     kind: Kind,
     /// Counts the memory of frames until they are written.
     memory: Option<Arc<MemoryBudget>>,
+    /// The request, over HTTP/2.
+    active: Option<ActiveRequest>,
 }
 
 enum Kind {
@@ -52,7 +54,7 @@ type Other = Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>;
 
 impl From<Kind> for HttpBody {
     fn from(kind: Kind) -> HttpBody {
-        HttpBody { kind, memory: None }
+        HttpBody { kind, memory: None, active: None }
     }
 }
 
@@ -87,21 +89,14 @@ impl HttpBody {
         self.memory = Some(memory);
     }
 
-    fn frame(&self, bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let bytes = match &self.memory {
-            Some(memory) => memory.keep(bytes),
-            None => bytes,
-        };
-        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    /// The body is the response to a request of an HTTP/2 connection.
+    pub(super) fn belongs_to(&mut self, active: ActiveRequest) {
+        active.waits_for_peer();
+        self.active = Some(active);
     }
-}
 
-impl Body for HttpBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
+    fn poll_next(
+        &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if let Kind::Stream(running) = &mut self.kind {
@@ -134,6 +129,32 @@ impl Body for HttpBody {
             }
             None => Poll::Ready(None),
         }
+    }
+
+    fn frame(&self, bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let bytes = match &self.memory {
+            Some(memory) => memory.keep(bytes),
+            None => bytes,
+        };
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+}
+
+impl Body for HttpBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let polled = self.poll_next(context);
+        match (&self.active, &polled) {
+            (Some(active), Poll::Pending) => active.is_read(),
+            (Some(active), Poll::Ready(_)) => active.waits_for_peer(),
+            (None, _) => {}
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

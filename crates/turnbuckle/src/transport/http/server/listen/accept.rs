@@ -5,7 +5,7 @@ use std::{
     convert::Infallible,
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -16,11 +16,13 @@ use crate::{
         HttpBody, HttpFuture, HttpReport, HttpService, answer,
         auth::protect::Protection,
         listen::{
+            activity::{ActiveRequest, ConnectionActivity, Verdict},
             detect::{Peek, Protocol, sniff},
             serve::SideEndpoint,
         },
         shutdown::EndpointPhase,
     },
+    transport::http::timing::CONNECTION_IDLE,
 };
 use http::{Request, Response, StatusCode};
 use hyper::{
@@ -39,10 +41,7 @@ use turnbuckle_types::RpcError;
 
 /// How many connections are open at once; more wait to be accepted.
 const CONNECTIONS: usize = 10_000;
-/// How long a client may take for the head of a request, and stay without one.
-const HEAD: Duration = Duration::from_secs(30);
-/// How long headers may be in all, over HTTP/2. Over HTTP/1.1 the read buffer bounds them, and
-/// there are a hundred at most.
+/// The length of all headers of a request. Over HTTP/1.1 there are a hundred at most.
 const HEADER_BYTES: u32 = 64 * 1024;
 /// How many requests one HTTP/2 connection may have in flight. Over HTTP/1.1 it is one.
 const STREAMS: u32 = 256;
@@ -85,6 +84,7 @@ impl Accepting {
                 side: side.clone(),
                 path: path.clone(),
                 memory: service.0.memory.share(),
+                activity: None,
             };
             let (protocols, closing) = (protocols.clone(), closing.clone());
             tasks.spawn(async move {
@@ -154,7 +154,9 @@ struct Protocols {
 impl Protocols {
     fn new() -> Protocols {
         let mut one = http1::Builder::new();
-        one.timer(TokioTimer::new()).header_read_timeout(HEAD);
+        one.timer(TokioTimer::new())
+            .header_read_timeout(CONNECTION_IDLE)
+            .max_buf_size(HEADER_BYTES as usize);
         let mut two = http2::Builder::new(TokioExecutor::new());
         two.timer(TokioTimer::new())
             .max_concurrent_streams(STREAMS)
@@ -167,13 +169,13 @@ impl Protocols {
 
 async fn connection(
     stream: impl AsyncRead + AsyncWrite + Peek + Unpin + Send + 'static,
-    door: Door,
+    mut door: Door,
     protocols: &Protocols,
     mut closing: watch::Receiver<()>,
 ) {
     // The protocols' own timeouts begin only when it is known which one it is.
     let sniffed = tokio::select! {
-        sniffed = timeout(HEAD, sniff(stream)) => sniffed,
+        sniffed = timeout(CONNECTION_IDLE, sniff(stream)) => sniffed,
         _ = closing.changed() => return,
     };
     let Ok(Ok((protocol, stream))) = sniffed else { return };
@@ -191,12 +193,26 @@ async fn connection(
         }
         // Boxed: it is larger, and rarer, than the other.
         Protocol::Http2 => {
+            let activity = ConnectionActivity::new();
+            door.activity = Some(activity.clone());
             let mut connection = Box::pin(protocols.two.serve_connection(stream, door));
-            tokio::select! {
-                ended = connection.as_mut() => ended,
-                _ = closing.changed() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
+            let mut checks = tokio::time::interval(ConnectionActivity::INTERVAL);
+            let mut is_closing = false;
+            loop {
+                tokio::select! {
+                    ended = connection.as_mut() => break ended,
+                    _ = closing.changed(), if !is_closing => {
+                        is_closing = true;
+                        connection.as_mut().graceful_shutdown();
+                    }
+                    now = checks.tick() => match activity.judge(now) {
+                        Verdict::Keep => {}
+                        Verdict::Retire => connection.as_mut().graceful_shutdown(),
+                        Verdict::Close => {
+                            tracing::debug!("a client does not read its responses");
+                            return;
+                        }
+                    }
                 }
             }
         }
@@ -213,6 +229,8 @@ struct Door {
     path: Arc<str>,
     /// The share of this connection.
     memory: Arc<MemoryBudget>,
+    /// Over HTTP/2.
+    activity: Option<Arc<ConnectionActivity>>,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Door {
@@ -221,12 +239,13 @@ impl hyper::service::Service<Request<Incoming>> for Door {
     type Future = Through;
 
     fn call(&self, request: Request<Incoming>) -> Through {
+        let active = self.activity.as_ref().map(ConnectionActivity::begin);
         let path = request.uri().path();
         if path == &*self.path {
-            return Through::Main { future: self.service.answer(request, &self.memory) };
+            return Through::Main { future: self.service.answer(request, &self.memory), active };
         }
         if let Some(side) = self.side.as_ref().filter(|side| side.path() == path) {
-            return Through::Side { future: side.respond(request) };
+            return Through::Side { future: side.respond(request), active };
         }
         let (gate, protection) = (&self.service.0.gate, &self.service.0.protection);
         let refused = gate.judge_caller(request.uri(), request.headers()).unwrap_or_else(|| {
@@ -240,7 +259,7 @@ impl hyper::service::Service<Request<Incoming>> for Door {
             ));
             answer::error(StatusCode::NOT_FOUND, None, &error)
         });
-        Through::Main { future: HttpFuture::ready(refused) }
+        Through::Main { future: HttpFuture::ready(refused), active }
     }
 }
 
@@ -248,8 +267,8 @@ pin_project! {
     /// The answer of whichever endpoint it was.
     #[project = Projected]
     enum Through {
-        Main { #[pin] future: HttpFuture<Incoming> },
-        Side { future: BoxFuture<'static, Response<HttpBody>> },
+        Main { #[pin] future: HttpFuture<Incoming>, active: Option<ActiveRequest> },
+        Side { future: BoxFuture<'static, Response<HttpBody>>, active: Option<ActiveRequest> },
     }
 }
 
@@ -257,9 +276,13 @@ impl Future for Through {
     type Output = Result<Response<HttpBody>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project() {
-            Projected::Main { future } => future.poll(context),
-            Projected::Side { future } => future.as_mut().poll(context).map(Ok),
+        let (mut response, active) = match self.project() {
+            Projected::Main { future, active } => (ready!(future.poll(context))?, active),
+            Projected::Side { future, active } => (ready!(future.as_mut().poll(context)), active),
+        };
+        if let Some(active) = active.take() {
+            response.body_mut().belongs_to(active);
         }
+        Poll::Ready(Ok(response))
     }
 }

@@ -1,5 +1,5 @@
-//! Owns telling HTTP/2 from HTTP/1.1 by the first bytes of a connection, which are then read
-//! again, and noticing the end of a connection that nobody reads. Does not own either protocol.
+//! Detects HTTP/2 by the first bytes of a connection, the end of a connection that is not read, and
+//! a peer that does not read.
 
 use std::{
     io,
@@ -7,6 +7,8 @@ use std::{
     task::{Context, Poll},
 };
 
+use super::idle::Idle;
+use crate::transport::http::timing::WRITE_PAUSE;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
 /// What a client sends first that speaks HTTP/2 without having asked.
@@ -25,6 +27,31 @@ pub(crate) struct Sniffed<S> {
     head: [u8; PREFACE.len()],
     /// The part of `head` that is still to be read again.
     rest: std::ops::Range<usize>,
+    unread: Unread,
+}
+
+/// Ends a connection whose peer does not read.
+struct Unread {
+    pause: Idle,
+    is_pending: bool,
+}
+
+impl Unread {
+    /// Passes the result of a write on, or fails if none has succeeded for a while.
+    fn check(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.is_pending = false;
+            return written;
+        }
+        if !std::mem::replace(&mut self.is_pending, true) {
+            self.pause.touch();
+        }
+        self.pause.poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
 }
 
 /// Reads until it is clear what a client speaks. Dropping the future drops the stream.
@@ -40,7 +67,8 @@ pub(crate) async fn sniff<S: AsyncRead + Unpin>(
         }
     }
     let protocol = if head == *PREFACE { Protocol::Http2 } else { Protocol::Http1 };
-    Ok((protocol, Sniffed { stream, head, rest: 0..length }))
+    let unread = Unread { pause: Idle::new(WRITE_PAUSE), is_pending: false };
+    Ok((protocol, Sniffed { stream, head, rest: 0..length, unread }))
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Sniffed<S> {
@@ -93,7 +121,8 @@ impl<S: AsyncWrite + Peek + Unpin> AsyncWrite for Sniffed<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.unread.check(context, written)
     }
 
     /// A server of HTTP/1.1 reads no further while it has bytes behind a request, and would not
@@ -114,7 +143,8 @@ impl<S: AsyncWrite + Peek + Unpin> AsyncWrite for Sniffed<S> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.unread.check(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Accepts connections and serves HTTP on them.
 
 pub(crate) mod accept;
+pub(crate) mod activity;
 pub(crate) mod address;
 pub(crate) mod detect;
 pub(crate) mod idle;
