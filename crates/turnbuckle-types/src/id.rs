@@ -45,8 +45,16 @@ pub enum Key {
 }
 
 impl RequestId {
-    /// Reads an id from its JSON token; `None` for null, booleans, floats, arrays, objects.
+    /// The length of the longest token that is read as an id, in bytes. An id is kept for as long as
+    /// its request is known, so that a peer must not choose its size.
+    pub const LONGEST: usize = 1024;
+
+    /// Reads an id from its JSON token; `None` for null, booleans, floats, arrays, objects, and for
+    /// tokens that are longer than [`LONGEST`](RequestId::LONGEST).
     pub fn from_token(token: &str) -> Option<RequestId> {
+        if token.len() > RequestId::LONGEST {
+            return None;
+        }
         match token.as_bytes().first()? {
             b'"' => Some(RequestId(Token::Str(token.into()))),
             // `-0` is the float negative zero to JSON parsers, not an integer.
@@ -228,7 +236,9 @@ impl<'de> Deserialize<'de> for RequestId {
         let token = Box::<RawValue>::deserialize(deserializer)?;
         RequestId::from_token(token.get()).ok_or_else(|| {
             serde::de::Error::custom(format_args!(
-                "an id must be a string or an integer, not `{token}`"
+                "an id must be a string of at most {} bytes or an integer, not `{:.40}`",
+                RequestId::LONGEST,
+                token.get(),
             ))
         })
     }
@@ -260,6 +270,9 @@ mod tests {
             assert!(RequestId::from_token(text).is_none(), "{text}");
         }
         assert!(RequestId::from_token("18446744073709551616").is_none());
+        let quoted = |length: usize| format!("\"{}\"", "a".repeat(length - 2));
+        assert!(RequestId::from_token(&quoted(RequestId::LONGEST)).is_some());
+        assert!(RequestId::from_token(&quoted(RequestId::LONGEST + 1)).is_none());
     }
 
     #[test]

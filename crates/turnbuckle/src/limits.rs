@@ -43,6 +43,10 @@ pub struct Limits {
     /// In use is one in which something runs, or of which a stream is open; one that was merely
     /// opened costs nothing. One more is refused with status 503.
     pub sessions: usize,
+    /// How many connections one address may have to an HTTP listener at once: 1,024. One more is
+    /// closed at once. Addresses of IPv6 count by their /64 network. Behind a proxy, whose
+    /// connections all have its address, set it to `usize::MAX`.
+    pub connections_per_peer: usize,
     /// How many bytes of messages a server may keep in memory at once, over all its connections:
     /// 256 MiB. A request counts from its first byte until its handler ends, a response until its
     /// last byte is written. One connection may use half of it. A request beyond it is refused, over
@@ -65,6 +69,7 @@ impl Default for Limits {
             body_bytes: 4 << 20,
             http_in_flight: 16_384,
             sessions: 10_000,
+            connections_per_peer: 1024,
             memory_bytes: 256 << 20,
         }
     }
@@ -131,6 +136,13 @@ impl Limits {
     #[must_use]
     pub fn http_in_flight(mut self, requests: usize) -> Limits {
         self.http_in_flight = requests;
+        self
+    }
+
+    /// Sets [`connections_per_peer`](Limits::connections_per_peer).
+    #[must_use]
+    pub fn connections_per_peer(mut self, connections: usize) -> Limits {
+        self.connections_per_peer = connections;
         self
     }
 

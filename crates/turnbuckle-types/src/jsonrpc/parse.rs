@@ -136,7 +136,7 @@ impl<'a> Envelope<'a> {
                     (None, _) => Ok(Frame::Notification(Notification { method, params })),
                     (Some(_), Some(id)) => Ok(Frame::Request(Request { id, method, params })),
                     (Some(_), None) => Err(RpcError::invalid_request(
-                        "the id of a request must be a string or an integer",
+                        "the id of a request must be a string of at most 1024 bytes or an integer",
                     )),
                 }
             }
@@ -150,7 +150,7 @@ impl<'a> Envelope<'a> {
             (None, None, Some(error)) => {
                 if id.is_none() && self.id.is_some_and(|token| token.get() != "null") {
                     return Err(RpcError::invalid_request(
-                        "an answer's id must be a string or an integer",
+                        "the id of a response must be a string of at most 1024 bytes or an integer",
                     ));
                 }
                 let error: RpcError = serde_json::from_str(error.get()).map_err(|error| {

@@ -1,6 +1,8 @@
 //! Decides the era of a message that arrives.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use turnbuckle_types::{Initialize, Meta, Method, Revision, RpcError, code, jsonrpc::Params};
 
 /// How a request is to be served.
@@ -65,6 +67,20 @@ pub(super) fn route(
         Some(capabilities) if capabilities.is_object() => {}
         Some(_) => return Err(missing_key(Meta::CLIENT_CAPABILITIES, "must be an object")),
         None => return Err(missing_key(Meta::CLIENT_CAPABILITIES, "is missing")),
+    }
+    if let Some(info) = meta.value(Meta::CLIENT_INFO) {
+        // The least that an `Implementation` has.
+        #[derive(Deserialize)]
+        struct Info<'a> {
+            #[serde(borrow, rename = "name")]
+            _name: Cow<'a, str>,
+            #[serde(borrow, rename = "version")]
+            _version: Cow<'a, str>,
+        }
+        info.decode_borrowed::<Info<'_>>().map_err(|error| {
+            let message = format!("is not an object with `name` and `version`: {error}");
+            missing_key(Meta::CLIENT_INFO, &message)
+        })?;
     }
     drop(version);
     Ok(RequestRoute::Modern(Envelope { revision, meta }))

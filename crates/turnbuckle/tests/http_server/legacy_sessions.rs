@@ -534,3 +534,37 @@ impl turnbuckle::http::SessionStore for Broken {
         self.answer(())
     }
 }
+
+#[tokio::test]
+async fn a_session_that_was_ended_stays_ended_however_many_others_end() {
+    let (server, _watch) = legacy_server();
+    let service = server.http_service().session_store(MemorySessions::new(10));
+    let first = Session::open(&service, LATEST).await;
+    assert_eq!(first.delete().await.status(), 204);
+    for _ in 0..50 {
+        let other = Session::open(&service, LATEST).await;
+        assert_eq!(other.delete().await.status(), 204);
+    }
+    assert_eq!(first.post(&ping(1)).await.status(), 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_no_client_attends_is_cancelled_after_a_while() {
+    let (server, mut watch) = legacy_server_with(Limits::default().http_in_flight(2));
+    let service = server.http_service();
+    let session = Session::open(&service, LATEST).await;
+    let (one, two) =
+        (session.start(1, "a", &mut watch).await, session.start(2, "b", &mut watch).await);
+    drop(one);
+    drop(two);
+    // Half of the permits can be held by calls that no client attends.
+    let mut ended = [watch.next().await, watch.next().await];
+    ended.sort();
+    assert_eq!(ended, ["b dropped", "b heard"]);
+    assert_eq!(session.post(&ping(3)).await.status(), 200);
+    let start = tokio::time::Instant::now();
+    let mut ended = [watch.next().await, watch.next().await];
+    ended.sort();
+    assert_eq!(ended, ["a dropped", "a heard"]);
+    assert_eq!(start.elapsed().as_secs(), 600);
+}

@@ -32,6 +32,13 @@ fn header(name: &'static str, value: &'static str) -> Request<Fed> {
     with(|request| drop(request.headers_mut().insert(name, value.parse().unwrap())))
 }
 
+fn with_two_hosts() -> Request<Fed> {
+    with(|request| {
+        *request.version_mut() = http::Version::HTTP_2;
+        *request.uri_mut() = "http://127.0.0.1/mcp".parse().unwrap();
+    })
+}
+
 // req: hosting:http:method-405, hosting:http:accept-406, hosting:http:content-type-415
 // req: transport:streamable-http:origin-validation
 #[tokio::test]
@@ -42,6 +49,9 @@ async fn what_http_refuses_has_its_status_and_no_id() {
         (header("accept", "application/json"), 406),
         (header("content-type", "text/plain"), 415),
         (with(|request| drop(request.headers_mut().remove("content-type"))), 415),
+        (header("content-type", "application/json; charset=utf-16"), 415),
+        (header("content-encoding", "gzip"), 415),
+        (with_two_hosts(), 400),
         (header("host", "evil.example.com"), 403),
         (header("origin", "https://evil.example.com"), 403),
         (header("origin", "null"), 403),

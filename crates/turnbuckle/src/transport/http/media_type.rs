@@ -17,6 +17,21 @@ pub(crate) fn is(value: &[u8], media_type: &str) -> bool {
     scan.0.is_empty() && range.names(media_type)
 }
 
+/// Whether the `charset` of a `Content-Type` is UTF-8 or a part of it, or missing.
+#[cfg(feature = "server")]
+pub(crate) fn is_utf8(value: &[u8]) -> bool {
+    value.split(|byte| *byte == b';').skip(1).all(|parameter| {
+        let mut parts = parameter.splitn(2, |byte| *byte == b'=');
+        let name = parts.next().unwrap_or_default().trim_ascii();
+        let value = parts.next().unwrap_or_default().trim_ascii();
+        let value =
+            value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+        let is_known = |known: &&[u8]| value.eq_ignore_ascii_case(known);
+        !name.eq_ignore_ascii_case(b"charset")
+            || [&b"utf-8"[..], b"utf8", b"us-ascii"].iter().any(is_known)
+    })
+}
+
 /// Whether the values of all `Accept` fields of one request admit this type (in lower case).
 /// `None`: they can't be read.
 #[cfg(feature = "server")]

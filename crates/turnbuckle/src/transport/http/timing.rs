@@ -50,6 +50,11 @@ pub(crate) const GET_STREAM_GRACE: Duration = Duration::from_secs(60);
 /// The time for which a question waits while no client reads its stream. A client that comes back
 /// finds its events as long as [`EVENT_RETENTION`].
 pub(crate) const UNREAD_QUESTION: Duration = EVENT_RETENTION;
+/// The time after which a call is cancelled that no client attends: longer than a question waits, so
+/// that its handler can end without an answer.
+pub(crate) const UNATTENDED: Duration = Duration::from_secs(10 * 60);
+/// The calls of one session that may be unattended at once. Further ones are cancelled.
+pub(crate) const UNATTENDED_OF_SESSION: usize = 256;
 /// The longest wait for cancelled handlers before a cancel or a DELETE is acknowledged.
 pub(crate) const STOPPING: Duration = Duration::from_secs(1);
 /// The time for which a cancel waits for its request: each message has an own connection, and on a
@@ -72,6 +77,9 @@ pub(crate) const OPEN_SESSION_IDS: NonZeroUsize = NonZeroUsize::new(4096).unwrap
 
 /// The records of sessions.
 pub(crate) const SESSION_RECORDS: usize = 10_000;
+/// The marks of sessions that have ended, about 100 bytes each. Beyond them no session can be opened
+/// or ended until one expires.
+pub(crate) const SESSION_ENDS: usize = 1 << 18;
 /// The bytes of all records.
 pub(crate) const SESSION_RECORD_BYTES: usize = 64 << 20;
 /// The time for which an unused record is kept: half a working day.

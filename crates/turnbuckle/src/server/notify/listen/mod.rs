@@ -225,22 +225,25 @@ struct ListenStream {
 }
 
 impl ListenStream {
-    async fn run(self, granted: SubscriptionFilter) -> Outcome {
-        // 2026-07-28 basic/patterns/subscriptions §Acknowledgment: the first message of the stream.
-        self.acknowledge(granted).await;
-        loop {
-            // What waits goes out together. Then it waits here, where what is told again is
-            // told once, until the client has taken that.
-            poll_fn(|context| {
-                ready!(self.listener.poll_ready(context));
-                self.replies.poll_clear(context)
-            })
-            .await;
+    /// Not an `async fn`, which would keep its arguments twice.
+    fn run(self, granted: SubscriptionFilter) -> impl Future<Output = Outcome> + Send {
+        async move {
+            // 2026-07-28 basic/patterns/subscriptions §Acknowledgment: the first message of the stream.
+            self.acknowledge(granted).await;
             loop {
-                match self.listener.take() {
-                    Ok(Some(change)) => self.tell(&change).await,
-                    Ok(None) => break,
-                    Err(_) => return Err(behind()),
+                // What waits goes out together. Then it waits here, where what is told again is
+                // told once, until the client has taken that.
+                poll_fn(|context| {
+                    ready!(self.listener.poll_ready(context));
+                    self.replies.poll_clear(context)
+                })
+                .await;
+                loop {
+                    match self.listener.take() {
+                        Ok(Some(change)) => self.tell(&change).await,
+                        Ok(None) => break,
+                        Err(_) => return Err(behind()),
+                    }
                 }
             }
         }

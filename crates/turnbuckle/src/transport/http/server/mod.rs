@@ -207,10 +207,10 @@ impl HttpService {
             return HttpFuture::ready(response);
         }
         let sharing = endpoint.gate.sharing(&head.headers);
-        let refused = match head.method {
+        let refused = endpoint.gate.judge_authority(&head).or_else(|| match head.method {
             Method::POST => endpoint.gate.judge(&head),
             _ => endpoint.gate.judge_caller(&head.uri, &head.headers),
-        };
+        });
         let future = match (refused, &endpoint.protection) {
             (Some(refused), _) => HttpFuture::ready(refused),
             (None, None) => self.admit(head, body, memory),

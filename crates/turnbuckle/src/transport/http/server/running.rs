@@ -60,6 +60,11 @@ impl Done {
     pub(crate) fn finished(outcome: Outcome) -> Done {
         Done { events: Vec::new(), outcome, ended: RequestEnding::Finished }
     }
+
+    /// The end of a request whose handler was dropped.
+    pub(crate) fn cancelled(error: RpcError) -> Done {
+        Done { events: Vec::new(), outcome: Err(error), ended: RequestEnding::Cancelled }
+    }
 }
 
 impl RunningHttpRequest {

@@ -18,6 +18,7 @@ use crate::{
         listen::{
             activity::{ActiveRequest, ConnectionActivity, Verdict},
             detect::{Peek, Protocol, sniff},
+            peers::PeerConnections,
             serve::SideEndpoint,
         },
         shutdown::EndpointPhase,
@@ -70,6 +71,8 @@ impl Accepting {
         let (close, closing) = watch::channel(());
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         let protocols = Arc::new(Protocols::new());
+        let peers = Arc::new(PeerConnections::default());
+        let most_of_peer = service.0.limits.connections_per_peer;
         let mut tasks = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -79,6 +82,13 @@ impl Accepting {
                 accepted = accept(&listener, &room) => accepted,
             };
             let Some((accepted, permit)) = accepted else { continue };
+            let peer = match accepted.peer().map(|address| peers.add(address, most_of_peer)) {
+                Some(None) => {
+                    tracing::debug!("a peer has too many connections (connections_per_peer)");
+                    continue;
+                }
+                peer => peer.flatten(),
+            };
             let door = Door {
                 service: service.clone(),
                 side: side.clone(),
@@ -93,7 +103,7 @@ impl Accepting {
                     #[cfg(unix)]
                     Accepted::Unix(stream) => connection(stream, door, &protocols, closing).await,
                 }
-                drop(permit);
+                drop((permit, peer));
             });
         }
         drop(listener);

@@ -51,6 +51,17 @@ pub(crate) enum Accepted {
     Unix(tokio::net::UnixStream),
 }
 
+impl Accepted {
+    /// Returns the address of the peer; `None` for a Unix socket, or if the peer has left.
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        match self {
+            Accepted::Tcp(stream) => stream.peer_addr().ok().map(|address| address.ip()),
+            #[cfg(unix)]
+            Accepted::Unix(_) => None,
+        }
+    }
+}
+
 /// Whether a socket is reached from elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Reach {

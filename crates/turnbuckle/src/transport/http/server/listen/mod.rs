@@ -5,4 +5,5 @@ pub(crate) mod activity;
 pub(crate) mod address;
 pub(crate) mod detect;
 pub(crate) mod idle;
+pub(crate) mod peers;
 pub(crate) mod serve;

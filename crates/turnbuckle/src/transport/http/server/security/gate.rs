@@ -4,7 +4,10 @@
 use crate::transport::http::server::{
     answer,
     body::HttpBody,
-    security::{cors::Cors, guard::Guard},
+    security::{
+        cors::Cors,
+        guard::{Guard, judge_authority},
+    },
 };
 use http::{HeaderMap, Response, StatusCode, Uri, request};
 
@@ -95,6 +98,11 @@ impl Gate {
     #[cfg(feature = "sse-2024")]
     pub(crate) fn judge_posted(&self, head: &request::Parts) -> Option<Response<HttpBody>> {
         self.guard.judge_posted(&head.uri, &head.headers).err().map(answer::refused)
+    }
+
+    /// Returns the response to a request that names two hosts.
+    pub(crate) fn judge_authority(&self, head: &request::Parts) -> Option<Response<HttpBody>> {
+        judge_authority(head).err().map(answer::refused)
     }
 
     /// The answer to someone who may not ask for anything here.

@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicUsize},
     time::SystemTime,
 };
 
@@ -31,11 +31,23 @@ pub(crate) struct Live {
     entries: Mutex<HashMap<SessionId, Weak<ActiveSession>>>,
     /// How many pumps run.
     pumps: watch::Sender<usize>,
+    /// How many calls of all sessions are unattended.
+    unattended: Arc<AtomicUsize>,
     early: Arc<EarlyCancels>,
 }
 
 /// Counts a pump for as long as it lives.
-pub(super) struct PumpPermit(watch::Sender<usize>);
+pub(super) struct PumpPermit {
+    pumps: watch::Sender<usize>,
+    unattended: Arc<AtomicUsize>,
+}
+
+impl PumpPermit {
+    /// Returns the counter of unattended calls of all sessions.
+    pub(super) fn unattended(&self) -> &Arc<AtomicUsize> {
+        &self.unattended
+    }
+}
 
 /// A session in use. Its requests and pumps hold it.
 pub(super) struct ActiveSession {
@@ -45,6 +57,8 @@ pub(super) struct ActiveSession {
     opened: OnceCell<Option<Arc<Opened>>>,
     /// The streams that run.
     streams: Mutex<HashMap<StreamNumber, OpenStream>>,
+    /// How many of its calls are unattended.
+    pub(super) unattended: Arc<AtomicUsize>,
     live: Weak<Live>,
 }
 
@@ -84,6 +98,7 @@ impl Live {
             in_flight: Arc::new(SessionInFlight::new(in_flight, id, self.early.clone())),
             opened: OnceCell::new(),
             streams: Mutex::default(),
+            unattended: Arc::default(),
             live: Arc::downgrade(self),
         });
         entries.insert(id, Arc::downgrade(&entry));
@@ -93,7 +108,7 @@ impl Live {
     /// Counts a pump.
     pub(super) fn pump_permit(&self) -> PumpPermit {
         self.pumps.send_modify(|pumps| *pumps += 1);
-        PumpPermit(self.pumps.clone())
+        PumpPermit { pumps: self.pumps.clone(), unattended: self.unattended.clone() }
     }
 
     /// Waits until no pump runs.
@@ -127,7 +142,7 @@ impl Drop for Live {
 
 impl Drop for PumpPermit {
     fn drop(&mut self) {
-        self.0.send_modify(|pumps| *pumps -= 1);
+        self.pumps.send_modify(|pumps| *pumps -= 1);
     }
 }
 
@@ -264,7 +279,7 @@ pub(super) enum AlreadyEnded {
     No,
 }
 
-fn unavailable(error: StoreError) -> Refused {
+pub(super) fn unavailable(error: StoreError) -> Refused {
     tracing::error!(%error, "the session store failed");
     Refused::unavailable(RpcError::internal("the session can't be looked up at the moment"))
 }

@@ -194,6 +194,10 @@ async fn initialize(asked: &RequestHead, request: &Request) -> Result<Response<H
         Ok(opened) => opened,
         Err(error) => return Ok(answer::outcome_as(StatusCode::OK, &request.id, Err(error))),
     };
+    if !settings.sessions.has_room().await.map_err(live::unavailable)? {
+        let message = "no session can be opened at the moment: too many have ended lately";
+        return Err(Refused::unavailable(RpcError::internal(message)));
+    }
     let expires = SystemTime::now().checked_add(settings.lifetime).ok_or_else(|| {
         Refused::unavailable(RpcError::internal("the session_lifetime is out of range"))
     })?;

@@ -16,7 +16,7 @@ use super::{
                 response_stream::{Format, ResponseStream, Unstored},
                 running::{Done, Polled, RunningHttpRequest},
             },
-            timing::{GET_STREAM_GRACE, UNREAD_QUESTION},
+            timing::{GET_STREAM_GRACE, UNATTENDED, UNATTENDED_OF_SESSION, UNREAD_QUESTION},
         },
         events::{EventStore, StoredEvent, StreamKey},
     },
@@ -24,14 +24,14 @@ use super::{
     live::{ActiveSession, PumpPermit},
 };
 use crate::{
-    rpc::{BoxFuture, Outcome, pending::Serial},
+    rpc::{BoxFuture, Outcome, Permit, pending::Serial},
     transport::http::server::shutdown::{Drain, RequestEnding},
 };
 use tokio::{
     task::{JoinSet, coop::consume_budget},
     time::{Sleep, sleep},
 };
-use turnbuckle_types::{Raw, RequestId, jsonrpc};
+use turnbuckle_types::{Raw, RequestId, RpcError, jsonrpc};
 
 /// The task of one stream. It keeps the session in use.
 pub(super) struct Pump {
@@ -41,7 +41,15 @@ pub(super) struct Pump {
     pub(super) drain: Arc<Drain>,
     /// When the session expires.
     pub(super) expires: SystemTime,
-    pub(super) _permit: PumpPermit,
+    /// How many calls of all sessions may be unattended.
+    pub(super) most_unattended: usize,
+    pub(super) permit: PumpPermit,
+}
+
+/// A call that no client attends: none reads its stream.
+struct Unattended {
+    until: Pin<Box<Sleep>>,
+    _permits: [Permit; 2],
 }
 
 /// Why a pump has ended.
@@ -94,6 +102,7 @@ impl Pump {
 
     async fn poll_to_end(&self, mut handler: RunningHttpRequest) -> Done {
         let mut unread: Option<Pin<Box<Sleep>>> = None;
+        let mut unattended = None;
         loop {
             // A handler that always has messages, and no reader, would never yield.
             consume_budget().await;
@@ -101,14 +110,46 @@ impl Pump {
                 let polled = handler.poll(context);
                 if polled.is_pending() {
                     self.poll_unread_question(&mut unread, context);
+                    if self.poll_unattended(&mut unattended, context).is_ready() {
+                        return Poll::Ready(None);
+                    }
                 }
-                polled
+                polled.map(Some)
             });
-            match polled.await {
+            let Some(polled) = polled.await else {
+                let message = "the call was cancelled: its client did not come back";
+                return Done::cancelled(RpcError::internal(message));
+            };
+            match polled {
                 Polled::Done(done) => return done,
                 Polled::Messages | Polled::Quiet => self.flush().await,
             }
         }
+    }
+
+    /// Returns `Ready` once no client has read the stream for a while, or at once if too many calls
+    /// are unattended: they hold permits that others need.
+    fn poll_unattended(
+        &self,
+        unattended: &mut Option<Unattended>,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        if self.stream.has_reader() || self.stream.number().is_of_get() {
+            *unattended = None;
+            return Poll::Pending;
+        }
+        let waiting = match unattended {
+            Some(waiting) => waiting,
+            None => {
+                let (of_session, of_all) = (&self.session.unattended, self.permit.unattended());
+                let session = Permit::take(of_session, UNATTENDED_OF_SESSION);
+                let all = Permit::take(of_all, self.most_unattended);
+                let (Ok(session), Ok(all)) = (session, all) else { return Poll::Ready(()) };
+                let until = Box::pin(sleep(UNATTENDED));
+                unattended.insert(Unattended { until, _permits: [session, all] })
+            }
+        };
+        waiting.until.as_mut().poll(context)
     }
 
     /// Gives a question up once no client has read its stream for a while.

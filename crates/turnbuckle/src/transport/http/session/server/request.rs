@@ -221,7 +221,8 @@ impl Visit {
             events: endpoint.legacy.settings.events.clone(),
             drain: endpoint.drain.clone(),
             expires: self.opened.expires,
-            _permit: endpoint.legacy.live.pump_permit(),
+            most_unattended: endpoint.limits.http_in_flight / 2,
+            permit: endpoint.legacy.live.pump_permit(),
         };
         self.session.start(stream, pump.run(handler));
     }

@@ -9,8 +9,10 @@ use std::{
 
 use lru::LruCache;
 
-use super::{SessionId, SessionRecord, SessionStore, StoreFuture};
-use crate::transport::http::timing::{SESSION_RECORD_BYTES, SESSION_RECORD_IDLE, SESSION_RECORDS};
+use super::{SessionId, SessionRecord, SessionStore, StoreError, StoreFuture};
+use crate::transport::http::timing::{
+    SESSION_ENDS, SESSION_RECORD_BYTES, SESSION_RECORD_IDLE, SESSION_RECORDS,
+};
 
 /// What a record costs besides its subscriptions, and each of those besides its text.
 const OVERHEAD: usize = 128;
@@ -18,8 +20,9 @@ const OVERHEAD: usize = 128;
 /// Keeps records in memory: 10,000 of them, 64 MiB in all, each for 4 hours after it was last
 /// looked at. The mark that a session has ended is kept until the session would have expired.
 ///
-/// Beyond the limits the record goes that was not used for longest. There may be as many marks of
-/// ended sessions, which do not count as records; of them the one goes that expires first.
+/// Beyond the limits the record goes that was not used for longest. Marks of ended sessions do not
+/// count as records and never go early: beyond 262,144 of them no session can be opened or ended
+/// until one of them expires.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,8 +38,12 @@ pub struct MemorySessions {
 impl MemorySessions {
     /// Keeps at most so many records.
     pub fn new(most: usize) -> MemorySessions {
-        let limits =
-            SessionLimits { records: most, bytes: SESSION_RECORD_BYTES, idle: SESSION_RECORD_IDLE };
+        let limits = SessionLimits {
+            records: most,
+            ends: SESSION_ENDS,
+            bytes: SESSION_RECORD_BYTES,
+            idle: SESSION_RECORD_IDLE,
+        };
         MemorySessions { book: Mutex::new(SessionBook::new(limits)) }
     }
 
@@ -80,8 +87,13 @@ impl SessionStore for MemorySessions {
         record: SessionRecord,
         until: SystemTime,
     ) -> StoreFuture<'_, ()> {
-        self.with(|book| book.save(session, record, until, SystemTime::now()));
-        Box::pin(std::future::ready(Ok(())))
+        let saved = self.with(|book| book.save(session, record, until, SystemTime::now()));
+        Box::pin(std::future::ready(saved))
+    }
+
+    fn has_room(&self) -> StoreFuture<'_, bool> {
+        let has_room = self.with(|book| book.has_room(SystemTime::now()));
+        Box::pin(std::future::ready(Ok(has_room)))
     }
 }
 
@@ -94,6 +106,7 @@ impl fmt::Debug for MemorySessions {
 
 struct SessionLimits {
     records: usize,
+    ends: usize,
     bytes: usize,
     idle: Duration,
 }
@@ -145,8 +158,11 @@ impl SessionBook {
         record: SessionRecord,
         until: SystemTime,
         now: SystemTime,
-    ) {
+    ) -> Result<(), StoreError> {
         self.expire(now);
+        if record.ended && !self.has_room(now) && !self.ended.contains_key(&session) {
+            return Err("too many sessions have ended".into());
+        }
         self.remove(session);
         if record.ended {
             self.ended.insert(session, until);
@@ -160,11 +176,13 @@ impl SessionBook {
         while self.records.len() > self.limits.records || self.bytes > self.limits.bytes {
             self.remove_oldest();
         }
-        while self.ended.len() > self.limits.records
-            && let Some((_, first)) = self.ended_order.first().copied()
-        {
-            self.remove(first);
-        }
+        Ok(())
+    }
+
+    /// Whether the end of another session can be kept.
+    fn has_room(&mut self, now: SystemTime) -> bool {
+        self.expire(now);
+        self.ended.len() < self.limits.ends
     }
 
     fn remove(&mut self, session: SessionId) {
@@ -201,7 +219,8 @@ mod tests {
     use super::*;
 
     fn book(records: usize) -> SessionBook {
-        let limits = SessionLimits { records, bytes: usize::MAX, idle: Duration::from_secs(100) };
+        let limits =
+            SessionLimits { records, ends: 3, bytes: usize::MAX, idle: Duration::from_secs(100) };
         SessionBook::new(limits)
     }
 
@@ -238,9 +257,9 @@ mod tests {
     fn what_was_saved_last_is_what_is_loaded() {
         let mut book = book(10);
         assert_eq!(book.load(id(1), at(0)), None);
-        book.save(id(1), record("a:1"), at(1000), at(0));
-        book.save(id(2), record("a:2"), at(1000), at(0));
-        book.save(id(1), record("a:3"), at(1000), at(1));
+        book.save(id(1), record("a:1"), at(1000), at(0)).unwrap();
+        book.save(id(2), record("a:2"), at(1000), at(0)).unwrap();
+        book.save(id(1), record("a:3"), at(1000), at(1)).unwrap();
         assert_eq!(book.load(id(1), at(2)), Some(record("a:3")));
         assert_eq!(book.load(id(2), at(2)), Some(record("a:2")));
         assert_eq!(book.known(), [1, 2]);
@@ -250,7 +269,7 @@ mod tests {
     fn a_record_goes_when_nobody_looks_at_it_or_its_session_expires() {
         let mut book = book(10);
         for number in 1..=3 {
-            book.save(id(number), record("a:1"), at(150), at(0));
+            book.save(id(number), record("a:1"), at(150), at(0)).unwrap();
         }
         assert!(book.load(id(1), at(99)).is_some(), "looked at, it stays");
         assert_eq!(book.load(id(2), at(100)), None);
@@ -262,30 +281,33 @@ mod tests {
     #[test]
     fn the_mark_of_an_end_stays_until_the_session_has_expired() {
         let mut book = book(10);
-        book.save(id(1), record("a:1"), at(1000), at(0));
-        book.save(id(1), ended(), at(1000), at(1));
+        book.save(id(1), record("a:1"), at(1000), at(0)).unwrap();
+        book.save(id(1), ended(), at(1000), at(1)).unwrap();
         assert_eq!(book.load(id(1), at(999)), Some(ended()));
         assert_eq!(book.load(id(1), at(1000)), None);
         assert_eq!(book.known(), [0; 0]);
     }
 
     #[test]
-    fn beyond_the_limit_the_longest_unused_goes_and_marks_have_room_of_their_own() {
+    fn beyond_the_limit_the_longest_unused_record_goes_and_no_mark_does() {
         let mut book = book(2);
-        book.save(id(1), ended(), at(500), at(0));
-        book.save(id(2), record("a:1"), at(1000), at(1));
-        book.save(id(3), record("a:1"), at(1000), at(2));
+        book.save(id(1), ended(), at(500), at(0)).unwrap();
+        book.save(id(2), record("a:1"), at(1000), at(1)).unwrap();
+        book.save(id(3), record("a:1"), at(1000), at(2)).unwrap();
         assert!(book.load(id(2), at(3)).is_some());
-        book.save(id(4), record("a:1"), at(1000), at(4));
+        book.save(id(4), record("a:1"), at(1000), at(4)).unwrap();
         assert_eq!(book.known(), [1, 2, 4]);
-        book.save(id(5), ended(), at(400), at(5));
+        book.save(id(5), ended(), at(400), at(5)).unwrap();
         assert_eq!(book.known(), [1, 2, 4, 5]);
-        book.save(id(6), ended(), at(600), at(6));
-        assert_eq!(book.known(), [1, 2, 4, 6], "the mark that is worth nothing soonest");
-        book.save(id(2), ended(), at(700), at(7));
-        assert_eq!(book.known(), [2, 4, 6]);
-        book.save(id(7), record("a:1"), at(1000), at(8));
-        assert_eq!(book.known(), [2, 4, 6, 7]);
+        book.save(id(6), ended(), at(600), at(6)).unwrap();
+        assert_eq!(book.known(), [1, 2, 4, 5, 6]);
+        assert!(!book.has_room(at(7)));
+        book.save(id(2), ended(), at(700), at(7)).unwrap_err();
+        assert!(book.load(id(2), at(8)).is_some_and(|record| !record.ended), "it goes on");
+        book.save(id(6), ended(), at(600), at(9)).unwrap();
+        assert!(book.has_room(at(400)), "one has expired");
+        book.save(id(2), ended(), at(700), at(401)).unwrap();
+        assert_eq!(book.known(), [1, 2, 6]);
     }
 
     #[test]
@@ -294,12 +316,12 @@ mod tests {
         book.limits.bytes = 3000;
         let long = record(&"x".repeat(1000));
         for number in 1..=3 {
-            book.save(id(number), long.clone(), at(1000), at(number.into()));
+            book.save(id(number), long.clone(), at(1000), at(number.into())).unwrap();
         }
         assert_eq!(book.known(), [2, 3]);
-        book.save(id(4), record(&"x".repeat(5000)), at(1000), at(4));
+        book.save(id(4), record(&"x".repeat(5000)), at(1000), at(4)).unwrap();
         assert_eq!(book.known(), [2, 3], "one that is longer than all may be is not kept");
-        book.save(id(3), SessionRecord { ended: true, ..long }, at(1000), at(5));
+        book.save(id(3), SessionRecord { ended: true, ..long }, at(1000), at(5)).unwrap();
         assert_eq!(book.load(id(3), at(6)), Some(ended()));
     }
 

@@ -120,4 +120,9 @@ pub trait SessionStore: Send + Sync + 'static {
         record: SessionRecord,
         until: SystemTime,
     ) -> StoreFuture<'_, ()>;
+    /// Returns whether another session may be opened: `true` by default. A store that can't keep the
+    /// ends of more sessions returns `false`, because a session whose end is forgotten is open again.
+    fn has_room(&self) -> StoreFuture<'_, bool> {
+        Box::pin(std::future::ready(Ok(true)))
+    }
 }

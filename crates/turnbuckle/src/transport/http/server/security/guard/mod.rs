@@ -11,7 +11,7 @@ use crate::transport::http::{
     authority::{Authority, AuthorityError, Origin},
     media_type,
 };
-use http::{HeaderMap, Method, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header, request};
 
 /// How long a body may be unless someone says otherwise.
 const BODY_LIMIT: u64 = 4 * 1024 * 1024;
@@ -221,6 +221,21 @@ pub(crate) fn only(
 
 /// Which host the request is for. Where the request line (or `:authority`) says it, the Host
 /// header does not count: RFC 9112 §3.2.2.
+/// Judges whether a request of HTTP/2 names two hosts. Over HTTP/1.1 the request target goes before the
+/// Host header, as RFC 9112 §3.2.2 says.
+pub(crate) fn judge_authority(head: &request::Parts) -> Result<(), Refusal> {
+    let Some(authority) = head.uri.authority().filter(|_| head.version == Version::HTTP_2) else {
+        return Ok(());
+    };
+    let agrees =
+        |host: &HeaderValue| host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes());
+    if head.headers.get_all(header::HOST).iter().all(agrees) {
+        return Ok(());
+    }
+    let message = format!("the Host header contradicts the authority `{authority}`");
+    Err(refuse(StatusCode::BAD_REQUEST, message))
+}
+
 fn asked_host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Result<Authority<&'r str>, Refusal> {
     let bad = |message| refuse(StatusCode::BAD_REQUEST, message);
     let text = match uri.authority() {
@@ -258,12 +273,18 @@ fn judge_method(method: &Method) -> Result<(), Refusal> {
 }
 
 fn judge_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    if headers.get_all(header::CONTENT_ENCODING).iter().any(|value| value != "identity") {
+        let message = "the Content-Encoding header is not supported: send the body as it is";
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
     let message = match only(headers, header::CONTENT_TYPE) {
         // Nearly every client spells it like this.
-        Ok(Some(value))
-            if value == media_type::JSON.as_bytes() || media_type::is(value, media_type::JSON) =>
-        {
-            return Ok(());
+        Ok(Some(value)) if value == media_type::JSON.as_bytes() => return Ok(()),
+        Ok(Some(value)) if media_type::is(value, media_type::JSON) => {
+            if media_type::is_utf8(value) {
+                return Ok(());
+            }
+            "the charset of the Content-Type header has to be utf-8"
         }
         Ok(Some(_)) => "the Content-Type header has to be application/json",
         Ok(None) => "the Content-Type header is missing; it has to be application/json",
