@@ -2,12 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
-use jsonschema::Validator;
 use turnbuckle_types::Raw;
 
 use super::{SchemaError, problem::ArgumentError};
 pub use crate::protocol::json_schema::validator::OutputCheck;
-use crate::protocol::json_schema::validator::{compile, violations::problems};
+use crate::protocol::json_schema::validator::{
+    compile::{self, CompiledSchema},
+    violations::problems,
+};
 
 /// A hand-written input schema, compiled.
 ///
@@ -31,7 +33,7 @@ use crate::protocol::json_schema::validator::{compile, violations::problems};
 /// ```
 #[derive(Clone)]
 pub struct HandWritten {
-    validator: Arc<Validator>,
+    schema: Arc<CompiledSchema>,
 }
 
 impl HandWritten {
@@ -43,12 +45,12 @@ impl HandWritten {
                 "the schema of a tool's arguments must have `\"type\": \"object\"` at its root: add it",
             ));
         }
-        Ok(HandWritten { validator: Arc::new(compile::compile(schema, &tree)?) })
+        Ok(HandWritten { schema: Arc::new(compile::compile(schema, &tree)?) })
     }
 
     /// Validates arguments, given as the text of one JSON value. Reports a few violations at most.
     pub fn validate(&self, arguments: &str) -> Result<(), ArgumentError> {
-        match problems(&self.validator, arguments) {
+        match problems(&self.schema, arguments) {
             problems if problems.is_empty() => Ok(()),
             problems => Err(ArgumentError { problems }),
         }
@@ -58,7 +60,7 @@ impl HandWritten {
 impl fmt::Debug for HandWritten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HandWritten")
-            .field("draft", &self.validator.draft())
+            .field("draft", &self.schema.validator.draft())
             .finish_non_exhaustive()
     }
 }

@@ -14,6 +14,8 @@ use jsonschema::{
 use serde_json::{Value, json};
 use turnbuckle_types::Raw;
 
+use super::steps::SchemaSteps;
+
 /// The largest schema that is compiled, in bytes.
 const LARGEST: usize = 256 * 1024;
 /// The deepest nesting of arrays and objects in a schema.
@@ -55,14 +57,27 @@ pub(crate) fn read(schema: &Raw) -> Result<Value, SchemaError> {
     Ok(tree)
 }
 
+/// A schema whose validation is bounded in steps.
+pub(crate) struct CompiledSchema {
+    pub(crate) validator: Validator,
+    pub(crate) steps: SchemaSteps,
+}
+
 /// Compiles a schema that was read. Nothing is ever fetched, and no pattern takes more than linear
 /// time.
-pub(crate) fn compile(schema: &Raw, tree: &Value) -> Result<Validator, SchemaError> {
+pub(crate) fn compile(schema: &Raw, tree: &Value) -> Result<CompiledSchema, SchemaError> {
     let draft = draft_of(schema, tree)?;
     let patterns =
         PatternOptions::regex().size_limit(LARGEST_PATTERN).dfa_size_limit(LARGEST_PATTERN);
     let options = jsonschema::options().with_draft(draft).with_pattern_options(patterns).offline();
-    options.build(tree).map_err(|error| refuse(&error))
+    let validator = options.build(tree).map_err(|error| refuse(&error))?;
+    let steps = SchemaSteps::new(tree).ok_or_else(|| {
+        SchemaError::new(
+            "the references of the schema can't be followed, or lead back to themselves: refer to \
+             `#/$defs/…`, and let circles pass through `properties` or `items`",
+        )
+    })?;
+    Ok(CompiledSchema { validator, steps })
 }
 
 /// The dialect of the root. Documents inside may have others, but none that nobody knows.

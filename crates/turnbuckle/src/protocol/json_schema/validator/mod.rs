@@ -2,6 +2,7 @@
 
 pub(crate) mod compile;
 mod output;
+mod steps;
 pub(crate) mod violations;
 
 pub use output::OutputCheck;

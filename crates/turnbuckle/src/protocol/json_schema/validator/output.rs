@@ -2,10 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
-use jsonschema::Validator;
 use turnbuckle_types::{CallToolResult, Raw};
 
-use super::{compile, violations::problems};
+use super::{
+    compile::{self, CompiledSchema},
+    violations::problems,
+};
 use crate::protocol::json_schema::{SchemaError, problem::unfit_output};
 
 /// A hand-written output schema, compiled.
@@ -29,7 +31,7 @@ use crate::protocol::json_schema::{SchemaError, problem::unfit_output};
 /// ```
 #[derive(Clone)]
 pub struct OutputCheck {
-    validator: Arc<Validator>,
+    schema: Arc<CompiledSchema>,
 }
 
 impl OutputCheck {
@@ -42,7 +44,7 @@ impl OutputCheck {
                 "the schema of a tool's output must be a JSON object: write `{}` for any value",
             ));
         }
-        Ok(OutputCheck { validator: Arc::new(compile::compile(schema, &tree)?) })
+        Ok(OutputCheck { schema: Arc::new(compile::compile(schema, &tree)?) })
     }
 
     /// Whether a result keeps the promise, or else, for the log, in which places it does not.
@@ -54,14 +56,14 @@ impl OutputCheck {
         let Some(content) = &result.structured_content else {
             return Err("there is no structured content, but the tool has an output schema".into());
         };
-        unfit_output(&problems(&self.validator, content.as_str())).map_or(Ok(()), Err)
+        unfit_output(&problems(&self.schema, content.as_str())).map_or(Ok(()), Err)
     }
 }
 
 impl fmt::Debug for OutputCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OutputCheck")
-            .field("draft", &self.validator.draft())
+            .field("draft", &self.schema.validator.draft())
             .finish_non_exhaustive()
     }
 }

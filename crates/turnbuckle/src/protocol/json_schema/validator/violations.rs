@@ -5,17 +5,19 @@ use crate::protocol::{
     place::{push_index, push_key, shorten},
 };
 use jsonschema::{
-    JsonType, ValidationError, Validator,
+    JsonType, ValidationError,
     error::{TypeKind, ValidationErrorKind},
     paths::{Location, LocationSegment},
 };
 use serde_json::Value;
 
+use super::compile::CompiledSchema;
+
 /// How many violations are reported; the rest would only repeat them.
 const MOST_PROBLEMS: usize = 8;
 
 /// What is wrong with a value, given as text: a few violations at most, none if nothing is.
-pub(crate) fn problems(validator: &Validator, value: &str) -> Vec<Problem> {
+pub(crate) fn problems(schema: &CompiledSchema, value: &str) -> Vec<Problem> {
     // The parser stops at 128 levels, and with it the depth of what is validated.
     let value: Value = match serde_json::from_str(value) {
         Ok(value) => value,
@@ -23,6 +25,12 @@ pub(crate) fn problems(validator: &Validator, value: &str) -> Vec<Problem> {
             return vec![Problem::new("", format!("is not JSON that can be checked: {error}"))];
         }
     };
+    if schema.steps.check(&value).is_err() {
+        let message =
+            "takes too many steps to validate: make the schema simpler or the value smaller";
+        return vec![Problem::new("", message)];
+    }
+    let validator = &schema.validator;
     if validator.is_valid(&value) {
         return Vec::new();
     }

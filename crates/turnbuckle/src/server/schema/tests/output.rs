@@ -240,3 +240,18 @@ fn the_deepest_there_is_fits_a_workers_stack() {
     });
     assert_eq!(checked.unwrap().join().unwrap(), Ok(()));
 }
+
+#[test]
+fn a_schema_that_doubles_with_each_definition_does_not_block() {
+    let mut definitions = serde_json::Map::new();
+    for level in 0..40 {
+        let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
+        definitions.insert(format!("d{level}"), json!({"allOf": [next, next]}));
+    }
+    definitions.insert("d40".into(), json!({"type": "object"}));
+    let check = compile(json!({"$ref": "#/$defs/d0", "$defs": definitions}));
+    let mut result = CallToolResult::new([]);
+    result.structured_content = Some(json!({}).into());
+    let error = check.check(&result).unwrap_err();
+    assert!(error.contains("too many steps"), "{error}");
+}
