@@ -127,6 +127,7 @@ fn settings_that_do_not_fit_the_target_exit_with_2() {
         assert_eq!((run.status, &*run.stdout), (2, ""), "{arguments:?}: {}", run.stderr);
         assert!(run.stderr.contains(flag), "{arguments:?}: {}", run.stderr);
         assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+        assert!(!run.stderr.contains(".header("), "{}", run.stderr);
     }
 }
 
@@ -159,6 +160,7 @@ fn what_is_no_server_of_any_revision_exits_with_3_and_each_attempt_is_told() {
     let run = turnbuckle(["tools", &url]);
     assert_eq!(run.status, 4);
     assert!(run.sentence().ends_with(&format!("turnbuckle login {url}")), "{}", run.stderr);
+    assert!(!run.stderr.contains("ClientBuilder"), "{}", run.stderr);
 }
 
 #[test]
@@ -187,6 +189,19 @@ fn ctrl_c_closes_the_post_and_sends_nothing_to_cancel() {
     served.wait_for_count("cancelled", 1);
     assert_eq!(wire.count("POST /mcp "), 3, "what the server speaks, its tools, the call");
     assert_eq!(wire.count("notifications/cancelled"), 0);
+}
+
+#[test]
+fn sigterm_cancels_the_call_of_a_session_before_it_ends() {
+    let served = Served::new();
+    let arguments = ["call", served.url(), "sleep", "ms=3600000", "--revision", "2025-11-25"];
+    let running = support::start(arguments);
+    served.wait_for_count("in_flight", 1);
+    running.signal(Signal::TERM);
+    let run = running.wait();
+    assert_eq!((run.status, run.sentence()), (143, "ended by SIGTERM: the call was cancelled"));
+    served.wait_for_count("cancelled", 1);
+    served.wait_for_count("in_flight", 0);
 }
 
 #[test]
