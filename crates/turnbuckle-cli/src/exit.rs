@@ -136,7 +136,7 @@ impl From<turnbuckle::Error> for Failure {
 fn refused_by(status: u16) -> String {
     match status {
         403 => "the server answered HTTP 403: the login or token does not allow this".to_owned(),
-        _ => format!("the server answered HTTP {status}: it requires a login"),
+        _ => format!("the server answered HTTP {status}: it requires a login or a valid token"),
     }
 }
 
