@@ -216,7 +216,7 @@ async fn what_a_server_printed_instead_of_speaking_is_told() {
                 assert!(text.contains("exited with status"), "{text}");
                 assert_eq!(text.matches(told).count(), 1, "{text}");
                 assert_eq!(error.last_stderr(), ["sorry"]);
-                assert_eq!(text.matches("its last words").count(), 1, "{text}");
+                assert_eq!(text.matches("its stderr says").count(), 1, "{text}");
             }
         }
     })

@@ -137,6 +137,7 @@ async fn all_that_a_tool_says_of_itself_is_listed(wire: Wire, era: Era) {
     let mut members: Vec<&String> = plain.as_object().unwrap().keys().collect();
     members.sort();
     assert_eq!(members, ["inputSchema", "name"], "what was not said is not listed");
+    assert_eq!(plain["inputSchema"], json!({"type": "object", "properties": {}}));
 }
 
 async fn a_part_is_there_before_the_next_and_all_are_the_result(wire: Wire, era: Era) {

@@ -20,12 +20,16 @@ pub(crate) enum Status {
     ToolFailed = 1,
     /// What was typed makes no sense. clap exits with the same.
     Usage = 2,
-    /// No connection, or the server broke the protocol or answered with an error.
+    /// No connection, or the server answered with an error or broke the protocol.
     Failed = 3,
     /// The server wants to know who asks, and nobody has logged in.
     LogIn = 4,
-    /// Ctrl-C: 128 plus the number of SIGINT, as shells count.
+    /// SIGHUP: 128 plus its number, as shells count.
+    HungUp = 129,
+    /// Ctrl-C: 128 plus the number of SIGINT.
     Interrupted = 130,
+    /// SIGTERM: 128 plus its number.
+    Terminated = 143,
 }
 
 /// A failure, as it is told to whoever typed the command.
@@ -110,7 +114,10 @@ impl From<turnbuckle::Error> for Failure {
                 None => format!("the server answered with an error: {rpc}"),
             },
             // Also what the person would not answer: that is no error of the server's.
-            None => error.to_string(),
+            None => match (error.kind(), error.status()) {
+                (ErrorKind::AuthorizationRequired, Some(status)) => refused_by(status),
+                _ => error.to_string(),
+            },
         };
         let status = match error.kind() {
             ErrorKind::AuthorizationRequired => Status::LogIn,
@@ -123,6 +130,13 @@ impl From<turnbuckle::Error> for Failure {
         } else {
             failure
         }
+    }
+}
+
+fn refused_by(status: u16) -> String {
+    match status {
+        403 => "the server answered HTTP 403: the login or token does not allow this".to_owned(),
+        _ => format!("the server answered HTTP {status}: it requires a login or a valid token"),
     }
 }
 

@@ -22,7 +22,7 @@ use std::{process::ExitCode, time::Duration};
 use clap::Parser;
 use turnbuckle::transport::child_process::settle;
 
-use connection::{config, connect, login, roots, session, target};
+use connection::{config, connect, login, logs, roots, session, target};
 
 use crate::{
     args::{Cli, Command},

@@ -1,9 +1,9 @@
-//! Owns what is said of arguments that a tool does not have: most servers pass over them in
-//! silence. Does not own what is refused: the schema and the server do that.
+//! The sentences about arguments that a tool or a prompt does not have: most servers pass over them
+//! in silence.
 
 use turnbuckle::types::{Named, Raw};
 
-use crate::schema::Schema;
+use crate::{exit::Failure, schema::Schema};
 
 /// How many names of a tool's arguments are worth reading.
 const NAMED: usize = 30;
@@ -17,11 +17,23 @@ pub(crate) fn warnings(tool: &str, schema: &Schema, given: &Named<Raw>) -> Vec<S
     }
     let known: Vec<&str> = schema.arguments().iter().map(|argument| argument.name).collect();
     let unknown = given.iter().map(|(name, _)| name).filter(|name| !known.contains(name));
-    unknown.map(|name| sentence(tool, name, &known)).collect()
+    unknown.map(|name| format!("warning: {}", sentence(tool, name, &known))).collect()
 }
 
-fn sentence(tool: &str, name: &str, known: &[&str]) -> String {
-    let lacks = format!("warning: `{tool}` has no argument `{name}`");
+/// Fails if one of the names is not known, with those that are.
+pub(crate) fn refuse<'a>(
+    what: &str,
+    known: &[&str],
+    given: impl IntoIterator<Item = &'a str>,
+) -> Result<(), Failure> {
+    match given.into_iter().find(|name| !known.contains(name)) {
+        Some(name) => Err(Failure::usage(sentence(what, name, known))),
+        None => Ok(()),
+    }
+}
+
+fn sentence(what: &str, name: &str, known: &[&str]) -> String {
+    let lacks = format!("`{what}` has no argument `{name}`");
     let meant =
         near(name, known).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
     match known {
@@ -83,6 +95,17 @@ mod tests {
         assert_eq!(
             said(json!({"properties": {}}), &["x"]),
             ["warning: `order` has no argument `x`; it has none"]
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_not_known_is_refused() {
+        let refused =
+            |given: &[&str]| refuse("review", &["language", "code"], given.iter().copied());
+        refused(&["code", "language"]).unwrap();
+        assert_eq!(
+            refused(&["code", "langage"]).unwrap_err().sentence(),
+            "`review` has no argument `langage`; did you mean `language`? it has `language`, `code`"
         );
     }
 

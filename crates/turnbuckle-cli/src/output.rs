@@ -61,16 +61,34 @@ pub(crate) fn result_text(result: &CallToolResult) -> String {
     if let Some(structured) = &result.structured_content
         && let Ok(value) = structured.decode::<Value>()
     {
-        let mirrors = |block: &ContentBlock| {
-            block
-                .as_text()
-                .is_some_and(|text| serde_json::from_str(text).ok().as_ref() == Some(&value))
-        };
-        if !result.content.iter().any(mirrors) {
+        let inner = unwrapped(&value);
+        if !is_shown(&result.content, &value)
+            && !inner.is_some_and(|v| is_shown(&result.content, v))
+        {
             parts.push(format!("{value:#}"));
         }
     }
     parts.join("\n")
+}
+
+/// Whether a block has this value as its text, or the blocks have one item of it each.
+fn is_shown(blocks: &[ContentBlock], value: &Value) -> bool {
+    let shows = |block: &ContentBlock, value: &Value| {
+        block.as_text().is_some_and(|text| {
+            value.as_str() == Some(text) || serde_json::from_str(text).ok().as_ref() == Some(value)
+        })
+    };
+    let items = value.as_array().filter(|items| !items.is_empty() && items.len() == blocks.len());
+    blocks.iter().any(|block| shows(block, value))
+        || items
+            .is_some_and(|items| blocks.iter().zip(items).all(|(block, item)| shows(block, item)))
+}
+
+/// Returns the value that a server wrapped because structured content must be an object:
+/// `{"result": …}`.
+fn unwrapped(value: &Value) -> Option<&Value> {
+    let members = value.as_object().filter(|members| members.len() == 1)?;
+    members.get("result")
 }
 
 /// The text with control characters made visible; line breaks and tabs stay.
@@ -183,6 +201,21 @@ mod tests {
         let both = json!({"content": [text("a is one")], "structuredContent": {"a": 1}});
         assert_eq!(text_of(both), "a is one\n{\n  \"a\": 1\n}");
         assert_eq!(text_of(json!({"content": []})), "");
+    }
+
+    #[test]
+    fn a_value_that_was_wrapped_as_result_is_shown_once() {
+        let shown = |texts: &[&str], result: Value| {
+            let content: Vec<Value> =
+                texts.iter().map(|text| json!({"type": "text", "text": text})).collect();
+            text_of(json!({"content": content, "structuredContent": {"result": result}}))
+        };
+        assert_eq!(shown(&["hello"], json!("hello")), "hello");
+        assert_eq!(shown(&["42"], json!(42)), "42");
+        assert_eq!(shown(&["[\n  1,\n  2\n]"], json!([1, 2])), "[\n  1,\n  2\n]");
+        assert_eq!(shown(&["a", "{\"b\": 1}"], json!(["a", {"b": 1}])), "a\n{\"b\": 1}");
+        assert_eq!(shown(&["hello"], json!("bye")), "hello\n{\n  \"result\": \"bye\"\n}");
+        assert_eq!(shown(&[], json!([])), "{\n  \"result\": []\n}");
     }
 
     #[test]

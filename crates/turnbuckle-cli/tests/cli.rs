@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod bridge;
+mod foreign;
 mod http;
 mod login;
 mod output;
@@ -9,6 +10,7 @@ mod questions;
 mod support;
 mod verbs;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use support::{Gate, Run, Terminal, Typed, server, turnbuckle};
 
@@ -124,6 +126,9 @@ fn without_arguments_there_is_help_and_a_failure() {
     ] {
         assert!(run.stderr.contains(&format!("\n  {command} ")), "{}", run.stderr);
     }
+    let help = turnbuckle(["--help"]).stdout.replace('\n', " ");
+    let failed = "3 no connection, or the server answered with an error or broke the protocol";
+    assert!(help.contains(failed), "{help}");
     let run = turnbuckle(["call", "--help"]);
     assert_eq!(run.status, 0);
     assert!(run.stdout.contains("--timeout 5s"), "{}", run.stdout);
@@ -137,6 +142,11 @@ fn a_server_that_can_not_be_reached_exits_with_3() {
     assert_eq!(run.status, 3);
     assert!(run.sentence().contains("exited with status 7"), "{}", run.stderr);
     assert!(run.stderr.contains("\n  one\n  two\n"), "{}", run.stderr);
+    let node =
+        "sh -c 'read -r line; echo \"Error: no key\" >&2; echo Node.js v20.11.0 >&2; exit 1'";
+    let run = turnbuckle(["tools", node]);
+    assert!(run.sentence().ends_with("exited with status 1; its stderr says: Error: no key"));
+    assert!(run.stderr.ends_with("\n  Error: no key\n  Node.js v20.11.0\n"), "{}", run.stderr);
 }
 
 #[test]
@@ -191,7 +201,10 @@ fn tools_are_listed_with_their_arguments() {
     let run = turnbuckle(["tools", &server(), "--output", "json"]);
     let tools: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(tools.as_array().unwrap().len(), 10);
-    assert!(tools.as_array().unwrap().iter().all(|tool| tool["inputSchema"]["type"] == "object"));
+    for tool in tools.as_array().unwrap() {
+        let schema = &tool["inputSchema"];
+        assert!(schema["type"] == "object" && schema["properties"].is_object(), "{tool}");
+    }
 }
 
 #[test]
@@ -233,6 +246,23 @@ fn ctrl_c_cancels_the_call_on_the_server_and_exits_with_130() {
             .collect();
         assert_eq!(cancelled.len(), 1, "{cancelled:?}");
         assert_eq!(cancelled[0]["params"]["requestId"], sent["id"]);
+    }
+}
+
+#[test]
+fn sigterm_and_sighup_cancel_the_call_too() {
+    for (signal, status, cause) in
+        [(Signal::TERM, 143, "ended by SIGTERM"), (Signal::HUP, 129, "ended by SIGHUP")]
+    {
+        let gate = Gate::new(&format!("ended-{status}"));
+        let target = gate.tapped(&server());
+        let running = support::start(["call", &target, "sleep", "ms=3600000"]);
+        gate.wait_for("tools/call");
+        running.signal(signal);
+        let run = running.wait();
+        assert_eq!((run.status, &*run.stdout), (status, ""), "{}", run.stderr);
+        assert_eq!(run.sentence(), format!("{cause}: the call was cancelled"));
+        gate.wait_for("notifications/cancelled");
     }
 }
 

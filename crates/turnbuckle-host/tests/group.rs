@@ -195,7 +195,7 @@ async fn one_that_dies_later_has_failed_and_can_be_started_again() {
             Status::Starting | Status::Ready | Status::Reconnecting => {}
             Status::Failed(why) => {
                 break assert!(
-                    why.contains("status 5") && why.ends_with("its last words: ouch"),
+                    why.contains("status 5") && why.ends_with("its stderr says: ouch"),
                     "{why}"
                 );
             }

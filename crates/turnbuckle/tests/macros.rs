@@ -427,6 +427,8 @@ async fn methods_share_one_value_with_the_program() {
     assert_eq!(add["title"], "Write");
     assert_eq!(add["description"], "Write a note.");
     assert_eq!(add["inputSchema"]["properties"]["text"]["description"], "What to write.");
+    let clone = &listed["tools"][2];
+    assert_eq!(clone["inputSchema"], json!({"type": "object", "properties": {}}));
     assert_eq!(listed["tools"][1]["annotations"]["readOnlyHint"], true);
 
     assert_eq!(called(&server, "add", json!({"text": "tea"})).await, "2");

@@ -104,9 +104,9 @@ pub(crate) struct Connection {
     #[arg(long)]
     pub(crate) wire: bool,
 
-    /// Show what the server writes to its stderr, as it comes.
+    /// Show what the server writes to its stderr and its log messages, as they come.
     ///
-    /// Without it only the last lines are shown, and only when the server fails.
+    /// Without it only the last lines of stderr are shown, and only when the server fails.
     ///
     /// Example: turnbuckle tools "my-server" --verbose
     #[arg(long, short)]

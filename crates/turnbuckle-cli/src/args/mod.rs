@@ -32,8 +32,9 @@ use connection::duration;
 ///
 /// What a server asks meanwhile is asked here, in the terminal.
 ///
-/// Exit status: 0 success, 1 the tool failed, 2 wrong usage, 3 no connection or a
-/// broken protocol, 4 someone must log in first, 130 interrupted with Ctrl-C.
+/// Exit status: 0 success, 1 the tool failed, 2 wrong usage, 3 no connection, or the
+/// server answered with an error or broke the protocol, 4 someone must log in first,
+/// 129, 130 and 143 ended by SIGHUP, Ctrl-C and SIGTERM.
 #[derive(Debug, Parser)]
 #[command(name = "turnbuckle", version, verbatim_doc_comment, arg_required_else_help = true)]
 pub(crate) struct Cli {

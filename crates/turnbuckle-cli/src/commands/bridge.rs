@@ -68,7 +68,7 @@ async fn on_stdio(gateway: &Gateway, kind: WayKind) -> Result<(), Failure> {
     tokio::select! {
         ended = gateway.serve_stdio() => ended.map_err(|error| kind.failure(error)),
         // Whoever started this may end it so: the server is then seen off.
-        () = stop.asked() => Ok(()),
+        _ = stop.asked() => Ok(()),
     }
 }
 
@@ -78,7 +78,7 @@ async fn on_http(gateway: &Gateway, way: &Way, arguments: &args::Bridge) -> Resu
     let mut stop = Stop::listen()?;
     let service = tokio::select! {
         service = gateway.http_service() => service.map_err(|error| kind.failure(error))?,
-        () = stop.asked() => return Ok(()),
+        _ = stop.asked() => return Ok(()),
     };
     drop(stop);
     if let Some(url) = way.asks_in_the_name_of_a_person().await {

@@ -1,12 +1,21 @@
 //! `turnbuckle complete`: the question how an argument may go on, and the suggestions.
 
-use turnbuckle::types::{CompleteResult, CompletionReference};
+use turnbuckle::{
+    server::UriTemplate,
+    types::{CompleteResult, CompletionReference},
+};
 
 use crate::{
     args::{Complete, Format},
+    commands::{
+        offered::{Offer, require},
+        prompts,
+    },
     exit::Failure,
+    misspelt,
     output::{one_line, print, print_json},
     progress::Line,
+    reference::Reference,
     session,
 };
 
@@ -14,6 +23,19 @@ pub(crate) async fn run(arguments: Complete) -> Result<(), Failure> {
     let line = Line::on_stderr();
     let Complete { connection, reference, argument, typed } = &arguments;
     session::with_client(connection, &line, session::CALL, async |client, deadline| {
+        require(client, Offer::Completions)?;
+        let given = std::iter::once(argument.as_str());
+        match reference {
+            Reference::Prompt(name) => {
+                prompts::check_arguments(client, deadline, &line, name, given).await?;
+            }
+            Reference::Template(uri) => {
+                // Text that is no template is for the server to judge.
+                if let Ok(template) = UriTemplate::parse(uri) {
+                    misspelt::refuse(uri, &template.variables().collect::<Vec<_>>(), given)?;
+                }
+            }
+        }
         let call = client.complete(CompletionReference::from(reference), argument, typed);
         let result = session::finish(call, argument, deadline, &line).await?;
         match connection.output {

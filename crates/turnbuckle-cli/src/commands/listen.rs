@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use turnbuckle::{
+    ErrorKind,
     subscribe::{Event, Filter, Listening},
     types::{Method, SubscriptionFilter},
 };
@@ -21,7 +22,15 @@ pub(crate) async fn run(arguments: Listen) -> Result<(), Failure> {
     let line = Line::on_stderr();
     let format = arguments.connection.output;
     session::with_client(&arguments.connection, &line, STREAM, async |client, deadline| {
-        let asking = line.watch("subscribing", client.listen(watch(&arguments)).into_future());
+        let asking = async {
+            let asked = client.listen(watch(&arguments)).into_future().await;
+            asked.map_err(|error| match error.kind() {
+                // Nothing was sent: a legacy server declares what it reports.
+                ErrorKind::Refused => unreported(),
+                _ => error.into(),
+            })
+        };
+        let asking = line.watch("subscribing", asking);
         let mut listening =
             deadline.limit("the server did not say what it will tell", asking).await?;
         let granted = listening.granted().clone();
@@ -35,6 +44,13 @@ pub(crate) async fn run(arguments: Listen) -> Result<(), Failure> {
         }
     })
     .await
+}
+
+fn unreported() -> Failure {
+    Failure::failed(
+        "the server does not report changes of what was asked for; list or read it again, for \
+         example with `turnbuckle tools TARGET`",
+    )
 }
 
 /// Prints what happens until the server, the reader or the clock ends it.

@@ -15,7 +15,7 @@ use crate::{
     login::{self, Who},
     output::{complain, print, print_json},
     progress::Line,
-    target::Target,
+    target::{Target, check_address},
 };
 
 pub(crate) async fn log_in(arguments: Login) -> Result<(), Failure> {
@@ -79,7 +79,7 @@ fn builder(unix_socket: Option<&Path>) -> ClientBuilder {
 fn url(target: &Target) -> Result<&str, Failure> {
     target.is_no_bare_address()?;
     match target {
-        Target::Http(url) => Ok(url),
+        Target::Http(url) => check_address(url).map(|()| url.as_str()),
         Target::Program { .. } => Err(Failure::usage(
             "only at a URL does anyone log in: a server that is started has what it is given (--env)",
         )),

@@ -8,6 +8,7 @@ pub(crate) mod info;
 pub(crate) mod listen;
 pub(crate) mod listing;
 pub(crate) mod login;
+pub(crate) mod offered;
 pub(crate) mod prompts;
 pub(crate) mod resources;
 pub(crate) mod serve;

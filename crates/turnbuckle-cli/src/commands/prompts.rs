@@ -1,22 +1,29 @@
 //! `turnbuckle prompts` and `turnbuckle prompt`: which there are, and one filled in.
 
-use turnbuckle::types::{GetPromptResult, Prompt, Role};
+use turnbuckle::{
+    Client,
+    types::{GetPromptResult, Prompt, Role},
+};
 
 use crate::{
     args::{self, Format},
-    commands::listing::{counted, entry, heading, table},
+    commands::{
+        listing::{counted, entry, heading, table},
+        offered::{Offer, require},
+    },
     exit::Failure,
+    misspelt,
     output::{block_text, one_line, print, print_json},
     progress::Line,
-    session, values,
+    session::{self, Deadline},
+    values,
 };
 
 pub(crate) async fn list(arguments: args::Prompts) -> Result<(), Failure> {
     let line = Line::on_stderr();
     let format = arguments.connection.output;
     session::with_client(&arguments.connection, &line, session::CALL, async |client, deadline| {
-        let listing = line.watch("listing prompts", client.prompts().all());
-        let prompts = deadline.limit("the server did not list its prompts", listing).await?;
+        let prompts = all(client, deadline, &line).await?;
         match format {
             Format::Json => print_json(&prompts),
             Format::Text => {
@@ -34,6 +41,8 @@ pub(crate) async fn fill_in(arguments: args::Prompt) -> Result<(), Failure> {
     let args::Prompt { connection, name, arguments } = &arguments;
     session::with_client(connection, &line, session::CALL, async |client, deadline| {
         let texts = values::texts(arguments).map_err(|error| Failure::usage(error.to_string()))?;
+        let given = texts.iter().map(|(name, _)| name);
+        check_arguments(client, deadline, &line, name, given).await?;
         let call = client.get_prompt(name, &texts);
         let result = session::finish(call, name, deadline, &line).await?;
         match connection.output {
@@ -42,6 +51,29 @@ pub(crate) async fn fill_in(arguments: args::Prompt) -> Result<(), Failure> {
         }
     })
     .await
+}
+
+/// All prompts of a server.
+async fn all(client: &Client, deadline: Deadline, line: &Line) -> Result<Vec<Prompt>, Failure> {
+    require(client, Offer::Prompts)?;
+    let listing = line.watch("listing prompts", client.prompts().all());
+    deadline.limit("the server did not list its prompts", listing).await
+}
+
+/// Fails if the server lists the prompt without one of these arguments. A prompt that is not listed
+/// is for the server to judge.
+pub(crate) async fn check_arguments<'a>(
+    client: &Client,
+    deadline: Deadline,
+    line: &Line,
+    name: &str,
+    given: impl Iterator<Item = &'a str>,
+) -> Result<(), Failure> {
+    let prompts = all(client, deadline, line).await?;
+    let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else { return Ok(()) };
+    let arguments = prompt.arguments.iter().flatten();
+    let known: Vec<&str> = arguments.map(|argument| argument.name.as_str()).collect();
+    misspelt::refuse(name, &known, given)
 }
 
 fn shown(prompt: &Prompt) -> String {

@@ -8,7 +8,10 @@ use turnbuckle::{
 
 use crate::{
     args::{Format, Read, Resources},
-    commands::listing::{counted, entry, heading},
+    commands::{
+        listing::{counted, entry, heading},
+        offered::{Offer, require},
+    },
     exit::Failure,
     output::{contents_text, one_line, print, print_json},
     progress::Line,
@@ -38,6 +41,7 @@ pub(crate) async fn read(arguments: Read) -> Result<(), Failure> {
     let line = Line::on_stderr();
     let Read { connection, uri } = &arguments;
     session::with_client(connection, &line, session::CALL, async |client, deadline| {
+        require(client, Offer::Resources)?;
         let result = session::finish(client.read_resource(uri), uri, deadline, &line).await?;
         match connection.output {
             Format::Json => print_json(&result),
@@ -52,6 +56,7 @@ async fn all(
     deadline: Deadline,
     line: &Line,
 ) -> Result<(Vec<Resource>, Vec<ResourceTemplate>), Failure> {
+    require(client, Offer::Resources)?;
     let listing = async {
         let resources = client.resources().all().await?;
         let templates = match client.resource_templates().all().await {

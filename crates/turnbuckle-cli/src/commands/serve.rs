@@ -12,7 +12,7 @@ use turnbuckle::{
 use crate::{
     args::{Format, Serve},
     demo_server,
-    exit::{Failure, Status},
+    exit::Failure,
     interrupt::Stop,
     output::{complain, print_json},
 };
@@ -76,7 +76,7 @@ pub(crate) async fn over_http(
     let mut serving = bound.into_future();
     tokio::select! {
         ended = &mut serving => return ended.map(drop).map_err(Failure::from),
-        () = stop.asked() => {}
+        _ = stop.asked() => {}
     }
     complain("stopping: running calls may finish; Ctrl-C again does not wait");
     // If nobody listens, it has stopped already.
@@ -84,10 +84,7 @@ pub(crate) async fn over_http(
     tokio::select! {
         biased;
         ended = &mut serving => complain(&summary(&ended?)),
-        () = stop.asked() => {
-            let sentence = "interrupted: running calls were not waited for";
-            return Err(Failure::new(Status::Interrupted, sentence));
-        }
+        signal = stop.asked() => return Err(signal.failure("running calls were not waited for")),
     }
     Ok(())
 }

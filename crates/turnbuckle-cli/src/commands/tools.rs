@@ -4,7 +4,10 @@ use turnbuckle::{Client, types::Tool};
 
 use crate::{
     args::{Format, Tools},
-    commands::listing::{self, counted, heading, table},
+    commands::{
+        listing::{self, counted, heading, table},
+        offered::{Offer, require},
+    },
     exit::Failure,
     output::{one_line, print, print_json},
     progress::Line,
@@ -34,6 +37,7 @@ pub(crate) async fn list(
     deadline: Deadline,
     line: &Line,
 ) -> Result<Vec<Tool>, Failure> {
+    require(client, Offer::Tools)?;
     let listing = line.watch("listing tools", client.tools().all());
     deadline.limit("the server did not list its tools", listing).await
 }

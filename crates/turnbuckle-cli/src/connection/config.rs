@@ -65,11 +65,26 @@ fn own_file(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     Some(folder.join("turnbuckle").join("mcp.json"))
 }
 
+fn read(file: &Path) -> turnbuckle::Result<McpConfig> {
+    McpConfig::reader().inputs(|_| None).read(file)
+}
+
+/// The failure for an entry of a file that is not a server.
+fn unusable(broken: &turnbuckle::Error) -> Failure {
+    let sentence = broken.to_string();
+    let hint = if sentence.contains("the input `") {
+        "; this command asks for no inputs: write `${env:NAME}` in the file, and set the variable"
+    } else {
+        ""
+    };
+    Failure::usage(format!("{sentence}{hint}"))
+}
+
 fn in_file(file: &Path, name: &str) -> Result<ServerConfig, Failure> {
-    let config = McpConfig::read(file).map_err(|error| Failure::usage(error.to_string()))?;
+    let config = read(file).map_err(|error| Failure::usage(error.to_string()))?;
     match config.server(name) {
         Some(Ok(server)) => Ok(server.clone()),
-        Some(Err(broken)) => Err(Failure::usage(broken.to_string())),
+        Some(Err(broken)) => Err(unusable(broken)),
         None => {
             let names: Vec<&str> = config.servers().map(|(name, _)| name).collect();
             let file = file.display();
@@ -85,7 +100,7 @@ fn in_file(file: &Path, name: &str) -> Result<ServerConfig, Failure> {
 /// The server of this name in the user's own file. Which it is, is said: whoever typed the name of a
 /// program should know that it is not what is started.
 fn in_own_file(file: &Path, name: &str, line: &Line) -> Result<Option<ServerConfig>, Failure> {
-    let config = match McpConfig::read(file) {
+    let config = match read(file) {
         Ok(config) => config,
         // It may have nothing to do with this.
         Err(error) => {
@@ -98,7 +113,7 @@ fn in_own_file(file: &Path, name: &str, line: &Line) -> Result<Option<ServerConf
             line.say(&format!("note: `{name}` is {server}, as {} says", file.display()));
             Ok(Some(server.clone()))
         }
-        Some(Err(broken)) => Err(Failure::usage(broken.to_string())),
+        Some(Err(broken)) => Err(unusable(broken)),
         None => Ok(None),
     }
 }
@@ -154,14 +169,15 @@ mod tests {
 
     #[test]
     fn a_name_that_is_not_in_the_file_is_answered_with_those_that_are() {
-        let text =
-            r#"{"mcpServers": {"a": {"command": "x"}, "b": {"command": "${NO_SUCH_NAME}"}}}"#;
+        let text = r#"{"mcpServers": {"a": {"command": "x"}, "b": {"command": "${NO_SUCH_NAME}"},
+                "i": {"command": "x", "args": ["${input:key}"]}}}"#;
         let folder = folder("names", &[("some.json", text), ("none.json", r#"{"servers": {}}"#)]);
         let sentence = |file: &str, name: &str| {
             in_file(&folder.join(file), name).unwrap_err().sentence().to_owned()
         };
         assert_eq!(in_file(&folder.join("some.json"), "a").unwrap().to_string(), "x");
-        assert!(sentence("some.json", "c").ends_with("some.json: it has `a`, `b`"));
+        assert!(sentence("some.json", "c").ends_with("some.json: it has `a`, `b`, `i`"));
+        assert!(sentence("some.json", "i").contains("write `${env:NAME}` in the file"));
         assert!(sentence("some.json", "b").contains("`NO_SUCH_NAME` is not set"));
         assert!(sentence("none.json", "a").ends_with("none.json: it has none"));
         assert!(sentence("no.json", "a").contains("can't be read"));

@@ -9,8 +9,12 @@ use std::{
     time::Duration,
 };
 
+use tokio::{sync::Notify, time::timeout};
 use turnbuckle::{
-    Client, ClientBuilder, ErrorKind, client::WireLog, transport::child_process::Spawn,
+    Client, ClientBuilder, ErrorKind,
+    client::{WireDirection, WireKind, WireLine, WireLog},
+    transport::child_process::Spawn,
+    types::{Era, Method},
 };
 use turnbuckle_host::{HttpConfig, ProcessConfig, ServerConfig};
 
@@ -19,8 +23,10 @@ use crate::{
     ask, config,
     exit::{Failure, LAST_LINES},
     login::{self, Who},
+    logs,
     progress::{Line, shortened},
     roots::roots,
+    target::check_address,
 };
 
 /// How long a server has to leave when its input ends, and again after SIGTERM. Shorter
@@ -28,6 +34,9 @@ use crate::{
 const GRACE: Duration = Duration::from_secs(1);
 /// How long a server may be silent about the first question before the older one follows.
 const PROBE: Duration = Duration::from_secs(10);
+/// How long the first call waits until a legacy server has asked for the roots: many ask right after
+/// the handshake, and refuse every path before they have the answer.
+const ROOTS_WAIT: Duration = Duration::from_millis(500);
 /// What is shown while there is no connection.
 const CONNECTING: &str = "connecting";
 /// How much of a long command line is shown, so that the seconds have their place on the line.
@@ -40,7 +49,8 @@ pub(crate) async fn connect(
     heard: Heard,
 ) -> Result<Client, Failure> {
     let server = config::server(connection, line)?;
-    let builder = builder(connection, &server, line)?;
+    let roots_told = Arc::new(Notify::new());
+    let builder = builder(connection, &server, line, &roots_told)?;
     let shown = server.to_string();
     let way = Way::to(server, connection)?;
     let kind = way.kind();
@@ -50,14 +60,22 @@ pub(crate) async fn connect(
         WayKind::Url => CONNECTING.to_owned(),
     };
     let connecting = way.connect(builder, line, heard);
-    line.watch_long([CONNECTING, &long], connecting).await.map_err(|error| {
+    let client = line.watch_long([CONNECTING, &long], connecting).await.map_err(|error| {
         if error.kind() == ErrorKind::Connect
             && let Some(note) = config::overlooked(connection)
         {
             line.say(&note);
         }
         kind.failure(error)
-    })
+    })?;
+    if !connection.roots.is_empty() && client.revision().era() == Era::Legacy {
+        // A server that never asks needs no answer.
+        let _ = timeout(ROOTS_WAIT, roots_told.notified()).await;
+    }
+    if connection.verbose {
+        logs::request(&client, line).await;
+    }
+    Ok(client)
 }
 
 fn waiting_for(server: &str) -> String {
@@ -86,6 +104,7 @@ fn builder(
     connection: &Connection,
     server: &ServerConfig,
     line: &Line,
+    roots_told: &Arc<Notify>,
 ) -> Result<ClientBuilder, Failure> {
     // A server that does not know the first question leaves room for the second.
     let probe = connection.timeout.map_or(PROBE, |limit| PROBE.min(limit / 3));
@@ -97,8 +116,20 @@ fn builder(
     if !connection.roots.is_empty() {
         builder = builder.roots(roots(&connection.roots)?);
     }
-    if connection.wire {
-        builder = wire_log(builder, line);
+    let shown = connection.wire.then(|| line.clone());
+    let roots_told = (!connection.roots.is_empty()).then(|| Arc::clone(roots_told));
+    if shown.is_some() || roots_told.is_some() {
+        builder = builder.wire_log(WireLog::new(move |message| {
+            if let Some(line) = &shown {
+                line.say(&message.to_string());
+            }
+            if let Some(told) = roots_told.as_deref().filter(|_| tells_roots(message)) {
+                told.notify_one();
+            }
+        }));
+    }
+    if connection.verbose {
+        builder = logs::show(builder, line);
     }
     if !connection.no_input && ask::is_possible() {
         let desk = ask::Desk::new(&server.to_string(), line);
@@ -109,6 +140,12 @@ fn builder(
             .on_sampling(move |question| model.clone().stand_in(question));
     }
     Ok(builder)
+}
+
+fn tells_roots(message: &WireLine) -> bool {
+    message.direction == WireDirection::Sent
+        && message.kind == WireKind::Result
+        && message.method.as_deref() == Some(Method::ListRoots.as_str())
 }
 
 /// Shows what travels.
@@ -148,16 +185,19 @@ impl Way {
                 let noise = if connection.verbose { Noise::Shown } else { Noise::Heard };
                 Ok(Way::Process { process, environment, noise })
             }
-            ServerConfig::Http(server) => Ok(Way::Url {
-                url: server.url().to_owned(),
-                headers: headers(&server, connection)?,
-                unix_socket: connection.unix_socket.clone(),
-                who: if !connection.no_input && ask::is_possible() {
-                    Who::Browser
-                } else {
-                    Who::Nobody
-                },
-            }),
+            ServerConfig::Http(server) => {
+                check_address(server.url())?;
+                Ok(Way::Url {
+                    url: server.url().to_owned(),
+                    headers: headers(&server, connection)?,
+                    unix_socket: connection.unix_socket.clone(),
+                    who: if !connection.no_input && ask::is_possible() {
+                        Who::Browser
+                    } else {
+                        Who::Nobody
+                    },
+                })
+            }
             other => Err(Failure::failed(format!("there is no way to reach {other}"))),
         }
     }

@@ -3,6 +3,7 @@
 pub(crate) mod config;
 pub(crate) mod connect;
 pub(crate) mod login;
+pub(crate) mod logs;
 pub(crate) mod roots;
 pub(crate) mod session;
 pub(crate) mod target;

@@ -9,8 +9,8 @@ use turnbuckle::{Call, Client};
 use crate::{
     args::Connection,
     connect::{Heard, connect},
-    exit::{Failure, Status},
-    interrupt::Interrupt,
+    exit::Failure,
+    interrupt::EndSignals,
     progress::Line,
 };
 
@@ -19,20 +19,20 @@ pub(crate) const CALL: &str = "the call was cancelled";
 /// How long the end of the server is waited for in all.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// Connects, runs `work` and closes. Ctrl-C and the end of the time drop what runs, which
+/// Connects, runs `work` and closes. A signal and the end of the time drop what runs, which
 /// cancels it on the server; the closing then lets the server hear of it. `given_up` says what
-/// Ctrl-C did to the work.
+/// the signal did to the work.
 pub(crate) async fn with_client<T>(
     connection: &Connection,
     line: &Line,
     given_up: &str,
     work: impl AsyncFnOnce(&Client, Deadline) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let mut interrupt = Interrupt::listen()?;
+    let mut signals = EndSignals::listen()?;
     let deadline = Deadline::after(connection.timeout);
     let connected = tokio::select! {
         biased;
-        () = interrupt.happened() => Err(interrupted("no call was made")),
+        signal = signals.happened() => Err(signal.failure("no call was made")),
         connected = open(connection, deadline, line) => connected,
     };
     let (client, outcome) = match connected {
@@ -40,7 +40,7 @@ pub(crate) async fn with_client<T>(
         Ok(client) => {
             let outcome = tokio::select! {
                 biased;
-                () = interrupt.happened() => Err(interrupted(given_up)),
+                signal = signals.happened() => Err(signal.failure(given_up)),
                 outcome = work(&client, deadline) => outcome,
             };
             (Some(client), outcome)
@@ -56,8 +56,8 @@ pub(crate) async fn with_client<T>(
     });
     tokio::select! {
         biased;
-        () = interrupt.happened() => {
-            Err(interrupted("the server was not waited for")).inspect_err(Failure::report)
+        signal = signals.happened() => {
+            Err(signal.failure("the server was not waited for")).inspect_err(Failure::report)
         }
         () = close(client) => outcome,
     }
@@ -154,8 +154,4 @@ async fn close(client: Option<Client>) {
         }
     };
     let _ = tokio::time::timeout(LAST_WAIT, closing).await;
-}
-
-fn interrupted(what: &str) -> Failure {
-    Failure::new(Status::Interrupted, format!("interrupted: {what}"))
 }

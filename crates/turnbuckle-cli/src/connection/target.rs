@@ -82,6 +82,21 @@ impl Target {
     }
 }
 
+/// Fails if requests can't be sent to this address.
+pub(crate) fn check_address(url: &str) -> Result<(), Failure> {
+    if !is_url(url) {
+        return Err(Failure::usage("the address of a server begins with https:// or http://"));
+    }
+    let authority = url.split("//").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next());
+    if authority.is_some_and(|authority| authority.contains('@')) {
+        return Err(Failure::usage(
+            "an address must not contain a user or a password: give a token with --bearer-env \
+             VARIABLE, or --header 'Authorization: …'",
+        ));
+    }
+    Ok(())
+}
+
 fn is_url(text: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| {
         text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))

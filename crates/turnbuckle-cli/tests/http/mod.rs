@@ -103,6 +103,7 @@ fn a_token_that_is_refused_is_not_repeated() {
         assert!(wire.count("authorization: Bearer hide-token\r\n") > 0, "{answer}");
         assert!(!run.stdout.contains("hide-"), "{}", run.stdout);
         assert!(!run.stderr.contains("hide-") && !run.stderr.is_empty(), "{}", run.stderr);
+        assert!(!run.stderr.lines().last().unwrap().contains("ClientBuilder"), "{}", run.stderr);
     }
     // Nor one that can't be sent.
     let arguments = vec!["tools", "http://127.0.0.1:9/mcp", "--bearer-env", "KEY"];
@@ -127,6 +128,7 @@ fn settings_that_do_not_fit_the_target_exit_with_2() {
         assert_eq!((run.status, &*run.stdout), (2, ""), "{arguments:?}: {}", run.stderr);
         assert!(run.stderr.contains(flag), "{arguments:?}: {}", run.stderr);
         assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+        assert!(!run.stderr.contains(".header("), "{}", run.stderr);
     }
 }
 
@@ -187,6 +189,19 @@ fn ctrl_c_closes_the_post_and_sends_nothing_to_cancel() {
     served.wait_for_count("cancelled", 1);
     assert_eq!(wire.count("POST /mcp "), 3, "what the server speaks, its tools, the call");
     assert_eq!(wire.count("notifications/cancelled"), 0);
+}
+
+#[test]
+fn sigterm_cancels_the_call_of_a_session_before_it_ends() {
+    let served = Served::new();
+    let arguments = ["call", served.url(), "sleep", "ms=3600000", "--revision", "2025-11-25"];
+    let running = support::start(arguments);
+    served.wait_for_count("in_flight", 1);
+    running.signal(Signal::TERM);
+    let run = running.wait();
+    assert_eq!((run.status, run.sentence()), (143, "ended by SIGTERM: the call was cancelled"));
+    served.wait_for_count("cancelled", 1);
+    served.wait_for_count("in_flight", 0);
 }
 
 #[test]

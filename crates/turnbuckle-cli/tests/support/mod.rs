@@ -73,6 +73,33 @@ pub(crate) fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
     folder
 }
 
+/// The command line of a legacy server that is a shell script: the second of a pair is run for a message
+/// with the first in it. `answer RESULT` answers a request; a request without a pair gets an error.
+pub(crate) fn scripted(name: &str, capabilities: &str, cases: &[(&str, &str)]) -> String {
+    let initialize = format!(
+        r#"answer '{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"serverInfo":{{"name":"script","version":"1"}}}}'"#
+    );
+    let mut script = String::from(
+        r#"answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%[,\}]*}
+  case $line in
+"#,
+    );
+    for (message, command) in [("\"initialize\"", &*initialize)].iter().chain(cases) {
+        script.push_str(&format!("  *'{message}'*) {command};;\n"));
+    }
+    script.push_str(
+        r#"  *'"id":'*'"method":'*|*'"method":'*'"id":'*)
+    printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id";;
+  esac
+done
+"#,
+    );
+    let folder = folder(name, &[("server.sh", &script)]);
+    format!("sh '{}'", folder.join("server.sh").display())
+}
+
 /// Starts the binary.
 pub(crate) fn start<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Running {
     Running(command(arguments).spawn().unwrap())
@@ -91,7 +118,11 @@ pub(crate) struct Running(Child);
 impl Running {
     /// What Ctrl-C does.
     pub(crate) fn interrupt(&self) {
-        signal(&self.0, Signal::INT);
+        self.signal(Signal::INT);
+    }
+
+    pub(crate) fn signal(&self, which: Signal) {
+        signal(&self.0, which);
     }
 
     /// What it writes to stdout, line by line as it comes; [`wait`](Running::wait) then has

@@ -236,3 +236,43 @@ fn the_messages_are_shown_on_request() {
         assert_eq!(lines.iter().filter(received).count(), 1, "{}", run.stderr);
     }
 }
+
+#[test]
+fn log_messages_are_shown_on_request() {
+    let served = Served::new();
+    for target in [&*server(), served.url()] {
+        for revision in ["2026-07-28", "2025-11-25"] {
+            let words =
+                ["call", target, "log", "level=debug", "message=hear", "--revision", revision];
+            let run = turnbuckle(words);
+            assert_eq!((run.status, &*run.stderr), (0, ""), "{target} {revision}");
+            let run = turnbuckle(words.iter().chain(&["--verbose"]));
+            assert_eq!((run.status, &*run.stdout), (0, "logged\n"), "{}", run.stderr);
+            let expected = "server log (debug, demo): hear\n";
+            assert_eq!(run.stderr, expected, "{target} {revision}");
+        }
+    }
+}
+
+#[test]
+fn an_argument_that_there_is_not_is_refused() {
+    let server = server();
+    for (words, expected) in [
+        (
+            &["prompt", &server, "review", "langage=rust", "code=x"][..],
+            "`review` has no argument `langage`; did you mean `language`? it has ",
+        ),
+        (
+            &["complete", &server, "prompt:review", "langage", "ru"],
+            "`review` has no argument `langage`; did you mean `language`? it has ",
+        ),
+        (
+            &["complete", &server, "demo://items/{id}", "number", "9"],
+            "`demo://items/{id}` has no argument `number`; it has `id`",
+        ),
+    ] {
+        let run = turnbuckle(words);
+        assert_eq!((run.status, &*run.stdout), (2, ""), "{words:?}: {}", run.stderr);
+        assert!(run.sentence().starts_with(expected), "{}", run.stderr);
+    }
+}

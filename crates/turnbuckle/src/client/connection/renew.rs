@@ -190,11 +190,11 @@ mod tests {
         let told = failed(&lost, &error);
         assert_eq!(
             told.to_string(),
-            "the server exited; it could not be made again: no such program; its last words: boom"
+            "the server exited; it could not be made again: no such program; its stderr says: boom"
         );
         let error = error.with_stderr(vec!["bang".to_owned()]);
         assert!(
-            failed(&lost, &error).to_string().ends_with("no such program; its last words: bang")
+            failed(&lost, &error).to_string().ends_with("no such program; its stderr says: bang")
         );
         assert!(told.is_closed() && !told.maybe_executed());
     }

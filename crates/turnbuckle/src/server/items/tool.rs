@@ -205,5 +205,6 @@ impl ToolDef {
 registration_methods!(ToolDef);
 
 fn no_arguments() -> Raw {
-    serde_json::json!({"type": "object"}).into()
+    // Many clients read `properties` of every tool.
+    serde_json::json!({"type": "object", "properties": {}}).into()
 }

@@ -77,7 +77,7 @@ pub struct InputSchema {
 
 /// Returns the schema of arguments of type `T`, in the portable shape.
 ///
-/// The root is an object, optional fields are left out of `required` and have no `null`,
+/// The root is an object and always has `properties`, optional fields are left out of `required` and have no `null`,
 /// numeric `format`s give way to bounds, unit enums are plain `enum`s, small definitions are
 /// inlined, and properties stand in the order of declaration; those that are not always serialized
 /// (`skip_serializing_if`) stand last. Keywords that are not JSON Schema's own are dropped, except

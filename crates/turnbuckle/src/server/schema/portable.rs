@@ -19,9 +19,24 @@ pub(super) const DECODED: &str = "turnbuckle:decoded";
 pub(super) fn input_tree<T: JsonSchema>() -> Result<Value, SchemaError> {
     let mut tree = root_schema::<T>(Side::Input);
     mark_order(&mut tree, &root_schema::<T>(Side::Output));
+    let any_member = accepts_any_member(&tree);
     let mut tree = portable(tree, Side::Input, &T::schema_name());
-    require_object(&mut tree, &T::schema_name())?;
+    let root = require_object(&mut tree, &T::schema_name())?;
+    // Many clients read `properties` of every tool.
+    if !root.contains_key("properties") {
+        root.insert("properties".to_owned(), json!({}));
+        if any_member {
+            root.insert("additionalProperties".to_owned(), true.into());
+        }
+    }
     Ok(tree)
+}
+
+/// Whether the type is `Value` or a map to it: without a note, `properties` that are empty would read
+/// as "takes no arguments".
+fn accepts_any_member(root: &Value) -> bool {
+    root.get("type").is_none()
+        || root.get("additionalProperties").is_some_and(|accepted| *accepted == true)
 }
 
 /// Returns the schema of a result; its root says `object` whenever every value is one.
@@ -97,7 +112,10 @@ pub(crate) fn mark_order(schema: &mut Value, serialized: &Value) {
 }
 
 /// Refuses what cannot be a tool's arguments, and makes the root say `object`.
-fn require_object(root: &mut Value, name: &str) -> Result<(), SchemaError> {
+fn require_object<'a>(
+    root: &'a mut Value,
+    name: &str,
+) -> Result<&'a mut Map<String, Value>, SchemaError> {
     let nothing = || refuse(name, "accepts nothing", "take a struct");
     let members = root.as_object_mut().ok_or_else(nothing)?;
     if members.contains_key("not") {
@@ -119,13 +137,13 @@ fn require_object(root: &mut Value, name: &str) -> Result<(), SchemaError> {
             "flattens an enum, which makes it a union",
             "make the enum an ordinary field, without `flatten`",
         )),
-        Some("object") => Ok(()),
+        Some("object") => Ok(members),
         None | Some("string") if union || members.contains_key("enum") => {
             Err(refuse(name, "is an enum", "put it in a field of a struct and take that struct"))
         }
         None => {
             members.insert("type".to_owned(), "object".into());
-            Ok(())
+            Ok(members)
         }
         Some("null") => {
             Err(refuse(name, "holds nothing", "write it with braces, as in `struct Nothing {}`"))

@@ -89,9 +89,11 @@ fn what_is_not_an_object() {
 #[test]
 fn maps_and_free_form_objects_are_fine() {
     let of = |schema: crate::server::schema::InputSchema| schema.schema.as_str().to_owned();
-    assert_eq!(of(input_schema_of::<serde_json::Value>().unwrap()), r#"{"type":"object"}"#);
+    let any = r#"{"type":"object","properties":{},"additionalProperties":true}"#;
+    assert_eq!(of(input_schema_of::<serde_json::Value>().unwrap()), any);
+    assert_eq!(of(input_schema_of::<HashMap<String, serde_json::Value>>().unwrap()), any);
     assert_eq!(
         of(input_schema_of::<HashMap<String, bool>>().unwrap()),
-        r#"{"type":"object","additionalProperties":{"type":"boolean"}}"#
+        r#"{"type":"object","properties":{},"additionalProperties":{"type":"boolean"}}"#
     );
 }

@@ -65,7 +65,11 @@ const POINT: &str = r#"{"type":"object","properties":{"y":{"type":"number"},"x":
 
 #[test]
 fn no_arguments() {
-    assert_eq!(input!(Empty), r#"{"type":"object"}"#);
+    assert_eq!(input!(Empty), r#"{"type":"object","properties":{}}"#);
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Closed {}
+    assert_eq!(input!(Closed), r#"{"type":"object","properties":{},"additionalProperties":false}"#);
 }
 
 #[test]
@@ -440,7 +444,7 @@ fn a_title_of_ones_own_is_kept() {
     #[derive(Deserialize, JsonSchema)]
     #[schemars(title = "Nothing at all")]
     struct Titled {}
-    assert_eq!(input!(Titled), r#"{"type":"object","title":"Nothing at all"}"#);
+    assert_eq!(input!(Titled), r#"{"type":"object","title":"Nothing at all","properties":{}}"#);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Owns the one error type that callers see.
 //! Does not own the wire's error object (`RpcError`) nor what a model reads (`ToolError`).
 
+mod stderr;
+
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use turnbuckle_types::{CallToolResult, Raw, RequestId, RpcError};
@@ -446,8 +448,8 @@ impl fmt::Display for Error {
                 _ => "; the call may have run",
             })?;
         }
-        if let Some(line) = self.0.last_stderr.last() {
-            write!(f, "; its last words: {line}")?;
+        if let Some(line) = stderr::reason(&self.0.last_stderr) {
+            write!(f, "; its stderr says: {line}")?;
         }
         Ok(())
     }
@@ -563,7 +565,7 @@ mod tests {
             Closed::of(ErrorKind::Closed, "the server exited with status 3", vec!["boom".into()]);
         let error = closed.error(Executed::Maybe);
         assert!(error.is_closed() && error.maybe_executed() && error.is_retryable());
-        assert_eq!(error.to_string(), "the server exited with status 3; its last words: boom");
+        assert_eq!(error.to_string(), "the server exited with status 3; its stderr says: boom");
         assert_eq!(error.last_stderr(), ["boom"]);
     }
 
@@ -572,7 +574,7 @@ mod tests {
     fn a_call_that_was_cut_off_says_whether_it_may_have_run() {
         let closed = Closed::of(ErrorKind::Closed, "the server left", vec!["boom".into()]);
         let told = |executed| closed.error(executed).of_call().to_string();
-        let may = "the server left; the call may have run; its last words: boom";
+        let may = "the server left; the call may have run; its stderr says: boom";
         assert_eq!(told(Executed::Maybe), may);
         assert!(told(Executed::No).starts_with("the server left; the call was not sent"));
         let refused = Error::refused("no such thing").of_call();
