@@ -9,7 +9,7 @@ use super::{
     Child, ChildHandle, ChildStdin, ChildStdout, Observer,
     env::{self, Environment},
     error::SpawnError,
-    platform::{self, Launched},
+    platform::{self, Launched, UnreadInput},
     reaper::{self, Charge, ChildStatus},
     stderr::{self, OnLine, Tail, TailLimits},
 };
@@ -139,6 +139,12 @@ impl Spawn {
     /// # Errors
     /// See [`SpawnErrorKind`](super::SpawnErrorKind). When it fails, nothing runs.
     pub fn spawn(&mut self) -> Result<Child, SpawnError> {
+        self.spawn_watched().map(|(child, _)| child)
+    }
+
+    /// Starts the child like [`spawn`](Spawn::spawn), and also returns what tells whether it has
+    /// read its input, where the platform can tell.
+    pub(crate) fn spawn_watched(&mut self) -> Result<(Child, Option<UnreadInput>), SpawnError> {
         if Handle::try_current().is_err() {
             return Err(SpawnError::no_runtime(&self.command));
         }
@@ -155,8 +161,8 @@ impl Spawn {
             .map_err(|source| SpawnError::explain(&self.command, source))
     }
 
-    fn assemble(&self, launched: Launched) -> io::Result<Child> {
-        let Launched { group, waiter, stdin, stdout, stderr } = launched;
+    fn assemble(&self, launched: Launched) -> io::Result<(Child, Option<UnreadInput>)> {
+        let Launched { group, waiter, stdin, unread, stdout, stderr } = launched;
         let id = group.process();
         let tail = Arc::new(Tail::new(self.limits));
         // A failure from here on drops the group, which ends it.
@@ -166,11 +172,12 @@ impl Spawn {
         let observer = Observer { id, tail: Arc::clone(&tail), progress: receiver };
         let charge = Charge { group, graces: self.graces, catch_up, tail, progress };
         let ticket = reaper::adopt(charge, waiter)?;
-        Ok(Child {
+        let child = Child {
             stdin: ChildStdin(stdin),
             stdout: ChildStdout(stdout),
             handle: ChildHandle { ticket, observer },
-        })
+        };
+        Ok((child, unread))
     }
 }
 
