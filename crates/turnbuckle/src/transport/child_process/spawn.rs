@@ -196,3 +196,31 @@ impl fmt::Debug for Spawn {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+    /// The child reads its input when it has read from another pipe, and not before.
+    #[tokio::test]
+    async fn input_is_unread_until_the_child_has_read_it() {
+        let script = "place=$(mktemp -d); mkfifo $place/go; echo $place/go; read go < $place/go; \
+            rm -r $place; read line; echo $line; cat";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let (mut child, unread) = Spawn::new(command).spawn_watched().unwrap();
+        let unread = unread.unwrap();
+        assert!(!unread.is_unread(), "nothing is written yet");
+        child.stdin.write_all(b"hello\n").await.unwrap();
+        let mut lines = BufReader::new(&mut child.stdout).lines();
+        let go = lines.next_line().await.unwrap().unwrap();
+        assert!(unread.is_unread());
+        std::fs::write(go, "\n").unwrap();
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("hello"));
+        assert!(!unread.is_unread());
+        // It does not keep the input of the child open.
+        drop(child.stdin);
+        assert!(child.handle.exited().await.is_success());
+    }
+}
