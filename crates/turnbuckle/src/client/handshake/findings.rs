@@ -13,16 +13,16 @@ const FRESH: Duration = Duration::from_secs(3600);
 const MOST: usize = 256;
 
 /// A map whose entries expire.
-pub(crate) struct Findings<K, V>(LazyLock<Mutex<Entries<K, V>>>);
+pub(crate) struct Findings<K, V>(LazyLock<Mutex<FindingsMap<K, V>>>);
 
-type Entries<K, V> = HashMap<K, (V, Instant)>;
+type FindingsMap<K, V> = HashMap<K, (V, Instant)>;
 
 impl<K: Eq + Hash, V: Clone> Findings<K, V> {
     pub(crate) const fn new() -> Findings<K, V> {
         Findings(LazyLock::new(Mutex::default))
     }
 
-    fn entries(&self) -> MutexGuard<'_, Entries<K, V>> {
+    fn entries(&self) -> MutexGuard<'_, FindingsMap<K, V>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
