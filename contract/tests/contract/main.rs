@@ -47,6 +47,7 @@
 
 mod a_dispatch;
 mod b_abandon;
+mod broken_by_probe;
 mod c_client;
 mod c_client_ids;
 mod c_http2;

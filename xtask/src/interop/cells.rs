@@ -9,6 +9,10 @@ named! {
     Peer {
         Python2 = "python-2",
         Python1 = "python-1",
+        /// The last version whose servers the probe breaks over stdio.
+        Python18 = "python-1.8",
+        /// The first version.
+        Python10 = "python-1.0",
         TypeScript2 = "typescript-2",
         TypeScript1 = "typescript-1",
         Rmcp = "rmcp",
@@ -41,18 +45,27 @@ named! {
 }
 
 impl Peer {
-    pub(crate) const ALL: [Peer; 6] = [
+    pub(crate) const ALL: [Peer; 8] = [
         Peer::Python2,
         Peer::Python1,
+        Peer::Python18,
+        Peer::Python10,
         Peer::TypeScript2,
         Peer::TypeScript1,
         Peer::Rmcp,
         Peer::Provider,
     ];
 
-    /// Those that speak the protocol.
+    /// Those that speak the protocol, in all cells.
     fn sdks() -> impl Iterator<Item = Peer> {
-        Peer::ALL.into_iter().filter(|peer| *peer != Peer::Provider)
+        Peer::ALL.into_iter().filter(|peer| *peer != Peer::Provider && !peer.is_old())
+    }
+
+    /// Those of which only a small server is run, over stdio.
+    const OLD: [Peer; 2] = [Peer::Python18, Peer::Python10];
+
+    pub(crate) fn is_old(self) -> bool {
+        Peer::OLD.contains(&self)
     }
 
     /// Those whose clients log in.
@@ -61,7 +74,7 @@ impl Peer {
     fn speaks(self) -> &'static [Era] {
         match self {
             Peer::Python2 | Peer::TypeScript2 | Peer::Rmcp => &[Era::Modern, Era::Legacy],
-            Peer::Python1 | Peer::TypeScript1 => &[Era::Legacy],
+            Peer::Python1 | Peer::Python18 | Peer::Python10 | Peer::TypeScript1 => &[Era::Legacy],
             // It does not speak MCP; both sides are Turnbuckle.
             Peer::Provider => &Era::BOTH,
         }
@@ -140,6 +153,7 @@ impl Cell {
                 cells.extend(bridged(peer, role));
             }
         }
+        cells.extend(Peer::OLD.into_iter().flat_map(old));
         cells.extend(authorized(Peer::Provider, Role::Provider));
         cells.extend(Peer::LOG_IN.into_iter().flat_map(|peer| authorized(peer, Role::Client)));
         cells
@@ -150,6 +164,7 @@ impl Cell {
         let checks = match (self.way, self.role) {
             (Way::Authorized, Role::Provider) => PROVIDER_CHECKS,
             (Way::Authorized, _) => LOGIN_CHECKS,
+            _ if self.peer.is_old() => OLD_CHECKS,
             _ => CHECKS,
         };
         checks.split(' ').collect()
@@ -173,6 +188,19 @@ impl Cell {
             Role::Client | Role::Provider => Era::BOTH[0],
         };
         (newest != far).then(|| far.revision())
+    }
+
+    /// The revision on which the client agrees.
+    pub(crate) fn revision(&self) -> &'static str {
+        match self.way {
+            Way::Direct if self.peer.is_old() => OLD_REVISION,
+            _ => self.era.revision(),
+        }
+    }
+
+    /// The revision of the connection to the server.
+    pub(crate) fn far_revision(&self) -> &'static str {
+        if self.peer.is_old() { OLD_REVISION } else { self.far_era().revision() }
     }
 
     /// The era of the connection to the server.
@@ -210,6 +238,14 @@ fn bridged(peer: Peer, role: Role) -> Vec<Cell> {
     cells
 }
 
+/// A server over stdio: direct, and through a bridge from each era.
+fn old(peer: Peer) -> impl Iterator<Item = Cell> {
+    let cell = move |wire, era, way| Cell { peer, role: Role::Server, wire, era, way };
+    let bridged = move |era| cell(Wire::Http, era, Way::Bridge(Era::Legacy));
+    let direct = cell(Wire::Stdio, Era::Legacy, Way::Direct);
+    [direct].into_iter().chain(Era::BOTH.into_iter().map(bridged))
+}
+
 /// Authorization exists over HTTP only.
 fn authorized(peer: Peer, role: Role) -> impl Iterator<Item = Cell> {
     let cell =
@@ -229,6 +265,12 @@ impl fmt::Display for Cell {
 const CHECKS: &str = "connect list call structured progress tool-error abandon \
     elicit sample roots resource template prompt complete listen changed shutdown";
 
+/// The checks of a server with a single tool.
+const OLD_CHECKS: &str = "connect call shutdown";
+
+/// The newest revision of the old peers.
+const OLD_REVISION: &str = "2024-11-05";
+
 /// The checks of Turnbuckle with the provider.
 const PROVIDER_CHECKS: &str = "connect register document code audience step-up renew reuse \
     dpop introspect secret signature log-out shutdown";
@@ -245,7 +287,7 @@ mod tests {
         let cells = Cell::all();
         let direct = || cells.iter().filter(|cell| cell.way == Way::Direct);
         let count = |peer| direct().filter(|cell| cell.peer == peer).count();
-        assert_eq!(Peer::ALL.map(count), [8, 4, 8, 4, 8, 0]);
+        assert_eq!(Peer::ALL.map(count), [8, 4, 1, 1, 8, 4, 8, 0]);
     }
 
     #[test]
@@ -253,7 +295,7 @@ mod tests {
         let cells = Cell::all();
         let bridged = || cells.iter().filter(|cell| matches!(cell.way, Way::Bridge(_)));
         let count = |peer| bridged().filter(|cell| cell.peer == peer).count();
-        assert_eq!(Peer::ALL.map(count), [8, 4, 8, 4, 8, 0]);
+        assert_eq!(Peer::ALL.map(count), [8, 4, 2, 2, 8, 4, 8, 0]);
         for wire in [Wire::Stdio, Wire::Http] {
             for near in Era::BOTH {
                 for far in Era::BOTH {

@@ -30,9 +30,10 @@ use crate::{common::page, workspace};
 pub(crate) struct Options {
     /// Run only cells whose name has this word, and do not write the page
     ///
-    /// A name has the peer (python-2, python-1, typescript-2, typescript-1, rmcp, oidc-provider), its
-    /// role (server, client, provider), the client's wire (stdio, http) and era (modern, legacy), and
-    /// the connection (direct; bridge and the server's era, to-modern or to-legacy; or authorized).
+    /// A name has the peer (python-2, python-1, python-1.8, python-1.0, typescript-2, typescript-1, rmcp,
+    /// oidc-provider), its role (server, client, provider), the client's wire (stdio, http) and era
+    /// (modern, legacy), and the connection (direct; bridge and the server's era, to-modern or to-legacy;
+    /// or authorized).
     #[arg(long, value_name = "WORD")]
     only: Vec<String>,
     /// Fail if docs/interop.md is not current, instead of writing it

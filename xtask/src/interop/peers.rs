@@ -47,7 +47,9 @@ impl Programs {
                 continue;
             }
             match peer {
-                Peer::Python2 | Peer::Python1 => install_python(&own, &place)?,
+                Peer::Python2 | Peer::Python1 | Peer::Python18 | Peer::Python10 => {
+                    install_python(&own, &place)?;
+                }
                 Peer::TypeScript2 | Peer::TypeScript1 | Peer::Provider => {
                     install_node(&source, peer, &place)?;
                 }
@@ -97,6 +99,10 @@ impl Programs {
             // `-B`: compiled modules would be written beside the sources.
             Peer::Python2 | Peer::Python1 => {
                 vec![home.join("bin/python"), "-B".into(), source.join(format!("{what}.py"))]
+            }
+            Peer::Python18 | Peer::Python10 => {
+                let shared = self.source.join("shared/old_server.py");
+                vec![home.join("bin/python"), "-B".into(), shared]
             }
             Peer::TypeScript2 | Peer::TypeScript1 | Peer::Provider => {
                 vec![self.node.clone(), home.join(format!("{what}.mjs"))]
@@ -158,7 +164,7 @@ impl Versions {
         let pinned = |peer: Peer| {
             let folder = root.join("interop").join(peer.to_string());
             let packages = match peer {
-                Peer::Python2 | Peer::Python1 => {
+                Peer::Python2 | Peer::Python1 | Peer::Python18 | Peer::Python10 => {
                     required(&read(&folder.join("requirements.txt"))?, "mcp")
                 }
                 Peer::TypeScript2 | Peer::TypeScript1 | Peer::Provider => {

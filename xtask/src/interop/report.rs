@@ -14,6 +14,9 @@ use crate::common::page;
 pub(crate) const MARKS: [&str; 2] =
     ["<!-- matrix: cargo xtask interop -->", "<!-- end of matrix -->"];
 
+const DIRECT: [&str; 3] = ["peer", "wire", "revision"];
+const BRIDGED: [&str; 3] = ["peer, through a bridge", "client's side", "server's side"];
+
 /// Versions, matrix and notes: the same text for the same verdicts.
 pub(crate) fn text(rows: &[Row], known: &Known, versions: &Versions) -> String {
     let packages = Peer::ALL.map(|peer| vec![title(peer).to_owned(), packages(versions, peer)]);
@@ -33,11 +36,10 @@ pub(crate) fn text(rows: &[Row], known: &Known, versions: &Versions) -> String {
 pub(crate) fn matrix(rows: &[Row]) -> String {
     let those = |chosen: fn(&Cell) -> bool| rows.iter().filter(move |row| chosen(&row.cell));
     let tables = [
-        table(&["peer", "wire", "revision"], those(|cell| cell.way == Way::Direct)),
-        table(
-            &["peer, through a bridge", "client's side", "server's side"],
-            those(|cell| matches!(cell.way, Way::Bridge(_))),
-        ),
+        table(&DIRECT, those(|cell| cell.way == Way::Direct && !cell.peer.is_old())),
+        table(&BRIDGED, those(|cell| matches!(cell.way, Way::Bridge(_)) && !cell.peer.is_old())),
+        table(&DIRECT, those(|cell| cell.way == Way::Direct && cell.peer.is_old())),
+        table(&BRIDGED, those(|cell| matches!(cell.way, Way::Bridge(_)) && cell.peer.is_old())),
         table(&["provider", "revision"], those(|cell| cell.role == Role::Provider)),
         table(
             &["peer, with the provider", "revision"],
@@ -70,11 +72,11 @@ fn titles(cell: &Cell) -> Vec<String> {
         (Role::Provider, _) => "lets us in",
     };
     let who = format!("{} {role}", title(cell.peer));
-    let (wire, revision) = (name(cell.wire), cell.era.revision());
+    let (wire, revision) = (name(cell.wire), cell.revision());
     match cell.way {
         Way::Direct => vec![who, wire.to_owned(), revision.to_owned()],
-        Way::Bridge(far) => {
-            let far = format!("{}, {}", name(cell.far_wire()), far.revision());
+        Way::Bridge(_) => {
+            let far = format!("{}, {}", name(cell.far_wire()), cell.far_revision());
             vec![who, format!("{wire}, {revision}"), far]
         }
         Way::Authorized => vec![who, revision.to_owned()],
@@ -101,6 +103,8 @@ fn title(peer: Peer) -> &'static str {
     match peer {
         Peer::Python2 => "Python SDK 2",
         Peer::Python1 => "Python SDK 1",
+        Peer::Python18 => "Python SDK 1.8",
+        Peer::Python10 => "Python SDK 1.0",
         Peer::TypeScript2 => "TypeScript SDK 2",
         Peer::TypeScript1 => "TypeScript SDK 1",
         Peer::Rmcp => "rmcp",

@@ -46,7 +46,7 @@ fn judge_check(cell: Cell, check: &str, line: Option<&Line>, known: &Known) -> V
         return Verdict::Surprise("the client said nothing about it".to_owned());
     };
     let wrong_revision =
-        check == "connect" && line.outcome == Outcome::Pass && line.detail != cell.era.revision();
+        check == "connect" && line.outcome == Outcome::Pass && line.detail != cell.revision();
     if wrong_revision {
         return Verdict::Surprise(format!("they agreed on {}", line.detail));
     }

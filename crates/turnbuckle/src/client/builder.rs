@@ -17,7 +17,6 @@ use crate::{
     client::{
         connection::{
             Dialer, Process, Restored, Supervisor,
-            failure::{obituary, with_junk},
             handle::{
                 ClientConnection, ServerFacts, {self},
             },
@@ -29,7 +28,10 @@ use crate::{
             },
             roots,
         },
-        handshake::open::{CloseUnlessOpened, OpenedConnection, PriorKnowledge},
+        handshake::{
+            open::{CloseUnlessOpened, OpenedConnection, PriorKnowledge},
+            process::CommandKey,
+        },
         subscribe::Hearers,
     },
     error::{Error, ErrorKind, Result},
@@ -38,7 +40,7 @@ use crate::{
     protocol::stamp::Stamp,
     rpc::Transport,
     transport::{
-        child_process::{ChildHandle, Spawn},
+        child_process::{Spawn, UnreadInput},
         stream,
     },
 };
@@ -206,12 +208,17 @@ impl ClientBuilder {
     /// How long a server may be silent about `server/discover` before it is taken for a
     /// legacy one: 10 seconds. What it says after that still counts, until it has answered
     /// `initialize`.
+    ///
+    /// A child process has at most 1.5 seconds after it has read the request; the time that it takes to
+    /// start does not count ([`spawn`](ClientBuilder::spawn)). On Windows it has the whole timeout,
+    /// from its start.
     pub fn probe_timeout(mut self, timeout: Duration) -> ClientBuilder {
         self.probe_timeout = timeout;
         self
     }
 
-    /// How long a server has to answer `initialize`: 60 seconds.
+    /// How long a server has to answer `initialize`: 60 seconds. A child process also has this long to
+    /// read its first message.
     pub fn connect_timeout(mut self, timeout: Duration) -> ClientBuilder {
         self.connect_timeout = timeout;
         self
@@ -325,45 +332,21 @@ impl ClientBuilder {
         self
     }
 
-    /// Starts a server as a child process and connects to it. A server that exits because
-    /// of the first message is started once more and spoken to in the legacy way. Dropping
-    /// the future shuts the process down again.
+    /// Starts a server as a child process and connects to it. Dropping the future shuts the process
+    /// down again.
+    ///
+    /// A server that exits or stops answering because of `server/discover`, as servers on the Python SDK
+    /// up to 1.8 do, is ended and started again, and gets `initialize` as its first message. This is
+    /// remembered for the command line, its variables and its directory for one hour, so that the next
+    /// process gets `initialize` at once.
     pub async fn spawn(self, command: impl IntoSpawn) -> Result<Client> {
         let mut command = command.into_spawn();
         // What a program inherits may be someone's key: whose it is has to be said.
         self.identify(Some(command_parts(command.command())), None);
-        let link = self.process(|| self.start(&mut command), FIRST).await;
-        let again = || -> Box<dyn Dialer> { Box::new(Process(Mutex::new(command))) };
+        let key = CommandKey::new(command.command());
+        let link = self.process(|| self.start(&mut command), key, FIRST).await;
+        let again = || -> Box<dyn Dialer> { Box::new(Process(Mutex::new(command), key)) };
         self.connected(link.map(|link| (link, Some(again()))))
-    }
-
-    /// A connection to a process that `start` starts: twice, if need be.
-    pub(super) async fn process(
-        &self,
-        mut start: impl FnMut() -> Result<StartedProcess>,
-        generation: u64,
-    ) -> Result<ClientConnection> {
-        let StartedProcess { transport, answers, child } = start()?;
-        // A process that is given up on the way hears the end of its input first.
-        let guard = CloseUnlessOpened(Some(transport.clone()));
-        let revision = match self.negotiate(&transport, &answers, Kind::Process, None).await? {
-            OpenedConnection::Ready(opened, _) => {
-                guard.keep();
-                let mut link = self.link(transport, *opened, &answers, Kind::Process, generation);
-                link.child = Some(child);
-                return Ok(link);
-            }
-            OpenedConnection::Respawn(revision) => revision,
-        };
-        drop((guard, child));
-        let StartedProcess { transport, answers, child } = start()?;
-        let guard = CloseUnlessOpened(Some(transport.clone()));
-        let opened = self.handshake(&transport, &answers, revision, None).await;
-        let opened = opened.map_err(|error| with_junk(error, transport.junk()))?;
-        guard.keep();
-        let mut link = self.link(transport, opened, &answers, Kind::Process, generation);
-        link.child = Some(child);
-        Ok(link)
     }
 
     /// Connects over any byte stream. Dropping the future closes the stream.
@@ -403,7 +386,7 @@ impl ClientBuilder {
         &self,
         transport: Arc<dyn Transport>,
         answers: Arc<ClientService>,
-        (kind, known): (Kind, Option<PriorKnowledge>),
+        (kind, known): (Kind<'_>, Option<PriorKnowledge>),
         generation: u64,
     ) -> Result<ClientConnection> {
         let transport = self.log_transport(transport);
@@ -465,30 +448,12 @@ impl ClientBuilder {
         })
     }
 
-    pub(super) fn start(&self, command: &mut Spawn) -> Result<StartedProcess> {
-        let child = command.spawn().map_err(|error| {
-            Error::new(ErrorKind::Connect, error.to_string()).with_source(error)
-        })?;
-        let program = command.command().get_program().to_string_lossy().into_owned();
-        let answers = self.answers(Some(program));
-        let obituary = obituary(&child.handle);
-        let wire = stream::start(
-            child.stdout,
-            child.stdin,
-            answers.clone(),
-            self.limits.clone(),
-            Some(obituary),
-        );
-        let transport = self.log_transport(wire.transport);
-        Ok(StartedProcess { transport, answers, child: child.handle })
-    }
-
-    fn link(
+    pub(super) fn link(
         &self,
         transport: Arc<dyn Transport>,
         (stamp, server): (Stamp, ServerFacts),
         answers: &ClientService,
-        kind: Kind,
+        kind: Kind<'_>,
         generation: u64,
     ) -> ClientConnection {
         #[cfg(feature = "http")]
@@ -506,7 +471,7 @@ impl ClientBuilder {
             known: answers.known.clone(),
             carried: handle::Carried::of(kind),
             #[cfg(feature = "http")]
-            repeated: (kind == Kind::Http && has_param_headers).then(Default::default),
+            repeated: (matches!(kind, Kind::Http) && has_param_headers).then(Default::default),
             #[cfg(feature = "http")]
             remembered: None,
         }
@@ -549,21 +514,14 @@ impl std::fmt::Debug for ClientBuilder {
     }
 }
 
-/// A process that was started, and the wire to it.
-pub(super) struct StartedProcess {
-    transport: Arc<dyn Transport>,
-    answers: Arc<ClientService>,
-    child: ChildHandle,
-}
-
 /// The number of a client's first connection.
 pub(super) const FIRST: u64 = 1;
 
 /// What a connection runs over, as far as the opening words depend on it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A process that can be started again.
-    Process,
+#[derive(Clone, Copy)]
+pub(crate) enum Kind<'a> {
+    /// A process that can be started again, and whether it has read its input, where that is known.
+    Process(Option<&'a UnreadInput>),
     /// A byte stream, or none at all.
     Stream,
     #[cfg(feature = "http")]

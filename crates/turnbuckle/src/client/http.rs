@@ -10,7 +10,7 @@ use crate::{
         connection::{ConnectionTarget, Dialer, handle::ClientConnection},
         handshake::{
             discovery::{
-                Discovery, {self},
+                DISCOVERED, Discovery, {self},
             },
             open::PriorKnowledge,
         },
@@ -264,7 +264,7 @@ impl ClientBuilder {
             .http
             .discovery
             .clone()
-            .or_else(|| memory.as_ref().and_then(discovery::recall))
+            .or_else(|| memory.as_ref().and_then(|key| DISCOVERED.recall(key)))
             .filter(|_| generation == FIRST);
         let was_known = prior.as_ref().map(|prior| prior.revision);
         let settled = self.pinned.or(was_known).filter(|revision| !revision.has_handshake());
@@ -288,7 +288,7 @@ impl ClientBuilder {
         if let Some(key) = &memory
             && was_known != Some(link.revision())
         {
-            discovery::remember(key.clone(), link.discovery());
+            DISCOVERED.remember(key.clone(), link.discovery());
         }
         link.remembered = memory;
         // Nothing was said yet.

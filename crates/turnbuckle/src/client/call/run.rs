@@ -446,7 +446,7 @@ impl ClientConnection {
             None => matches!(error.status(), Some(400 | 404 | 405)),
         };
         if stale {
-            crate::client::handshake::discovery::forget(key);
+            crate::client::handshake::discovery::DISCOVERED.forget(key);
         }
     }
 }

@@ -8,7 +8,9 @@ use std::{
 
 use super::super::{Client, ClientBuilder};
 use crate::{
-    client::{builder::FIRST, connection::handle::ClientConnection},
+    client::{
+        builder::FIRST, connection::handle::ClientConnection, handshake::process::CommandKey,
+    },
     error::{Error, ErrorKind, Result, timed_out},
     rpc::BoxFuture,
     transport::child_process::Spawn,
@@ -42,7 +44,7 @@ pub(crate) enum ConnectionTarget {
 }
 
 /// Starts the program again.
-pub(crate) struct Process(pub(crate) Mutex<Spawn>);
+pub(crate) struct Process(pub(crate) Mutex<Spawn>, pub(crate) CommandKey);
 
 impl Dialer for Process {
     fn dial<'a>(
@@ -54,7 +56,7 @@ impl Dialer for Process {
             let mut command = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             settings.start(&mut command)
         };
-        Box::pin(settings.process(start, generation))
+        Box::pin(settings.process(start, self.1, generation))
     }
 
     fn way(&self) -> ConnectionTarget {

@@ -70,6 +70,7 @@ fn words(observation: &Observation) -> String {
         Observation::Refused(rpc, _) => format!("answered `server/discover` with: {rpc}"),
         Observation::Status(status) => format!("answered `server/discover` with HTTP {status}"),
         Observation::Silence => "did not answer `server/discover`".to_owned(),
+        Observation::Unread => "did not read `server/discover`".to_owned(),
         _ => "gave `server/discover` an answer that is not modern".to_owned(),
     }
 }

@@ -59,7 +59,7 @@ impl Carried {
         match kind {
             #[cfg(feature = "http")]
             Kind::Http => Carried::ByHttp,
-            Kind::Process | Kind::Stream => Carried::Otherwise,
+            Kind::Process(_) | Kind::Stream => Carried::Otherwise,
         }
     }
 }

@@ -1,14 +1,12 @@
 //! The discovery result of a connection, and the results of earlier connections in this process.
 
 use std::{
-    collections::HashMap,
     fmt,
     hash::{DefaultHasher, Hash as _, Hasher as _},
     net::IpAddr,
-    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
 };
 
+use super::findings::Findings;
 use crate::{
     client::{Client, connection::handle::ClientConnection},
     transport::http::client::origin,
@@ -16,11 +14,6 @@ use crate::{
 use http::{HeaderMap, Uri};
 use serde::{Deserialize, Serialize};
 use turnbuckle_types::{DiscoverResult, Raw, Revision};
-
-/// How long a result is used.
-const FRESH: Duration = Duration::from_secs(3600);
-/// How many results are kept.
-const MOST: usize = 256;
 
 /// The revision of a server and its answer to `server/discover`, if it gave one. It can be saved and
 /// given to a later connection, see [`ClientBuilder::discovery`](crate::ClientBuilder::discovery).
@@ -95,33 +88,8 @@ impl DiscoveryKey {
     }
 }
 
-type DiscoveryCache = HashMap<DiscoveryKey, (Discovery, Instant)>;
-
-fn memory() -> MutexGuard<'static, DiscoveryCache> {
-    static MEMORY: LazyLock<Mutex<DiscoveryCache>> = LazyLock::new(Mutex::default);
-    MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn recall(key: &DiscoveryKey) -> Option<Discovery> {
-    let memory = memory();
-    let (discovery, since) = memory.get(key)?;
-    (since.elapsed() < FRESH).then(|| discovery.clone())
-}
-
-/// Removes a result that the server contradicts.
-pub(crate) fn forget(key: &DiscoveryKey) {
-    memory().remove(key);
-}
-
-pub(crate) fn remember(key: DiscoveryKey, discovery: Discovery) {
-    let mut memory = memory();
-    if memory.len() >= MOST {
-        memory.retain(|_, (_, since)| since.elapsed() < FRESH);
-    }
-    if memory.len() < MOST {
-        memory.insert(key, (discovery, Instant::now()));
-    }
-}
+/// The results of earlier connections.
+pub(crate) static DISCOVERED: Findings<DiscoveryKey, Discovery> = Findings::new();
 
 impl fmt::Debug for Discovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -152,16 +120,5 @@ mod tests {
         for local in ["http://localhost:1/", "http://127.0.0.1:1/", "http://[::1]:1/"] {
             assert!(key(local, None).is_none(), "{local}");
         }
-    }
-
-    #[test]
-    fn what_was_remembered_is_recalled() {
-        let key = key("https://recalled.test/", None).unwrap();
-        assert_eq!(recall(&key), None);
-        let discovery = Discovery { revision: Revision::LATEST, discovered: None };
-        remember(key.clone(), discovery.clone());
-        assert_eq!(recall(&key), Some(discovery));
-        forget(&key);
-        assert_eq!(recall(&key), None);
     }
 }

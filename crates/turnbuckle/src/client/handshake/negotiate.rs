@@ -17,6 +17,8 @@ pub(crate) enum Observation {
     Status(u16),
     /// Nothing, in the time given.
     Silence,
+    /// Nothing, and the server did not even read the probe.
+    Unread,
     /// The server's end of the stream.
     Ended,
 }
@@ -79,7 +81,7 @@ pub(crate) fn judge(
             None => fall_back(),
         },
         Observation::Status(status) if is_evidence(*status) => fall_back(),
-        Observation::Status(_) => Verdict::None,
+        Observation::Status(_) | Observation::Unread => Verdict::None,
         Observation::Silence => fall_back(),
         Observation::Ended => match legacy() {
             Some(revision) => Verdict::Respawn(revision),

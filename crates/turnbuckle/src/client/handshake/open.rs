@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use super::negotiate::{Observation, ProbeAttempt, Verdict, agreed, judge};
+use super::{
+    negotiate::{Observation, ProbeAttempt, Verdict, agreed, judge},
+    process::{PATIENCE, silence},
+};
 use crate::{
     client::{
         ClientBuilder,
@@ -28,7 +31,7 @@ impl ClientBuilder {
         &self,
         transport: &Arc<dyn Transport>,
         answers: &Arc<ClientService>,
-        kind: Kind,
+        kind: Kind<'_>,
         known: Option<PriorKnowledge>,
     ) -> Result<OpenedConnection> {
         let opened = self.open_wire(transport, answers, kind, known).await;
@@ -39,7 +42,7 @@ impl ClientBuilder {
         &self,
         transport: &Arc<dyn Transport>,
         answers: &Arc<ClientService>,
-        kind: Kind,
+        kind: Kind<'_>,
         known: Option<PriorKnowledge>,
     ) -> Result<OpenedConnection> {
         if let Some(pinned) = self.pinned {
@@ -48,6 +51,7 @@ impl ClientBuilder {
                 Era::Legacy => self.open_legacy(transport, answers, pinned, None).await,
             };
         }
+        let mut refused = None;
         if let Some(PriorKnowledge { revision, found }) = known {
             let opened = match revision.era() {
                 Era::Modern => Ok(OpenedConnection::ready(self.modern(revision, answers, found))),
@@ -59,11 +63,16 @@ impl ClientBuilder {
                     if !error.is_closed() && !error.is_timeout() && !error.is_authorization() =>
                 {
                     tracing::debug!(%error, "what was known of the server does not hold");
+                    refused = Some(error);
                 }
                 opened => return opened,
             }
         }
-        self.find_out(transport, answers, kind).await
+        match (self.find_out(transport, answers, kind).await, refused) {
+            // Another process would refuse `initialize` too.
+            (Ok(OpenedConnection::Respawn(_)), Some(error)) => Err(error),
+            (found, _) => found,
+        }
     }
 
     /// Probes, judges, and opens accordingly.
@@ -71,18 +80,19 @@ impl ClientBuilder {
         &self,
         transport: &Arc<dyn Transport>,
         answers: &Arc<ClientService>,
-        kind: Kind,
+        kind: Kind<'_>,
     ) -> Result<OpenedConnection> {
         let mut revision = Revision::LATEST;
         let mut attempt = ProbeAttempt::First;
         loop {
             let mut probe = self.probe(transport, revision);
-            let (observation, failure) = self.observe(&mut probe).await;
+            let (observation, failure) = self.observe(&mut probe, kind).await;
             // Only of a process does silence or its end say anything about what it speaks.
+            let is_process = matches!(kind, Kind::Process(_));
             let no_verdict = match &observation {
-                Observation::Ended => kind != Kind::Process,
+                Observation::Ended => !is_process,
                 #[cfg(feature = "http")]
-                Observation::Silence => kind == Kind::Http,
+                Observation::Silence => matches!(kind, Kind::Http),
                 _ => false,
             };
             if no_verdict {
@@ -96,13 +106,22 @@ impl ClientBuilder {
                 Verdict::None => {
                     return Err(failure.unwrap_or_else(|| self.silent(&observation)));
                 }
+                // A process that the probe broke never answers anything else.
+                Verdict::Legacy(offered)
+                    if is_process && matches!(observation, Observation::Silence) =>
+                {
+                    return Ok(OpenedConnection::Respawn(offered));
+                }
                 Verdict::Legacy(offered) => {
                     // After silence the probe stays open: a slow answer may still win.
                     let open = matches!(observation, Observation::Silence).then_some(probe);
-                    return self
-                        .open_legacy(transport, answers, offered, open)
-                        .await
-                        .map_err(|error| with_probe(error, &observation));
+                    return match self.open_legacy(transport, answers, offered, open).await {
+                        // Its answer to the probe was its last.
+                        Err(error) if is_process && error.is_closed() => {
+                            Ok(OpenedConnection::Respawn(offered))
+                        }
+                        opened => opened.map_err(|error| with_probe(error, &observation)),
+                    };
                 }
                 Verdict::Respawn(offered) => return Ok(OpenedConnection::Respawn(offered)),
                 Verdict::Fail(why) => return Err(Error::new(ErrorKind::Connect, why)),
@@ -117,9 +136,10 @@ impl ClientBuilder {
         transport: &Arc<dyn Transport>,
         revision: Revision,
     ) -> Result<()> {
-        let (observation, failure) = self.observe(&mut self.probe(transport, revision)).await;
+        let mut probe = self.probe(transport, revision);
+        let (observation, failure) = self.observe(&mut probe, Kind::Http).await;
         let gone = match &observation {
-            Observation::Ended | Observation::Silence => true,
+            Observation::Ended | Observation::Silence | Observation::Unread => true,
             Observation::Status(status) => matches!(status, 502..=504),
             Observation::Answered(_) | Observation::Refused(..) => false,
         };
@@ -138,9 +158,20 @@ impl ClientBuilder {
         transport.open(request)
     }
 
-    async fn observe(&self, probe: &mut Exchange) -> (Observation, Option<Error>) {
-        match self.answering.within(self.probe_timeout, answer(probe)).await {
-            Err(_) => (Observation::Silence, None),
+    async fn observe(&self, probe: &mut Exchange, kind: Kind<'_>) -> (Observation, Option<Error>) {
+        let answered = if let Kind::Process(Some(input)) = kind {
+            let patience = self.probe_timeout.min(PATIENCE);
+            tokio::select! {
+                biased;
+                answered = answer(probe) => Ok(answered),
+                silent = silence(patience, self.connect_timeout, || input.is_unread()) => Err(silent),
+            }
+        } else {
+            let answered = self.answering.within(self.probe_timeout, answer(probe)).await;
+            answered.map_err(|_| Observation::Silence)
+        };
+        match answered {
+            Err(silent) => (silent, None),
             Ok(Ok(raw)) => (Observation::Answered(raw), None),
             Ok(Err(error)) => match error.as_rpc() {
                 Some(rpc) => {
@@ -282,6 +313,10 @@ impl ClientBuilder {
         match observation {
             Observation::Silence => {
                 let reason = crate::error::timed_out(self.probe_timeout);
+                Error::timeout(Method::Discover.as_str(), &reason)
+            }
+            Observation::Unread => {
+                let reason = crate::error::timed_out(self.connect_timeout);
                 Error::timeout(Method::Discover.as_str(), &reason)
             }
             _ => Error::new(ErrorKind::Connect, "the server ended the connection"),

@@ -57,6 +57,8 @@ use tokio::{
     sync::watch,
 };
 
+pub(crate) use platform::UnreadInput;
+
 pub use error::{SpawnError, SpawnErrorKind};
 pub use reaper::Settled;
 pub use report::{ExitMethod, ExitReport};

@@ -9,7 +9,7 @@ use super::{
     Child, ChildHandle, ChildStdin, ChildStdout, Observer,
     env::{self, Environment},
     error::SpawnError,
-    platform::{self, Launched},
+    platform::{self, Launched, UnreadInput},
     reaper::{self, Charge, ChildStatus},
     stderr::{self, OnLine, Tail, TailLimits},
 };
@@ -139,6 +139,12 @@ impl Spawn {
     /// # Errors
     /// See [`SpawnErrorKind`](super::SpawnErrorKind). When it fails, nothing runs.
     pub fn spawn(&mut self) -> Result<Child, SpawnError> {
+        self.spawn_watched().map(|(child, _)| child)
+    }
+
+    /// Starts the child like [`spawn`](Spawn::spawn), and also returns what tells whether it has
+    /// read its input, where the platform can tell.
+    pub(crate) fn spawn_watched(&mut self) -> Result<(Child, Option<UnreadInput>), SpawnError> {
         if Handle::try_current().is_err() {
             return Err(SpawnError::no_runtime(&self.command));
         }
@@ -155,8 +161,8 @@ impl Spawn {
             .map_err(|source| SpawnError::explain(&self.command, source))
     }
 
-    fn assemble(&self, launched: Launched) -> io::Result<Child> {
-        let Launched { group, waiter, stdin, stdout, stderr } = launched;
+    fn assemble(&self, launched: Launched) -> io::Result<(Child, Option<UnreadInput>)> {
+        let Launched { group, waiter, stdin, unread, stdout, stderr } = launched;
         let id = group.process();
         let tail = Arc::new(Tail::new(self.limits));
         // A failure from here on drops the group, which ends it.
@@ -166,11 +172,12 @@ impl Spawn {
         let observer = Observer { id, tail: Arc::clone(&tail), progress: receiver };
         let charge = Charge { group, graces: self.graces, catch_up, tail, progress };
         let ticket = reaper::adopt(charge, waiter)?;
-        Ok(Child {
+        let child = Child {
             stdin: ChildStdin(stdin),
             stdout: ChildStdout(stdout),
             handle: ChildHandle { ticket, observer },
-        })
+        };
+        Ok((child, unread))
     }
 }
 
@@ -187,5 +194,33 @@ impl fmt::Debug for Spawn {
             .field("program", &self.command.get_program())
             .field("graces", &self.graces)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+    /// The child reads its input when it has read from another pipe, and not before.
+    #[tokio::test]
+    async fn input_is_unread_until_the_child_has_read_it() {
+        let script = "place=$(mktemp -d); mkfifo $place/go; echo $place/go; read go < $place/go; \
+            rm -r $place; read line; echo $line; cat";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let (mut child, unread) = Spawn::new(command).spawn_watched().unwrap();
+        let unread = unread.unwrap();
+        assert!(!unread.is_unread(), "nothing is written yet");
+        child.stdin.write_all(b"hello\n").await.unwrap();
+        let mut lines = BufReader::new(&mut child.stdout).lines();
+        let go = lines.next_line().await.unwrap().unwrap();
+        assert!(unread.is_unread());
+        std::fs::write(go, "\n").unwrap();
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("hello"));
+        assert!(!unread.is_unread());
+        // It does not keep the input of the child open.
+        drop(child.stdin);
+        assert!(child.handle.exited().await.is_success());
     }
 }

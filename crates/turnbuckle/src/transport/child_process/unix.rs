@@ -13,9 +13,7 @@ use std::{
     borrow::Cow,
     io::{self, Read, Write},
     os::unix::process::{CommandExt, ExitStatusExt},
-    process::{
-        self, ChildStderr, ChildStdin as RawStdin, ChildStdout as RawStdout, Command, Stdio,
-    },
+    process::{self, ChildStderr, ChildStdout as RawStdout, Command, Stdio},
 };
 
 use rustix::{
@@ -47,7 +45,8 @@ pub(super) fn prepare(_command: &mut Command) {}
 
 /// A child that runs, in the pieces its owners take.
 pub(super) struct Launched {
-    pub(super) stdin: RawStdin,
+    pub(super) stdin: io::PipeWriter,
+    pub(super) unread: Option<UnreadInput>,
     pub(super) stdout: RawStdout,
     pub(super) stderr: ChildStderr,
     pub(super) group: ProcessGroup,
@@ -56,14 +55,19 @@ pub(super) struct Launched {
 
 /// Starts the command as the leader of a group of its own, with three pipes.
 pub(super) fn launch(command: &mut Command) -> io::Result<Launched> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (input, stdin) = io::pipe()?;
+    command.stdin(input.try_clone()?).stdout(Stdio::piped()).stderr(Stdio::piped());
     // 0: the group's id is the child's own process id.
     command.process_group(0);
-    let mut child = command.spawn()?;
+    let spawned = command.spawn();
+    // The command would hold the pipe for as long as it lives.
+    command.stdin(Stdio::null());
+    let mut child = spawned?;
     let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    match (id, child.stdin.take(), child.stdout.take(), child.stderr.take()) {
-        (Some(id), Some(stdin), Some(stdout), Some(stderr)) => Ok(Launched {
+    match (id, child.stdout.take(), child.stderr.take()) {
+        (Some(id), Some(stdout), Some(stderr)) => Ok(Launched {
             stdin,
+            unread: Some(UnreadInput(input)),
             stdout,
             stderr,
             group: ProcessGroup { child, id, is_reaped: false },
@@ -78,8 +82,22 @@ pub(super) type StdinPipe = Closing<pipe::Sender>;
 /// What reads a child's standard output.
 pub(super) type StdoutPipe = pipe::Receiver;
 
+/// Tells whether a child has read its input. While it exists, writing to a child that has exited
+/// does not fail.
+pub(crate) struct UnreadInput(io::PipeReader);
+
+impl UnreadInput {
+    /// Returns `true` if bytes were written that the child has not read.
+    pub(crate) fn is_unread(&self) -> bool {
+        rustix::io::ioctl_fionread(&self.0).is_ok_and(|bytes| bytes > 0)
+    }
+}
+
 /// Registers the pipes with the runtime of this thread.
-pub(super) fn pipes(stdin: RawStdin, stdout: RawStdout) -> io::Result<(StdinPipe, StdoutPipe)> {
+pub(super) fn pipes(
+    stdin: io::PipeWriter,
+    stdout: RawStdout,
+) -> io::Result<(StdinPipe, StdoutPipe)> {
     // Pipes straight from Tokio's driver, rather than those of `tokio::process`, which
     // brings a reaper and a signal handler of its own.
     let sender = pipe::Sender::from_owned_fd(stdin.into())?;

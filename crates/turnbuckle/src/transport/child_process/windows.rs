@@ -110,6 +110,7 @@ fn find(program: &Path, path: &OsStr, endings: &OsStr) -> Option<PathBuf> {
 /// A child that runs, in the pieces its owners take.
 pub(super) struct Launched {
     pub(super) stdin: RawStdin,
+    pub(super) unread: Option<UnreadInput>,
     pub(super) stdout: RawStdout,
     pub(super) stderr: ChildStderr,
     pub(super) group: ProcessGroup,
@@ -138,7 +139,8 @@ pub(super) fn launch(command: &mut Command) -> io::Result<Launched> {
     let group = ProcessGroup { process, job: Some(job), code: Arc::clone(&code) };
     match (stdin, stdout, stderr) {
         (Some(stdin), Some(stdout), Some(stderr)) => {
-            Ok(Launched { stdin, stdout, stderr, group, waiter: ExitWaiter { child, code } })
+            let waiter = ExitWaiter { child, code };
+            Ok(Launched { stdin, unread: None, stdout, stderr, group, waiter })
         }
         _ => Err(io::Error::other("the child was started without its pipes")),
     }
@@ -176,6 +178,15 @@ impl CommandWrapper for KillOnClose {
 pub(super) type StdinPipe = Closing<tokio::process::ChildStdin>;
 /// What reads a child's standard output.
 pub(super) type StdoutPipe = tokio::process::ChildStdout;
+
+/// Tells whether a child has read its input, which can't be observed here.
+pub(crate) enum UnreadInput {}
+
+impl UnreadInput {
+    pub(crate) fn is_unread(&self) -> bool {
+        match *self {}
+    }
+}
 
 /// Registers the pipes with the runtime of this thread.
 pub(super) fn pipes(stdin: RawStdin, stdout: RawStdout) -> io::Result<(StdinPipe, StdoutPipe)> {
