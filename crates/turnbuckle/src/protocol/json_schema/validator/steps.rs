@@ -20,13 +20,13 @@ const BYTES_OF_STEP: u64 = 16;
 /// The graph of the schemas in a schema, in an order in which those that apply to the same value
 /// come later.
 pub(crate) struct SchemaSteps {
-    nodes: Vec<Node>,
+    nodes: Vec<SchemaNode>,
     root: usize,
 }
 
 /// One schema. Other schemas are given by their places.
 #[derive(Default)]
-struct Node {
+struct SchemaNode {
     /// Those that apply to the same value.
     in_place: Vec<usize>,
     /// How often those are applied: twice where their annotations are collected, too.
@@ -53,7 +53,7 @@ impl SchemaSteps {
     /// Reads a schema. Returns `None` if its references can't be followed, or lead back to the same
     /// schema too often without going into the value.
     pub(crate) fn new(schema: &Value) -> Option<SchemaSteps> {
-        let mut reader = Reader::default();
+        let mut reader = SchemaGraphReader::default();
         let root = reader.read(schema, schema);
         reader.resolve()?;
         let order = reader.order()?;
@@ -61,7 +61,7 @@ impl SchemaSteps {
         for (place, node) in order.iter().enumerate() {
             places[*node] = place;
         }
-        let mut nodes: Vec<Option<Node>> = reader.nodes.into_iter().map(Some).collect();
+        let mut nodes: Vec<Option<SchemaNode>> = reader.nodes.into_iter().map(Some).collect();
         let ordered = order.iter().filter_map(|node| nodes[*node].take());
         let nodes = ordered.map(|node| node.moved(&places)).collect();
         Some(SchemaSteps { nodes, root: places[root] })
@@ -143,7 +143,7 @@ fn put(applied: &mut BTreeMap<usize, u64>, node: usize, times: u64) {
     *count = count.saturating_add(times);
 }
 
-impl Node {
+impl SchemaNode {
     /// The steps in which a text is matched.
     fn bytes(&self, value: &Value) -> u64 {
         match value {
@@ -152,7 +152,7 @@ impl Node {
         }
     }
 
-    fn moved(mut self, places: &[usize]) -> Node {
+    fn moved(mut self, places: &[usize]) -> SchemaNode {
         let all = self.in_place.iter_mut().chain(self.properties.values_mut());
         let all = all.chain(&mut self.members).chain(&mut self.names);
         for node in all.chain(&mut self.prefix).chain(&mut self.items) {
@@ -164,8 +164,8 @@ impl Node {
 
 /// Reads the schemas of a schema.
 #[derive(Default)]
-struct Reader<'a> {
-    nodes: Vec<Node>,
+struct SchemaGraphReader<'a> {
+    nodes: Vec<SchemaNode>,
     known: HashMap<*const Value, usize>,
     /// Documents by their `$id`.
     documents: HashMap<&'a str, &'a Value>,
@@ -174,14 +174,14 @@ struct Reader<'a> {
     references: Vec<(usize, &'a Value, &'a str)>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SchemaGraphReader<'a> {
     /// Reads a schema in a document, and all schemas in it.
     fn read(&mut self, schema: &'a Value, document: &'a Value) -> usize {
         if let Some(known) = self.known.get(&std::ptr::from_ref(schema)) {
             return *known;
         }
         let place = self.nodes.len();
-        self.nodes.push(Node { rounds: 1, ..Node::default() });
+        self.nodes.push(SchemaNode { rounds: 1, ..SchemaNode::default() });
         self.known.insert(schema, place);
         let Value::Object(members) = schema else { return place };
         let mut document = document;
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
                 self.anchors.insert(anchor, schema);
             }
         }
-        let mut node = Node { rounds: 1, ..Node::default() };
+        let mut node = SchemaNode { rounds: 1, ..SchemaNode::default() };
         for (keyword, value) in members {
             self.keyword(&mut node, place, (keyword, value), document);
         }
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
 
     fn keyword(
         &mut self,
-        node: &mut Node,
+        node: &mut SchemaNode,
         place: usize,
         (keyword, value): (&'a str, &'a Value),
         document: &'a Value,
@@ -276,12 +276,12 @@ impl<'a> Reader<'a> {
                 || uri.starts_with("http://json-schema.org/")
             {
                 let meta = self.nodes.len();
-                self.nodes.push(Node {
+                self.nodes.push(SchemaNode {
                     rounds: 1,
                     members: vec![meta],
                     items: vec![meta],
                     compared: STEPS_OF_META_SCHEMA,
-                    ..Node::default()
+                    ..SchemaNode::default()
                 });
                 self.nodes[place].in_place.push(meta);
                 continue;
@@ -317,30 +317,30 @@ impl<'a> Reader<'a> {
     /// validator does not go round in circles; the references that close them are removed. Returns
     /// `None` if there are too many.
     fn order(&mut self) -> Option<Vec<usize>> {
-        let mut state = vec![Visit::New; self.nodes.len()];
+        let mut state = vec![NodeVisit::New; self.nodes.len()];
         let mut order = Vec::with_capacity(self.nodes.len());
         let mut circles = 0;
         for start in 0..self.nodes.len() {
             let mut stack = vec![(start, 0)];
             while let Some((node, next)) = stack.pop() {
                 if next == 0 {
-                    if state[node] != Visit::New {
+                    if state[node] != NodeVisit::New {
                         continue;
                     }
-                    state[node] = Visit::Open;
+                    state[node] = NodeVisit::Open;
                 }
                 match self.nodes[node].in_place.get(next).copied() {
                     None => {
-                        state[node] = Visit::Done;
+                        state[node] = NodeVisit::Done;
                         order.push(node);
                     }
-                    Some(other) if state[other] == Visit::Open => {
+                    Some(other) if state[other] == NodeVisit::Open => {
                         circles += 1;
                         self.nodes[node].in_place.remove(next);
                         stack.push((node, next));
                         // It was entered before.
                         if next == 0 {
-                            state[node] = Visit::New;
+                            state[node] = NodeVisit::New;
                         }
                     }
                     Some(other) => {
@@ -356,7 +356,7 @@ impl<'a> Reader<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Visit {
+enum NodeVisit {
     New,
     Open,
     Done,

@@ -225,7 +225,7 @@ struct ListenStream {
 }
 
 impl ListenStream {
-    /// Not an `async fn`, which would keep its arguments twice.
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` would keep its arguments twice")]
     fn run(self, granted: SubscriptionFilter) -> impl Future<Output = Outcome> + Send {
         async move {
             // 2026-07-28 basic/patterns/subscriptions §Acknowledgment: the first message of the stream.

@@ -16,7 +16,7 @@ use crate::{
         HttpBody, HttpFuture, HttpReport, HttpService, answer,
         auth::protect::Protection,
         listen::{
-            activity::{ActiveRequest, ConnectionActivity, Verdict},
+            activity::{ActiveRequest, ConnectionActivity, ConnectionVerdict},
             detect::{Peek, Protocol, sniff},
             peers::PeerConnections,
             serve::SideEndpoint,
@@ -216,9 +216,9 @@ async fn connection(
                         connection.as_mut().graceful_shutdown();
                     }
                     now = checks.tick() => match activity.judge(now) {
-                        Verdict::Keep => {}
-                        Verdict::Retire => connection.as_mut().graceful_shutdown(),
-                        Verdict::Close => {
+                        ConnectionVerdict::Keep => {}
+                        ConnectionVerdict::Retire => connection.as_mut().graceful_shutdown(),
+                        ConnectionVerdict::Close => {
                             tracing::debug!("a client does not read its responses");
                             return;
                         }

@@ -30,7 +30,7 @@ enum Place {
 
 /// What has to become of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum ConnectionVerdict {
     Keep,
     /// It accepts no more requests, and ends with the last one.
     Retire,
@@ -72,26 +72,26 @@ impl ConnectionActivity {
         ActiveRequest { connection: self.clone(), place }
     }
 
-    pub(crate) fn judge(&self, now: Instant) -> Verdict {
+    pub(crate) fn judge(&self, now: Instant) -> ConnectionVerdict {
         let mut state = self.lock();
         let mut is_used = false;
         for place in &state.responses {
             let Place::Taken { unread_since } = place else { continue };
             is_used = true;
             if unread_since.is_some_and(|since| now.duration_since(since) >= WRITE_PAUSE) {
-                return Verdict::Close;
+                return ConnectionVerdict::Close;
             }
         }
         let is_idle = !is_used && now.duration_since(state.idle_since) >= CONNECTION_IDLE;
         if is_idle && state.retired.is_some_and(|since| now.duration_since(since) >= WRITE_PAUSE) {
             // The last bytes of its responses are not read.
-            return Verdict::Close;
+            return ConnectionVerdict::Close;
         }
         if is_idle || now.duration_since(state.opened) >= CONNECTION_AGE {
             state.retired.get_or_insert(now);
-            return Verdict::Retire;
+            return ConnectionVerdict::Retire;
         }
-        Verdict::Keep
+        ConnectionVerdict::Keep
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -132,26 +132,26 @@ mod tests {
         let connection = ConnectionActivity::new();
         let judge = |connection: &ConnectionActivity| connection.judge(Instant::now());
         tokio::time::advance(CONNECTION_IDLE - Duration::from_millis(1)).await;
-        assert_eq!(judge(&connection), Verdict::Keep);
+        assert_eq!(judge(&connection), ConnectionVerdict::Keep);
         let request = connection.begin();
         tokio::time::advance(CONNECTION_IDLE).await;
-        assert_eq!(judge(&connection), Verdict::Keep, "a handler may take its time");
+        assert_eq!(judge(&connection), ConnectionVerdict::Keep, "a handler may take its time");
         request.waits_for_peer();
         tokio::time::advance(WRITE_PAUSE / 2).await;
         let other = connection.begin();
         request.is_read();
         tokio::time::advance(WRITE_PAUSE).await;
-        assert_eq!(judge(&connection), Verdict::Keep);
+        assert_eq!(judge(&connection), ConnectionVerdict::Keep);
         other.waits_for_peer();
         tokio::time::advance(WRITE_PAUSE).await;
-        assert_eq!(judge(&connection), Verdict::Close);
+        assert_eq!(judge(&connection), ConnectionVerdict::Close);
         drop(other);
         drop(request);
-        assert_eq!(judge(&connection), Verdict::Keep);
+        assert_eq!(judge(&connection), ConnectionVerdict::Keep);
         tokio::time::advance(CONNECTION_IDLE).await;
-        assert_eq!(judge(&connection), Verdict::Retire);
+        assert_eq!(judge(&connection), ConnectionVerdict::Retire);
         tokio::time::advance(WRITE_PAUSE).await;
-        assert_eq!(judge(&connection), Verdict::Close, "it did not end");
+        assert_eq!(judge(&connection), ConnectionVerdict::Close, "it did not end");
     }
 
     #[tokio::test(start_paused = true)]
@@ -159,6 +159,6 @@ mod tests {
         let connection = ConnectionActivity::new();
         let _request = connection.begin();
         tokio::time::advance(CONNECTION_AGE).await;
-        assert_eq!(connection.judge(Instant::now()), Verdict::Retire);
+        assert_eq!(connection.judge(Instant::now()), ConnectionVerdict::Retire);
     }
 }

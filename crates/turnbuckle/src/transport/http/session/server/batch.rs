@@ -43,7 +43,7 @@ pub(super) async fn serve(
         Err(Refused::unavailable(RpcError::internal(message)))
     })?;
     match begun {
-        BatchStart::Answered(response) => Ok(response),
+        BatchStart::Answered(response) => Ok(*response),
         BatchStart::Waits(stream, reader) => {
             Ok(request::respond(&asked.endpoint, &stream, reader, Batched::Yes).await)
         }
@@ -52,7 +52,7 @@ pub(super) async fn serve(
 
 /// The first step of a batch.
 enum BatchStart {
-    Answered(Response<HttpBody>),
+    Answered(Box<Response<HttpBody>>),
     Waits(Arc<ResponseStream>, StreamReader),
 }
 
@@ -134,14 +134,15 @@ async fn begin(
         bytes += ready[before..].iter().map(Vec::len).sum::<usize>();
     }
     if !asks {
-        return Ok(BatchStart::Answered(answer::empty(StatusCode::ACCEPTED)));
+        return Ok(BatchStart::Answered(Box::new(answer::empty(StatusCode::ACCEPTED))));
     }
     if handlers.is_empty() && !stream.has_unstored() {
         save(endpoint, &visit).await;
-        return Ok(BatchStart::Answered(match array(&ready) {
+        let response = match array(&ready) {
             Some(text) => answer::text(StatusCode::OK, text),
             None => answer::ended_events(),
-        }));
+        };
+        return Ok(BatchStart::Answered(Box::new(response)));
     }
     stream.prime();
     stream.push_all(ready);
