@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
+#[cfg(all(feature = "http", feature = "server"))]
 use bytes::Bytes;
 use turnbuckle_types::RpcError;
 
@@ -35,6 +36,7 @@ impl MemoryBudget {
     }
 
     /// Fails if the budget is used up.
+    #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn check(&self) -> Result<(), RpcError> {
         self.check_beside(None)
     }
@@ -92,6 +94,7 @@ impl MemoryBudget {
 
     /// Counts the bytes of a response until the last reference to them is dropped. Bytes that are
     /// shared are not counted: they are kept in any case.
+    #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn keep(self: &Arc<Self>, bytes: Bytes) -> Bytes {
         if bytes.len() < COUNTED || !bytes.is_unique() {
             return bytes;
@@ -125,6 +128,7 @@ impl HeldBytes {
     }
 
     /// Takes the bytes, if there are any.
+    #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn take(&mut self) -> Option<HeldBytes> {
         let bytes = std::mem::take(&mut self.bytes);
         (bytes > 0).then(|| HeldBytes { budget: self.budget.clone(), bytes })
@@ -135,6 +139,7 @@ impl HeldBytes {
         self.bytes
     }
 
+    #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn budget(&self) -> &MemoryBudget {
         &self.budget
     }
@@ -146,18 +151,20 @@ impl Drop for HeldBytes {
     }
 }
 
+#[cfg(all(feature = "http", feature = "server"))]
 struct KeptBytes {
     bytes: Bytes,
     _held: HeldBytes,
 }
 
+#[cfg(all(feature = "http", feature = "server"))]
 impl AsRef<[u8]> for KeptBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "http", feature = "server"))]
 mod tests {
     use super::*;
 
