@@ -135,9 +135,10 @@ impl<'a> Envelope<'a> {
                 match (self.id, id) {
                     (None, _) => Ok(Frame::Notification(Notification { method, params })),
                     (Some(_), Some(id)) => Ok(Frame::Request(Request { id, method, params })),
-                    (Some(_), None) => Err(RpcError::invalid_request(
-                        "the id of a request must be a string of at most 1024 bytes or an integer",
-                    )),
+                    (Some(_), None) => Err(RpcError::invalid_request(format!(
+                        "the id of a request must be a string of at most {} bytes or an integer",
+                        RequestId::LONGEST
+                    ))),
                 }
             }
             (None, Some(result), None) => match id {
@@ -149,9 +150,10 @@ impl<'a> Envelope<'a> {
             },
             (None, None, Some(error)) => {
                 if id.is_none() && self.id.is_some_and(|token| token.get() != "null") {
-                    return Err(RpcError::invalid_request(
-                        "the id of a response must be a string of at most 1024 bytes or an integer",
-                    ));
+                    return Err(RpcError::invalid_request(format!(
+                        "the id of a response must be a string of at most {} bytes or an integer",
+                        RequestId::LONGEST
+                    )));
                 }
                 let error: RpcError = serde_json::from_str(error.get()).map_err(|error| {
                     RpcError::invalid_request(format!("`error` is not an error object: {error}"))
