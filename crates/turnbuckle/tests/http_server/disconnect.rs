@@ -1,10 +1,13 @@
 //! A client that goes away is a cancel, of exactly that request.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
 use turnbuckle::Server;
 
 use crate::support::{
@@ -82,6 +85,55 @@ async fn a_close_while_the_request_is_sent_starts_nothing() {
         connect(address).await.ask(&call(json!(1), "echo", json!({"text": "a"}), Unwanted)).await;
     assert_eq!(answer.status, 200);
     watch.nothing();
+}
+
+/// How a client leaves.
+#[derive(Clone, Copy, Debug)]
+enum Leaving {
+    Fin,
+    Reset,
+}
+
+/// Sends a call with bytes behind it and leaves. The handler has to be dropped long before a timeout
+/// of the connection ends it.
+async fn leave_with_bytes_behind<S: AsyncRead + AsyncWrite + Unpin>(
+    mut connection: Raw<S>,
+    watch: &mut Watch,
+    behind: &str,
+) {
+    let bytes = call(json!(1), "wait", json!({"text": "one"}), Unwanted).bytes();
+    connection.send(&format!("{bytes}{behind}")).await;
+    assert_eq!(watch.next().await, "one started");
+    drop(connection);
+    tokio::time::timeout(Duration::from_secs(10), cancelled(watch, "one")).await.expect(behind);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_is_noticed_with_bytes_behind_its_request() {
+    let (server, mut watch) = server();
+    let address = serve(&server).await;
+    for leaving in [Leaving::Fin, Leaving::Reset] {
+        for behind in ["\r\n", "GET", &"x".repeat(20_000), &"x".repeat(100_000)] {
+            let stream = TcpStream::connect(address).await.unwrap();
+            if matches!(leaving, Leaving::Reset) {
+                stream.set_zero_linger().unwrap();
+            }
+            leave_with_bytes_behind(Raw::new(stream), &mut watch, behind).await;
+        }
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_client_of_a_unix_socket_that_leaves_is_noticed_with_bytes_behind_its_request() {
+    let (server, mut watch) = server();
+    let path = std::env::temp_dir().join(format!("turnbuckle-left-{}.sock", std::process::id()));
+    let bound = server.serve_http(format!("unix:{}", path.display())).bind().await.unwrap();
+    tokio::spawn(bound.into_future());
+    for behind in ["", "\r\n", "GET", &"x".repeat(20_000), &"x".repeat(100_000)] {
+        let stream = tokio::net::UnixStream::connect(&path).await.unwrap();
+        leave_with_bytes_behind(Raw::new(stream), &mut watch, behind).await;
+    }
 }
 
 #[tokio::test]

@@ -25,6 +25,8 @@ pub(crate) const CONNECTION_AGE: Duration = Duration::from_secs(60 * 60);
 /// The time for which a client may read nothing of a response that waits: longer than the
 /// retransmissions of a bad connection.
 pub(crate) const WRITE_PAUSE: Duration = Duration::from_secs(60);
+/// The time between two looks for the end of a connection that has unread bytes behind its request.
+pub(crate) const UNREAD_END: Duration = Duration::from_millis(250);
 
 // Request bodies.
 

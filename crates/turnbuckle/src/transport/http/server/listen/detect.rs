@@ -8,10 +8,10 @@ use std::{
 };
 
 use super::idle::Idle;
-use crate::transport::http::timing::WRITE_PAUSE;
+use crate::transport::http::timing::{UNREAD_END, WRITE_PAUSE};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
-/// What a client sends first that speaks HTTP/2 without having asked.
+/// The first bytes of a client that speaks HTTP/2 without having asked.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Which protocol a connection speaks.
@@ -28,6 +28,8 @@ pub(crate) struct Sniffed<S> {
     /// The part of `head` that is still to be read again.
     rest: std::ops::Range<usize>,
     unread: Unread,
+    /// When to look again for an end behind unread bytes.
+    next_look: Idle,
 }
 
 /// Ends a connection whose peer does not read.
@@ -68,7 +70,8 @@ pub(crate) async fn sniff<S: AsyncRead + Unpin>(
     }
     let protocol = if head == *PREFACE { Protocol::Http2 } else { Protocol::Http1 };
     let unread = Unread { pause: Idle::new(WRITE_PAUSE), is_pending: false };
-    Ok((protocol, Sniffed { stream, head, rest: 0..length, unread }))
+    let next_look = Idle::new(UNREAD_END);
+    Ok((protocol, Sniffed { stream, head, rest: 0..length, unread, next_look }))
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Sniffed<S> {
@@ -93,25 +96,71 @@ impl<S: AsyncRead + Unpin> AsyncRead for Sniffed<S> {
     }
 }
 
-/// A stream whose end shows without reading.
-pub(crate) trait Peek {
-    /// Whether the peer has ended it and nothing is left to read; whoever asks is woken if that
-    /// changes.
-    fn has_ended(&self, context: &mut Context<'_>) -> bool;
+/// The peer's direction of a connection that is not read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum PeerDirection {
+    /// Nothing has arrived. The task is woken by the next byte and by the end.
+    Quiet,
+    /// Bytes wait to be read. The task is not woken by an end behind them.
+    Unread,
+    /// The peer has ended it, or has reset the connection.
+    Ended,
 }
 
+/// A stream that shows the end of the peer's direction without reading.
+pub(crate) trait Peek {
+    fn peer_direction(&self, context: &mut Context<'_>) -> PeerDirection;
+}
+
+#[cfg(target_os = "linux")]
 impl Peek for tokio::net::TcpStream {
-    fn has_ended(&self, context: &mut Context<'_>) -> bool {
-        let mut byte = [0];
-        matches!(self.poll_peek(context, &mut ReadBuf::new(&mut byte)), Poll::Ready(Ok(0)))
+    fn peer_direction(&self, context: &mut Context<'_>) -> PeerDirection {
+        after_readiness(self, self.poll_read_ready(context))
     }
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 impl Peek for tokio::net::UnixStream {
-    /// The system can tell, tokio can't: then a reader has to find out.
-    fn has_ended(&self, _: &mut Context<'_>) -> bool {
-        false
+    fn peer_direction(&self, context: &mut Context<'_>) -> PeerDirection {
+        after_readiness(self, self.poll_read_ready(context))
+    }
+}
+
+/// Asks the system, which knows of an end behind unread bytes.
+#[cfg(target_os = "linux")]
+fn after_readiness(
+    stream: &impl std::os::fd::AsFd,
+    readable: Poll<io::Result<()>>,
+) -> PeerDirection {
+    use rustix::event::{PollFd, PollFlags, poll};
+    if readable.is_pending() {
+        return PeerDirection::Quiet;
+    }
+    let mut asked = [PollFd::new(stream, PollFlags::RDHUP)];
+    match poll(&mut asked, Some(&rustix::event::Timespec::default())) {
+        // An error and a hang-up are always reported.
+        Ok(1..) => PeerDirection::Ended,
+        _ => PeerDirection::Unread,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Peek for tokio::net::TcpStream {
+    fn peer_direction(&self, context: &mut Context<'_>) -> PeerDirection {
+        let mut byte = [0];
+        match self.poll_peek(context, &mut ReadBuf::new(&mut byte)) {
+            Poll::Pending => PeerDirection::Quiet,
+            Poll::Ready(Ok(1..)) => PeerDirection::Unread,
+            Poll::Ready(Ok(0) | Err(_)) => PeerDirection::Ended,
+        }
+    }
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+impl Peek for tokio::net::UnixStream {
+    /// Only a read shows the end.
+    fn peer_direction(&self, _: &mut Context<'_>) -> PeerDirection {
+        PeerDirection::Quiet
     }
 }
 
@@ -125,11 +174,15 @@ impl<S: AsyncWrite + Peek + Unpin> AsyncWrite for Sniffed<S> {
         self.unread.check(context, written)
     }
 
-    /// A server of HTTP/1.1 reads no further while it has bytes behind a request, and would not
-    /// see its client leave. But whenever it looks around, it flushes.
+    /// Fails if the peer has left. A server of HTTP/1.1 reads no further while it has bytes behind a
+    /// request, but it flushes whenever its task is polled.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.stream.has_ended(context) {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        match self.stream.peer_direction(context) {
+            PeerDirection::Quiet => {}
+            PeerDirection::Unread => while self.next_look.poll(context).is_ready() {},
+            PeerDirection::Ended => {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+            }
         }
         Pin::new(&mut self.stream).poll_flush(context)
     }
