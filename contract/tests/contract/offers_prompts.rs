@@ -1,7 +1,10 @@
 //! Prompts: their arguments, and what they say.
 
 use serde_json::{Value, json};
-use turnbuckle::{Server, prompt, types::Era};
+use turnbuckle::{
+    Server, prompt,
+    types::{Era, Raw},
+};
 
 use crate::{
     offered::{Offered, capabilities},
@@ -138,6 +141,11 @@ async fn arguments_that_do_not_fit_never_reach_the_handler(wire: Wire, era: Era)
     }
     let error = offered.refused("prompts/get", json!({"name": "review"})).await;
     assert_eq!(error.code, -32602, "no arguments at all");
+    let twice = r#"{"code":"x","language":"rust","language":"ruby"}"#;
+    let error = offered.client.get_prompt("review", Raw::from_json(twice).unwrap()).await;
+    let error = error.unwrap_err().as_rpc().cloned().unwrap();
+    assert_eq!(error.code, -32602, "an argument that is given twice");
+    assert!(error.message.contains("language"), "{error:?}");
     assert_eq!(offered.runs("review").await, "0");
 }
 

@@ -6,7 +6,6 @@ pub(crate) mod jwt;
 mod key;
 mod public;
 
-#[cfg(feature = "server")]
 mod json;
 #[cfg(feature = "server")]
 mod jwk;
@@ -20,7 +19,6 @@ mod wycheproof;
 pub use algorithm::Algorithm;
 pub use key::SigningKey;
 
-#[cfg(feature = "server")]
 pub(crate) use json::object as strict_object;
 #[cfg(feature = "server")]
 pub(crate) use jwk::KeySet;

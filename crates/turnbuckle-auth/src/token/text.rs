@@ -13,7 +13,7 @@ use url::Url;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::authenticate::Form;
-use crate::{AuthError, AuthErrorKind, Secret};
+use crate::{AuthError, AuthErrorKind, Secret, jose::strict_object};
 
 /// The largest document that is read.
 const LONGEST_DOCUMENT: usize = 1024 * 1024;
@@ -113,12 +113,12 @@ fn wipe(object: &mut Map<String, Value>) {
     }
 }
 
-/// A body that is a JSON object of bearable size.
+/// Reads a body that is a JSON object of bearable size and has no member twice.
 pub(crate) fn object(body: &[u8]) -> Option<Object> {
     if body.len() > LONGEST_DOCUMENT {
         return None;
     }
-    serde_json::from_slice(body).ok().map(Object)
+    strict_object(body).map(Object)
 }
 
 /// A member that is a text and not empty.

@@ -1,7 +1,5 @@
 //! Prompts: their description, listing and rendering.
 
-use std::collections::BTreeMap;
-
 use crate::{CacheScope, ContentBlock, Icon, Meta, Named, Raw, ResultType, Role, wire::modern};
 
 model! {
@@ -125,7 +123,7 @@ model! {
     /// ```
     /// use turnbuckle_types::GetPrompt;
     /// let mut request = GetPrompt::new("review");
-    /// request.arguments = Some([("code".into(), "fn main() {}".into())].into());
+    /// request.arguments = Some([("code", "fn main() {}")].into());
     /// ```
     pub struct GetPrompt {
         required {
@@ -134,7 +132,7 @@ model! {
         }
         optional {
             /// What it is filled with.
-            arguments("arguments"): Option<BTreeMap<String, String>>,
+            arguments("arguments"): Option<Named<String>>,
             /// What an earlier attempt asked for, by its names.
             #[since(V2026_07_28)]
             input_responses("inputResponses"): Option<Named<Raw>>,

@@ -1,8 +1,6 @@
 //! The trait that writes a value at a revision, and its implementations for the values that the
 //! model is made of.
 
-use std::collections::BTreeMap;
-
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -141,11 +139,5 @@ impl<T: Encode> Encode for [T] {
 impl<T: Encode> Encode for Vec<T> {
     fn write(&self, at: At, out: &mut Vec<u8>) {
         json::write_array(self.iter(), at, out);
-    }
-}
-
-impl<T: Encode> Encode for BTreeMap<String, T> {
-    fn write(&self, at: At, out: &mut Vec<u8>) {
-        json::write_object(self.iter().map(|(name, value)| (name.as_str(), value)), at, out);
     }
 }

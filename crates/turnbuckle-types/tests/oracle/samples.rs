@@ -1,8 +1,6 @@
 //! Owns one instance of every type with everything set, whatever revision has it.
 //! Does not own what each is checked against.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 use turnbuckle_types::{
     Annotations, AudioContent, BlobResourceContents, BooleanSchema, CallTool, CallToolResult,
@@ -235,8 +233,8 @@ pub(crate) fn call_tool_result() -> CallToolResult {
         is_error = false, result_type = ResultType::Complete; result_meta())
 }
 
-fn words() -> BTreeMap<String, String> {
-    BTreeMap::from([("language".to_owned(), "python".to_owned())])
+fn words() -> Named<String> {
+    Named::from([("language", "python")])
 }
 
 pub(crate) fn get_prompt() -> GetPrompt {

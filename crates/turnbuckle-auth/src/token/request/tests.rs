@@ -124,6 +124,12 @@ fn a_token_that_was_not_asked_for_is_not_taken() {
     }
 }
 
+#[test]
+fn an_answer_with_two_tokens_is_not_taken() {
+    let body = r#"{"access_token":"a","token_type":"Bearer","access_token":"b"}"#;
+    assert!(request().read(&response(200, body)).is_err());
+}
+
 // req: client-auth:refresh:rotation-handling
 #[test]
 fn the_old_refresh_token_stays_unless_there_is_a_new_one() {

@@ -1,8 +1,6 @@
 //! The completion of arguments.
 
-use std::collections::BTreeMap;
-
-use crate::{Meta, ResultType, wire::modern};
+use crate::{Meta, Named, ResultType, wire::modern};
 
 model! {
     /// The params of `completion/complete`.
@@ -104,7 +102,7 @@ model! {
     pub struct CompletionContext {
         optional {
             /// Arguments that are complete.
-            arguments("arguments"): Option<BTreeMap<String, String>>,
+            arguments("arguments"): Option<Named<String>>,
         }
     }
 }

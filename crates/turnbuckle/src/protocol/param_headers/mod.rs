@@ -85,7 +85,9 @@ impl Annotations {
     ) -> Result<(), RpcError> {
         let annotations = self.0.as_deref().unwrap_or_default();
         let Some(values) = pick(annotations, arguments) else {
-            return Err(RpcError::invalid_params("`params.arguments` can't be read"));
+            return Err(RpcError::invalid_params(
+                "`params.arguments` can't be read: make it an object that has no member twice",
+            ));
         };
         annotations
             .iter()

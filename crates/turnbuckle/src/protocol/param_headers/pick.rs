@@ -40,9 +40,8 @@ impl fmt::Display for Picked<'_> {
     }
 }
 
-/// Reads the values of these annotations, in their order. Of a key that is there twice the last
-/// counts, as it does where arguments are decoded. Text that is no object has none. `None`: they
-/// can't be read, so that nobody knows what a header would have to say.
+/// Reads the values of these annotations, in their order. Text that is no object has none. Returns
+/// `None` if they can't be read, or if one appears twice.
 pub(super) fn pick<'a>(annotations: &[Annotation], arguments: &'a str) -> Option<Vec<Picked<'a>>> {
     let mut values = vec![Picked::Nothing; annotations.len()];
     if !annotations.is_empty() {
@@ -95,6 +94,7 @@ impl<'a> Visitor<'a> for ParamPick<'_, 'a> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut members: A) -> Result<(), A::Error> {
+        let mut seen = Vec::new();
         while let Some(key) = members.next_key::<MemberKey<'a>>()? {
             let key_of = |annotation: &Annotation| key.0.as_ref().cmp(&annotation.path[self.depth]);
             let first = self.annotations.partition_point(|one| key_of(one).is_gt());
@@ -103,8 +103,11 @@ impl<'a> Visitor<'a> for ParamPick<'_, 'a> {
                 members.next_value::<IgnoredAny>()?;
                 continue;
             }
+            if seen.contains(&first) {
+                return Err(A::Error::custom("a member is given twice"));
+            }
+            seen.push(first);
             let values = &mut self.values[first..past];
-            values.fill(Picked::Nothing);
             let annotations = &self.annotations[first..past];
             members.next_value_seed(ParamPick { annotations, depth: self.depth + 1, values })?;
         }

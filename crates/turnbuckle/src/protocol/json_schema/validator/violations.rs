@@ -2,7 +2,7 @@
 
 use crate::protocol::{
     json_schema::problem::{Problem, count, must_be_one_of},
-    place::{push_index, push_key, shorten},
+    place::{check_unique_members, push_index, push_key, shorten},
 };
 use jsonschema::{
     JsonType, ValidationError,
@@ -18,6 +18,9 @@ const MOST_PROBLEMS: usize = 8;
 
 /// What is wrong with a value, given as text: a few violations at most, none if nothing is.
 pub(crate) fn problems(schema: &CompiledSchema, value: &str) -> Vec<Problem> {
+    if let Err(message) = check_unique_members(value) {
+        return vec![Problem::new("", message)];
+    }
     // The parser stops at 128 levels, and with it the depth of what is validated.
     let value: Value = match serde_json::from_str(value) {
         Ok(value) => value,

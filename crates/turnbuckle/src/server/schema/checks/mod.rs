@@ -10,11 +10,12 @@ use std::{fmt, sync::Arc};
 
 use super::{
     SchemaError,
+    keywords::each_inner,
     problem::{ArgumentError, Problem},
     texts,
 };
 use crate::{
-    protocol::json_schema::problem::unfit_output,
+    protocol::{json_schema::problem::unfit_output, place::check_unique_members},
     server::{
         schema::checks::{
             compile::{Side, compile},
@@ -54,6 +55,8 @@ pub struct Checks {
     nodes: Arc<[Node]>,
     /// Set by [`Checks::without_constraints`].
     only_explains: bool,
+    /// Whether some value has members that the schema does not name: decoding may keep the last of two.
+    has_free_members: bool,
     /// Set where arguments arrive as texts: a program that has only tools does not link it.
     on_texts: Option<OnTexts>,
 }
@@ -70,17 +73,24 @@ impl Checks {
     }
 
     pub(super) fn compile_for(schema: &Value, side: Side) -> Result<Checks, SchemaError> {
-        Ok(Checks { nodes: compile(schema, side)?, only_explains: false, on_texts: None })
+        let nodes = compile(schema, side)?;
+        let has_free_members = has_free_members(schema);
+        Ok(Checks { nodes, only_explains: false, has_free_members, on_texts: None })
     }
 
-    /// Returns `true` if decoding enforces every rule, so that [`run`](Checks::run) finds nothing.
+    /// Returns `true` if decoding enforces every rule of the schema.
     pub fn is_empty(&self) -> bool {
         self.only_explains || !self.nodes.first().is_some_and(|root| root.constrains)
     }
 
     /// Checks the constraints of arguments, given as the text of one JSON value. Reports a few
-    /// violations at most.
+    /// violations at most. Where the schema accepts members that it does not name, an object that has
+    /// two members of one name is a violation, too.
     pub fn run(&self, arguments: &str) -> Result<(), ArgumentError> {
+        if self.has_free_members {
+            check_unique_members(arguments)
+                .map_err(|message| ArgumentError::one(Problem::new("", message)))?;
+        }
         let problems = self.problems(arguments);
         if problems.is_empty() { Ok(()) } else { Err(ArgumentError { problems }) }
     }
@@ -116,6 +126,23 @@ impl Checks {
     pub(crate) fn run_on_texts(&self, values: &[(String, TextValue)]) -> Result<(), ArgumentError> {
         self.on_texts.filter(|_| !self.is_empty()).map_or(Ok(()), |run| run(self, values))
     }
+}
+
+/// Whether a schema accepts values with members that it does not name.
+fn has_free_members(schema: &Value) -> bool {
+    let Value::Object(schema) = schema else { return *schema == Value::Bool(true) };
+    const SAY_WHICH: [&str; 7] = ["type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"];
+    let is_free = |keyword| schema.get(keyword).is_some_and(|rule| *rule != Value::Bool(false));
+    let is_any = !SAY_WHICH.iter().any(|keyword| schema.contains_key(*keyword));
+    let is_any_object =
+        Kinds::of(schema.get("type")).has(Kinds::OBJECT) && !schema.contains_key("properties");
+    let mut found = is_any
+        || is_any_object
+        || is_free("additionalProperties")
+        || is_free("patternProperties")
+        || is_free("unevaluatedProperties");
+    each_inner(schema, |inner| found = found || has_free_members(inner));
+    found
 }
 
 /// Whether a result keeps the constraints that its type does not guarantee. A result that is an error

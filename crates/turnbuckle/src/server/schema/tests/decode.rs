@@ -79,6 +79,20 @@ fn a_missing_an_unknown_and_a_repeated_field_are_named() {
         "unknown field `a`, expected `b`, expected one of `limit`, `query`, `verbose`"
     );
     assert_says!(Point, r#"{"x":1,"y":1,"x":2}"#, "`x` is given twice");
+    let rest = r#""points":{},"by_number":{}"#;
+    let counts = format!(r#"{{{rest},"counts":{{"a":1,"a":2}},"free":{{}}}}"#);
+    assert_says!(Maps, &counts, "`a` is given twice");
+    let free = format!(r#"{{{rest},"counts":{{}},"free":{{"a":[{{"b":1,"b":2}}]}}}}"#);
+    assert_says!(Maps, &free, "`b` is given twice");
+    assert_says!(serde_json::Value, r#"{"x":1,"x":2}"#, "`x` is given twice");
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    struct WithRest {
+        #[expect(dead_code, reason = "only its decoding matters")]
+        #[serde(flatten)]
+        rest: serde_json::Map<String, serde_json::Value>,
+    }
+    assert_says!(WithRest, r#"{"x":1,"x":2}"#, "`x` is given twice");
 
     #[derive(Debug, Deserialize, JsonSchema)]
     struct Outer {

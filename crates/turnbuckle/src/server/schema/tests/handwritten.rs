@@ -28,6 +28,13 @@ fn assert_says_of_v(schema: Value, value: &str, sentence: &str) {
 }
 
 #[test]
+fn a_member_that_is_given_twice_is_refused() {
+    let schema = json!({"type": "object", "properties": {"v": {"minimum": 1}}});
+    assert_says(schema.clone(), r#"{"v":0,"v":2}"#, "`v` is given twice");
+    assert_says(schema, r#"{"v":2,"w":[{"a":1,"a":1}]}"#, "`a` is given twice");
+}
+
+#[test]
 fn every_violation_is_a_sentence_with_its_path() {
     assert_says_of_v(json!({"type": "string"}), "1", ": expected a string, got a number");
     assert_says_of_v(
