@@ -77,6 +77,11 @@ pub(crate) const OPEN_SESSION_IDS: NonZeroUsize = NonZeroUsize::new(4096).unwrap
 
 // Stores in memory.
 
+/// The longest time for which an expired entry is kept.
+pub(crate) const LONGEST_SWEEP: Duration = Duration::from_secs(60);
+/// The shortest time between two looks for expired entries.
+pub(crate) const SHORTEST_SWEEP: Duration = Duration::from_secs(1);
+
 /// The records of sessions.
 pub(crate) const SESSION_RECORDS: usize = 10_000;
 /// The marks of sessions that have ended, about 100 bytes each. Beyond them no session can be opened

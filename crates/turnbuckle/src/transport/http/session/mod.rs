@@ -5,6 +5,8 @@ pub(crate) mod client;
 #[cfg(feature = "server")]
 pub(crate) mod events;
 #[cfg(feature = "server")]
+mod expiring;
+#[cfg(feature = "server")]
 pub(crate) mod id;
 #[cfg(feature = "server")]
 pub(crate) mod server;

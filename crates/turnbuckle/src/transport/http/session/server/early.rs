@@ -3,26 +3,41 @@
 //! Each message has an own connection, and on a busy machine one overtakes another. A cancel that is
 //! lost this way would leave a handler running for no client.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::VecDeque, time::Duration};
 
 use tokio::time::Instant;
 use turnbuckle_types::{Key, RequestId};
 
 use super::super::super::timing::{EARLY_CANCEL, EARLY_CANCELS, EARLY_CANCELS_OF_SESSION};
-use crate::http::SessionId;
+use crate::{
+    http::SessionId,
+    transport::http::session::expiring::{Expire, Expiring},
+};
 
 /// The early cancels of all sessions.
 #[derive(Default)]
-pub(super) struct EarlyCancels(Mutex<State>);
+pub(super) struct EarlyCancels(Expiring<State>);
 
 #[derive(Default)]
 struct State {
     cancels: VecDeque<EndedRequest>,
     /// Requests that have ended: a late cancel does not wait, so that the id can be used again.
     ended: VecDeque<EndedRequest>,
+}
+
+impl Expire for State {
+    fn expire(&mut self) {
+        expire(&mut self.cancels);
+        expire(&mut self.ended);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.cancels.is_empty() && self.ended.is_empty()
+    }
+
+    fn interval(&self) -> Duration {
+        EARLY_CANCEL
+    }
 }
 
 struct EndedRequest {
@@ -34,15 +49,14 @@ struct EndedRequest {
 impl EarlyCancels {
     /// Remembers that a request has ended.
     pub(super) fn ended(&self, session: SessionId, id: &RequestId) {
-        self.with(|state| push(&mut state.ended, EndedRequest::new(session, id)));
+        self.0.with(|state| push(&mut state.ended, EndedRequest::new(session, id)));
     }
 
     /// Keeps a cancel whose request is not in flight, unless that has ended.
     pub(super) fn add(&self, session: SessionId, id: &RequestId) {
         let new = EndedRequest::new(session, id);
-        self.with(|state| {
-            expire(&mut state.ended);
-            expire(&mut state.cancels);
+        self.0.with(|state| {
+            state.expire();
             let State { cancels, ended } = state;
             if ended.iter().chain(&*cancels).any(|known| known.is(session, &new.id)) {
                 return;
@@ -59,7 +73,7 @@ impl EarlyCancels {
 
     /// Takes the cancel of a request that has arrived. Returns whether there was one.
     pub(super) fn take(&self, session: SessionId, id: &RequestId) -> bool {
-        self.with(|state| {
+        self.0.with(|state| {
             if state.cancels.is_empty() {
                 return false;
             }
@@ -72,10 +86,6 @@ impl EarlyCancels {
             push(&mut state.ended, EndedRequest { session, id, at: Instant::now() });
             true
         })
-    }
-
-    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -136,6 +146,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn cancels_and_ends_are_freed_when_their_time_is_over() {
+        let early = EarlyCancels::default();
+        early.add(ONE, &(1).into());
+        early.ended(ONE, &(2).into());
+        tokio::time::sleep(EARLY_CANCEL * 2).await;
+        early.0.with(|state| assert!(state.is_empty()));
+        early.add(ONE, &(3).into());
+        tokio::time::sleep(EARLY_CANCEL * 2).await;
+        early.0.with(|state| assert!(state.is_empty(), "a second time"));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn nobody_fills_it_up() {
         let early = EarlyCancels::default();
         early.add(OTHER, &(1).into());
@@ -153,7 +175,7 @@ mod tests {
                 early.ended(SessionId([session; 16]), &(-id - 1).into());
             }
         }
-        early.with(|state| {
+        early.0.with(|state| {
             assert_eq!((state.cancels.len(), state.ended.len()), (EARLY_CANCELS, EARLY_CANCELS));
         });
     }

@@ -3,15 +3,18 @@
 use std::{
     collections::{BTreeSet, HashMap},
     fmt,
-    sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
 use lru::LruCache;
 
 use super::{SessionId, SessionRecord, SessionStore, StoreError, StoreFuture};
-use crate::transport::http::timing::{
-    SESSION_ENDS, SESSION_RECORD_BYTES, SESSION_RECORD_IDLE, SESSION_RECORDS,
+use crate::transport::http::{
+    session::expiring::{Expire, Expiring},
+    timing::{
+        LONGEST_SWEEP, SESSION_ENDS, SESSION_RECORD_BYTES, SESSION_RECORD_IDLE, SESSION_RECORDS,
+        SHORTEST_SWEEP,
+    },
 };
 
 /// What a record costs besides its subscriptions, and each of those besides its text.
@@ -32,7 +35,7 @@ const OVERHEAD: usize = 128;
 /// ```
 #[doc(alias = "LocalSessionManager")]
 pub struct MemorySessions {
-    book: Mutex<SessionBook>,
+    book: Expiring<SessionBook>,
 }
 
 impl MemorySessions {
@@ -44,7 +47,7 @@ impl MemorySessions {
             bytes: SESSION_RECORD_BYTES,
             idle: SESSION_RECORD_IDLE,
         };
-        MemorySessions { book: Mutex::new(SessionBook::new(limits)) }
+        MemorySessions { book: Expiring::new(SessionBook::new(limits)) }
     }
 
     /// For how long a record is kept that nobody looks at.
@@ -60,12 +63,8 @@ impl MemorySessions {
     }
 
     fn limited(self, change: impl FnOnce(&mut SessionLimits)) -> MemorySessions {
-        self.with(|book| change(&mut book.limits));
+        self.book.with(|book| change(&mut book.limits));
         self
-    }
-
-    fn with<T>(&self, change: impl FnOnce(&mut SessionBook) -> T) -> T {
-        change(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -77,7 +76,7 @@ impl Default for MemorySessions {
 
 impl SessionStore for MemorySessions {
     fn load(&self, session: SessionId) -> StoreFuture<'_, Option<SessionRecord>> {
-        let record = self.with(|book| book.load(session, SystemTime::now()));
+        let record = self.book.with(|book| book.load(session, SystemTime::now()));
         Box::pin(std::future::ready(Ok(record)))
     }
 
@@ -87,19 +86,19 @@ impl SessionStore for MemorySessions {
         record: SessionRecord,
         until: SystemTime,
     ) -> StoreFuture<'_, ()> {
-        let saved = self.with(|book| book.save(session, record, until, SystemTime::now()));
+        let saved = self.book.with(|book| book.save(session, record, until, SystemTime::now()));
         Box::pin(std::future::ready(saved))
     }
 
     fn has_room(&self) -> StoreFuture<'_, bool> {
-        let has_room = self.with(|book| book.has_room(SystemTime::now()));
+        let has_room = self.book.with(|book| book.has_room(SystemTime::now()));
         Box::pin(std::future::ready(Ok(has_room)))
     }
 }
 
 impl fmt::Debug for MemorySessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let records = self.with(|book| book.records.len());
+        let records = self.book.with(|book| book.records.len());
         f.debug_struct("MemorySessions").field("records", &records).finish_non_exhaustive()
     }
 }
@@ -142,7 +141,7 @@ impl SessionBook {
     }
 
     fn load(&mut self, session: SessionId, now: SystemTime) -> Option<SessionRecord> {
-        self.expire(now);
+        self.expire_at(now);
         if self.ended.contains_key(&session) {
             return Some(SessionRecord { ended: true, ..SessionRecord::default() });
         }
@@ -159,7 +158,7 @@ impl SessionBook {
         until: SystemTime,
         now: SystemTime,
     ) -> Result<(), StoreError> {
-        self.expire(now);
+        self.expire_at(now);
         if record.ended && !self.has_room(now) && !self.ended.contains_key(&session) {
             return Err("too many sessions have ended".into());
         }
@@ -181,7 +180,7 @@ impl SessionBook {
 
     /// Whether the end of another session can be kept.
     fn has_room(&mut self, now: SystemTime) -> bool {
-        self.expire(now);
+        self.expire_at(now);
         self.ended.len() < self.limits.ends
     }
 
@@ -196,7 +195,7 @@ impl SessionBook {
         self.bytes -= self.records.pop_lru().map_or(0, |(_, kept)| weight(&kept.record));
     }
 
-    fn expire(&mut self, now: SystemTime) {
+    fn expire_at(&mut self, now: SystemTime) {
         while self.records.peek_lru().is_some_and(|(_, kept)| kept.goes <= now) {
             self.remove_oldest();
         }
@@ -205,6 +204,20 @@ impl SessionBook {
         {
             self.remove(first);
         }
+    }
+}
+
+impl Expire for SessionBook {
+    fn expire(&mut self) {
+        self.expire_at(SystemTime::now());
+    }
+
+    fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.ended.is_empty()
+    }
+
+    fn interval(&self) -> Duration {
+        self.limits.idle.clamp(SHORTEST_SWEEP, LONGEST_SWEEP)
     }
 }
 

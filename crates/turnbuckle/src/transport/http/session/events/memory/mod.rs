@@ -1,19 +1,20 @@
 //! Keeps events in the memory of one process.
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, fmt, time::Duration};
 
 use lru::LruCache;
 use tokio::time::Instant;
 
 use super::{EventStore, StoredEvent, StreamKey};
 use crate::transport::http::{
-    session::store::{SessionId, StoreFuture},
-    timing::{EVENT_BYTES, EVENT_BYTES_OF_STREAM, EVENT_RETENTION, EVENT_STREAMS},
+    session::{
+        expiring::{Expire, Expiring},
+        store::{SessionId, StoreFuture},
+    },
+    timing::{
+        EVENT_BYTES, EVENT_BYTES_OF_STREAM, EVENT_RETENTION, EVENT_STREAMS, LONGEST_SWEEP,
+        SHORTEST_SWEEP,
+    },
 };
 
 /// What an event costs besides its message.
@@ -32,7 +33,7 @@ const OVERHEAD: usize = 64;
 /// # let _ = events;
 /// ```
 pub struct MemoryEvents {
-    book: Mutex<EventBook>,
+    book: Expiring<EventBook>,
 }
 
 impl MemoryEvents {
@@ -44,7 +45,7 @@ impl MemoryEvents {
             streams: EVENT_STREAMS,
             retention: EVENT_RETENTION,
         };
-        MemoryEvents { book: Mutex::new(EventBook::new(limits)) }
+        MemoryEvents { book: Expiring::new(EventBook::new(limits)) }
     }
 
     /// How many bytes one stream may have. Its last event is kept even if it is longer.
@@ -66,12 +67,8 @@ impl MemoryEvents {
     }
 
     fn limited(self, change: impl FnOnce(&mut EventLimits)) -> MemoryEvents {
-        self.with(|book| change(&mut book.limits));
+        self.book.with(|book| change(&mut book.limits));
         self
-    }
-
-    fn with<T>(&self, change: impl FnOnce(&mut EventBook) -> T) -> T {
-        change(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The same as the answer of a store, for which nothing here has to wait.
@@ -79,7 +76,7 @@ impl MemoryEvents {
     where
         T: Send + 'static,
     {
-        Box::pin(std::future::ready(Ok(self.with(change))))
+        Box::pin(std::future::ready(Ok(self.book.with(change))))
     }
 }
 
@@ -109,7 +106,7 @@ impl EventStore for MemoryEvents {
 
 impl fmt::Debug for MemoryEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (streams, bytes) = self.with(|book| (book.streams.len(), book.bytes));
+        let (streams, bytes) = self.book.with(|book| (book.streams.len(), book.bytes));
         f.debug_struct("MemoryEvents")
             .field("streams", &streams)
             .field("bytes", &bytes)
@@ -146,7 +143,7 @@ impl EventBook {
     }
 
     fn append(&mut self, key: &StreamKey, event: StoredEvent, now: Instant) {
-        self.expire(now);
+        self.expire_at(now);
         if weight(&event) > self.limits.bytes {
             // Without its end the stream could not be resumed.
             return self.forget(key);
@@ -166,7 +163,7 @@ impl EventBook {
     }
 
     fn after(&mut self, key: &StreamKey, number: u64, now: Instant) -> Vec<StoredEvent> {
-        self.expire(now);
+        self.expire_at(now);
         let Some(StoredStream { events, .. }) = self.streams.peek(key) else { return Vec::new() };
         let begin = events.partition_point(|event| event.number <= number);
         events.range(begin..).cloned().collect()
@@ -186,12 +183,26 @@ impl EventBook {
         own.iter().for_each(|key| self.forget(key));
     }
 
-    fn expire(&mut self, now: Instant) {
+    fn expire_at(&mut self, now: Instant) {
         while let Some((_, stream)) = self.streams.peek_lru()
             && now.saturating_duration_since(stream.last) >= self.limits.retention
         {
             self.forget_oldest();
         }
+    }
+}
+
+impl Expire for EventBook {
+    fn expire(&mut self) {
+        self.expire_at(Instant::now());
+    }
+
+    fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    fn interval(&self) -> Duration {
+        self.limits.retention.clamp(SHORTEST_SWEEP, LONGEST_SWEEP)
     }
 }
 

@@ -215,3 +215,11 @@ proptest! {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn events_are_freed_when_their_time_is_over() {
+    let events = MemoryEvents::default();
+    events.append(&key(1, 1), event(1, 100)).await.unwrap();
+    tokio::time::sleep(EVENT_RETENTION + LONGEST_SWEEP).await;
+    events.book.with(|book| assert!(book.is_empty()));
+}
