@@ -427,6 +427,51 @@ async fn a01_a_success_that_is_no_answer() {
     .await;
 }
 
+/// The answers of several calls share one budget. Beyond it a call fails, and the others go on.
+#[tokio::test]
+async fn law08_answers_that_are_being_read_share_one_budget() {
+    within(async {
+        let limited = || modern().limits(Limits::default().memory_bytes(50_000));
+        for events in [false, true] {
+            let mut web = Web::new().await;
+            let client = limited().connect(web.url()).await.unwrap();
+            let part = "x".repeat(60_000);
+            let begin = async |post: &Post| {
+                if events {
+                    post.stream().await;
+                    post.chunk("data: ").await;
+                } else {
+                    post.say("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n").await;
+                    post.say("transfer-encoding: chunked\r\n\r\n").await;
+                }
+                let id = &post.body["id"];
+                post.chunk(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{part}"#)).await;
+            };
+            let mut calls = [(); 2].map(|()| launch(client.call_tool("t", ())));
+            let posts = [web.post().await, web.post().await];
+            for post in &posts {
+                begin(post).await;
+            }
+            // The call that reads second is refused.
+            let [one, two] = &mut calls;
+            let failed = tokio::select! { failed = one => failed, failed = two => failed };
+            let error = failed.unwrap().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+            assert!(error.to_string().contains("memory_bytes"), "{error}");
+            let other = calls.into_iter().find(|call| !call.is_finished()).unwrap();
+            for post in posts.iter().filter(|post| !post.is_closed()) {
+                post.chunk(r#""}],"resultType":"complete"}}"#).await;
+                if events {
+                    post.chunk("\n\n").await;
+                }
+                post.end().await;
+            }
+            assert_eq!(other.await.unwrap().unwrap().to_text(), part);
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn law08_an_answer_has_its_bounds() {
     within(async {

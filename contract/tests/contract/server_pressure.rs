@@ -20,6 +20,7 @@ in_both_eras! {
     law08_a_client_that_never_reads_errors_is_let_go,
     law08_a_client_that_never_reads_quick_answers_is_let_go,
     law08_a_client_that_never_reads_its_tools_answers_is_let_go,
+    law08_a_client_that_stops_reading_is_let_go_in_time,
 }
 
 async fn law01_two_hundred_large_answers_reach_a_slow_reader(era: Era) {
@@ -186,6 +187,17 @@ async fn e32_a_handler_that_waits_for_its_client_is_stopped_too(era: Era) {
 }
 
 const LIMIT: usize = 64 * 1024;
+
+/// A server does not keep a connection whose peer reads nothing for minutes, however little waits.
+async fn law08_a_client_that_stops_reading_is_let_go_in_time(era: Era) {
+    let mut served = opened_with(era, Limits::default(), 2048).await;
+    let call = served.tool(1, "huge", json!({"bytes": 65_536}));
+    served.peer.say(call).await;
+    let start = tokio::time::Instant::now();
+    served.serving.await.unwrap().unwrap();
+    let waited = start.elapsed();
+    assert!(waited >= Duration::from_secs(300) && waited < Duration::from_secs(600), "{waited:?}");
+}
 
 /// Says these lines over and over, without reading, until the server lets go.
 async fn never_read(era: Era, lines: &[Value]) {

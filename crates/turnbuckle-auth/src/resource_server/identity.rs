@@ -30,7 +30,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Nothing if the claims name nobody.
+    /// Returns `None` if the claims name no subject, or one that is not text.
     pub(super) fn from_claims(issuer: &str, claims: Map<String, Value>) -> Option<Identity> {
         let text = |name: &str| {
             let text = claims.get(name).and_then(Value::as_str);
@@ -38,8 +38,11 @@ impl Identity {
         };
         // `azp` is what providers wrote before RFC 9068.
         let client_id = text("client_id").or_else(|| text("azp"));
-        // RFC 9068 §2.2: without a person the subject is the client.
-        let subject = text("sub").or_else(|| client_id.clone())?;
+        // RFC 9068 §2.2: without a person the subject is the client. RFC 7519 §4.1.2: a subject is text.
+        let subject = match claims.get("sub") {
+            Some(_) => text("sub")?,
+            None => client_id.clone()?,
+        };
         Some(Identity {
             issuer: issuer.to_owned(),
             subject,
@@ -81,6 +84,8 @@ mod tests {
         assert_eq!(identity(json!({"client_id": "app"})).unwrap().subject, "app");
         assert_eq!(identity(json!({"sub": "ann", "scp": ["x"]})).unwrap().scopes.to_string(), "x");
         assert_eq!(identity(json!({"sub": ""})), None);
-        assert_eq!(identity(json!({"sub": 1})), None);
+        for sub in [json!(1), json!(""), json!(null), json!(["ann"]), json!({"ann": 1})] {
+            assert_eq!(identity(json!({"sub": sub, "client_id": "app"})), None, "{sub}");
+        }
     }
 }

@@ -12,6 +12,9 @@ use super::{
 };
 use crate::{Raw, RequestId, RpcError};
 
+/// The length of the longest `method` that is read, in bytes of its JSON text.
+const LONGEST_METHOD: usize = 1024;
+
 /// Reads one message. `max_depth` bounds the nesting of arrays and objects.
 ///
 /// The bytes must be one JSON value; white space around it is tolerated.
@@ -128,8 +131,11 @@ impl<'a> Envelope<'a> {
         }
         match (self.method, self.result, self.error) {
             (Some(method), None, None) => {
-                let Some(method) = string(line, method.get()) else {
-                    return Err(RpcError::invalid_request("`method` must be a string"));
+                let short = Some(method.get()).filter(|method| method.len() <= LONGEST_METHOD);
+                let Some(method) = short.and_then(|method| string(line, method)) else {
+                    return Err(RpcError::invalid_request(format!(
+                        "`method` must be a string of at most {LONGEST_METHOD} bytes"
+                    )));
                 };
                 let params = self.params.unwrap_or_default().resolve(line, self.text)?;
                 match (self.id, id) {

@@ -71,6 +71,7 @@ fn every_kind_of_bad_envelope_is_refused_with_its_id() {
         r#"{"jsonrpc":"2.0","method":"m","params":{"name":"a","name":"b"},"id":3}"#,
         r#"{"jsonrpc":"2.0","method":"m","params":{"_meta":{},"_meta":{}},"id":3}"#,
         r#"{"jsonrpc":"2.0","method":5,"id":3}"#,
+        &format!(r#"{{"jsonrpc":"2.0","method":"{}","id":3}}"#, "m".repeat(1023)),
         r#"{"jsonrpc":"2.0","method":"m","result":{},"id":3}"#,
         r#"{"jsonrpc":"2.0","id":3}"#,
     ] {

@@ -139,6 +139,12 @@ impl HeldBytes {
         self.bytes
     }
 
+    /// Fails if other messages use up the budget.
+    #[cfg(all(feature = "http", feature = "client"))]
+    pub(crate) fn check(&self) -> Result<(), RpcError> {
+        self.budget.check_beside(Some(self))
+    }
+
     #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn budget(&self) -> &MemoryBudget {
         &self.budget

@@ -26,6 +26,10 @@ const BURST: usize = 64;
 /// How long running handlers have to finish once the peer has stopped sending.
 const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(250);
 
+/// The time for which a peer may read nothing while messages wait. A server that runs one request at
+/// a time does not read while it runs one, so that this is longer than over HTTP.
+const WRITE_STALL: std::time::Duration = std::time::Duration::from_secs(5 * 60);
+
 /// How long a failed write leaves the word to the reader.
 const VERDICT: std::time::Duration = std::time::Duration::from_millis(500);
 
@@ -218,13 +222,14 @@ async fn write_loop<W: AsyncWrite + Unpin>(shared: Arc<ConnectionShared>, mut wr
 }
 
 /// Writes a batch. What has not been begun when the peer stops reading goes back, so that
-/// it can still be taken back.
+/// it can still be taken back. Fails if the peer reads nothing for [`WRITE_STALL`].
 async fn write_batch<W: AsyncWrite + Unpin>(
     shared: &ConnectionShared,
     write: &mut W,
     batch: &mut Batch,
 ) -> std::io::Result<()> {
     let mut written = 0;
+    let mut stall: Option<Pin<Box<tokio::time::Sleep>>> = None;
     std::future::poll_fn(|context| {
         loop {
             let rest = batch.rest(written);
@@ -235,17 +240,28 @@ async fn write_batch<W: AsyncWrite + Unpin>(
                 Poll::Ready(Ok(0)) => {
                     return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into()));
                 }
-                Poll::Ready(Ok(count)) => written += count,
+                Poll::Ready(Ok(count)) => {
+                    written += count;
+                    stall = None;
+                }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
                     shared.lock().outbox.put_back(batch, written);
-                    return Poll::Pending;
+                    let stall =
+                        stall.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_STALL)));
+                    return stall.as_mut().poll(context).map(|()| Err(stalled()));
                 }
             }
         }
     })
     .await?;
     write.flush().await
+}
+
+#[cold]
+fn stalled() -> std::io::Error {
+    let message = format!("it has read nothing for {} s", WRITE_STALL.as_secs());
+    std::io::Error::new(std::io::ErrorKind::TimedOut, message)
 }
 
 enum Taken {

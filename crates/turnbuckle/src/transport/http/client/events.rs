@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use turnbuckle_types::{
-    RequestId,
+    RequestId, RpcError,
     jsonrpc::{self, Fault, Frame, FrameRole, Message, Notification, Response},
 };
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind, Executed},
-    rpc::{ExchangeEvent, Note, outcome_to_result},
+    rpc::{ExchangeEvent, Note, memory::HeldBytes, outcome_to_result},
     transport::http::sse,
 };
 
@@ -30,6 +30,7 @@ pub(crate) struct EventBody {
     longest: usize,
     /// How many bytes may still come.
     left: Option<usize>,
+    held: HeldBytes,
 }
 
 /// The next part of an event stream.
@@ -39,6 +40,8 @@ pub(crate) enum NextEvent {
     TooLong,
     /// The stream brought more bytes than allowed in all.
     TooMuch,
+    /// An event that would use too much memory; reading can go on.
+    OutOfMemory(RpcError),
     Ended(Ending),
 }
 
@@ -50,14 +53,22 @@ pub(crate) enum Ending {
 }
 
 impl EventBody {
-    /// Without a body it has ended. `longest` bounds one event, `most` all of them.
-    pub(crate) fn new(body: Option<Body>, longest: usize, most: Option<usize>) -> EventBody {
-        EventBody { body, reader: sse::SseReader::new(longest), longest, left: most }
+    /// Without a body it has ended. `most` bounds the bytes of all events.
+    pub(crate) fn new(
+        body: Option<Body>,
+        wire: &HttpClientShared,
+        most: Option<usize>,
+    ) -> EventBody {
+        let longest = wire.limits.line_bytes;
+        let held = HeldBytes::new(wire.memory.clone());
+        EventBody { body, reader: sse::SseReader::new(longest), longest, left: most, held }
     }
 
     /// Goes on with the body of another connection.
     pub(crate) fn renew(&mut self, body: Body) {
-        *self = EventBody::new(Some(body), self.longest, self.left);
+        self.body = Some(body);
+        self.reader = sse::SseReader::new(self.longest);
+        self.held.set(0);
     }
 
     pub(crate) fn reader(&self) -> &sse::SseReader {
@@ -70,6 +81,12 @@ impl EventBody {
                 Some(Ok(event)) => return Poll::Ready(NextEvent::Event(event)),
                 Some(Err(sse::EventTooLong)) => return Poll::Ready(NextEvent::TooLong),
                 None => {}
+            }
+            self.held.set(self.reader.held());
+            if let Err(refused) = self.held.check() {
+                self.reader.skip_event();
+                self.held.set(0);
+                return Poll::Ready(NextEvent::OutOfMemory(refused));
             }
             let Some(body) = &mut self.body else {
                 return Poll::Ready(NextEvent::Ended(Ending::Clean));
@@ -132,6 +149,11 @@ pub(crate) fn too_long(wire: &HttpClientShared) -> Error {
     Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
 }
 
+pub(crate) fn out_of_memory(wire: &HttpClientShared, refused: &RpcError) -> Error {
+    let message = format!("the answer of {} can't be kept: {}", wire.place(), refused.message);
+    Error::new(ErrorKind::Limit, message).with_executed(Executed::Maybe)
+}
+
 pub(crate) fn too_much(wire: &HttpClientShared) -> Error {
     let (place, limit) = (wire.place(), wire.limits.stream_bytes);
     let message = format!("the stream of {place} brought more than {limit} bytes (stream_bytes)");
@@ -160,6 +182,7 @@ pub(super) fn poll(
             }
             NextEvent::TooLong => too_long(wire),
             NextEvent::TooMuch => too_much(wire),
+            NextEvent::OutOfMemory(refused) => out_of_memory(wire, &refused),
             NextEvent::Ended(ending) => events.lost(wire, ending),
         };
         return Poll::Ready(ExchangeEvent::Done(Err(error)));

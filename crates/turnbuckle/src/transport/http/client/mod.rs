@@ -34,7 +34,7 @@ use crate::{
     protocol::headers,
     rpc::{
         Abandon, BoxFuture, Counters, Exchange, Mirror, Note, Outgoing, Serve, Transport,
-        pending::PendingTable,
+        memory::MemoryBudget, pending::PendingTable,
     },
     transport::http::session::client as legacy,
 };
@@ -68,6 +68,8 @@ pub(crate) struct HttpClientShared {
     pub(super) redirects: Redirects,
     pub(super) serve: Arc<dyn Serve>,
     pub(super) limits: Limits,
+    /// The bytes of responses that are being read.
+    pub(super) memory: Arc<MemoryBudget>,
     table: Mutex<PendingTable<Arc<StopHandle>, ()>>,
     /// The version of the last request that was sent, for messages that carry none.
     version: Mutex<Option<Revision>>,
@@ -103,6 +105,7 @@ impl Http {
             own,
             redirects: manners.redirects,
             serve,
+            memory: MemoryBudget::new(limits.memory_bytes),
             limits,
             table: Mutex::default(),
             version: Mutex::new(version),

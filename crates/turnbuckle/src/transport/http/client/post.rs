@@ -135,18 +135,14 @@ impl PostExchange {
         let (head, body) = response.into_parts();
         self.stage = match Kind::of(&head.headers) {
             Kind::Events if head.status.is_success() => {
-                let longest = self.wire.limits.line_bytes;
-                PostStage::Events(Box::new(EventBody::new(Some(body), longest, sent.most)))
+                PostStage::Events(Box::new(EventBody::new(Some(body), &self.wire, sent.most)))
             }
-            _ => {
-                let limit = self.wire.limits.line_bytes;
-                PostStage::Whole(Box::new(CollectedBody::new(
-                    body,
-                    head.status,
-                    &head.headers,
-                    limit,
-                )))
-            }
+            _ => PostStage::Whole(Box::new(CollectedBody::new(
+                body,
+                head.status,
+                &head.headers,
+                &self.wire,
+            ))),
         };
         Ok(())
     }

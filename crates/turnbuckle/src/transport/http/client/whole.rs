@@ -15,11 +15,13 @@ use turnbuckle_types::{
 
 use super::{
     HttpClientShared,
+    events::out_of_memory,
     stack::{Body, ConnectError, SendFailure},
     timing::{QUOTED_CHARS, REFUSAL_BYTES},
 };
 use crate::{
     error::{AuthorizationRequired, Error, ErrorKind, Executed, Result},
+    rpc::memory::HeldBytes,
     transport::http::media_type,
 };
 
@@ -53,6 +55,7 @@ pub(crate) struct CollectedBody {
     first: Option<Bytes>,
     rest: BytesMut,
     limit: usize,
+    held: HeldBytes,
     /// How long the server wants to be left alone.
     retry_after: Option<Duration>,
     /// What the server asks for instead of answering.
@@ -64,8 +67,9 @@ impl CollectedBody {
         body: Body,
         status: StatusCode,
         headers: &HeaderMap,
-        limit: usize,
+        wire: &HttpClientShared,
     ) -> CollectedBody {
+        let limit = wire.limits.line_bytes;
         let (kind, retry_after) = (Kind::of(headers), retry_after(headers));
         let limit = if status.is_success() { limit } else { limit.min(REFUSAL_BYTES) };
         let wanted = AuthorizationRequired::read(status, headers);
@@ -76,6 +80,7 @@ impl CollectedBody {
             first: None,
             rest: BytesMut::new(),
             limit,
+            held: HeldBytes::new(wire.memory.clone()),
             retry_after,
             wanted,
         }
@@ -104,6 +109,10 @@ impl CollectedBody {
                         return Poll::Ready(Err(self.too_long(wire)));
                     }
                     self.push(chunk);
+                    self.held.set(self.length());
+                    if let Err(refused) = self.held.check() {
+                        return Poll::Ready(Err(out_of_memory(wire, &refused)));
+                    }
                 }
                 Some(Err(error)) => return Poll::Ready(Err(self.lost(wire, error))),
                 None => break,

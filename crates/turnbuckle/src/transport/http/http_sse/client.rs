@@ -92,7 +92,7 @@ async fn open(wire: &HttpClientShared) -> Result<(EventBody, Uri)> {
         let wanted = AuthorizationRequired::read(status, response.headers());
         return Err(failed(message).with_status(status.as_u16()).wanting(wanted));
     }
-    let mut events = EventBody::new(Some(response.into_body()), wire.limits.line_bytes, None);
+    let mut events = EventBody::new(Some(response.into_body()), wire, None);
     let first = match events.next().await {
         NextEvent::Event(first) if first.kind.as_deref() == Some(b"endpoint") => first,
         NextEvent::Ended(_) => {
@@ -142,12 +142,15 @@ async fn down(
                     return Ok(());
                 }
             }
-            NextEvent::TooLong => {
+            NextEvent::TooLong | NextEvent::OutOfMemory(_) => {
                 let Some(peer) = peer.upgrade() else { return Ok(()) };
                 // The call that it answers is told. If the event does not name one, the
                 // connection ends, so that no call waits for ever.
                 if !peer.too_long(events.reader().began()) {
-                    let message = format!("an event is longer than {limit} bytes (line_bytes)");
+                    let message = format!(
+                        "an event is longer than {limit} bytes (line_bytes), or uses too much \
+                         memory (memory_bytes)"
+                    );
                     return Err(Closed::of(ErrorKind::Limit, message, Vec::new()));
                 }
             }

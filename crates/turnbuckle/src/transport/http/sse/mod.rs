@@ -174,6 +174,16 @@ impl SseReader {
         &self.began
     }
 
+    /// Returns how many bytes of an event wait for its end.
+    pub(crate) fn held(&self) -> usize {
+        self.block.size + self.line.len()
+    }
+
+    /// Drops the event that waits for its end, and skips the rest of it.
+    pub(crate) fn skip_event(&mut self) {
+        self.skip(&[]);
+    }
+
     /// Whether part of an event waits for its end: a stream that ends now was cut off.
     pub(crate) fn is_mid_event(&self) -> bool {
         self.skipping || self.place == LinePosition::Line || self.block.size > 0

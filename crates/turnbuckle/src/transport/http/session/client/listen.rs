@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     rpc::BoxFuture,
-    transport::http::client::{events::too_long, timing::OPEN_STREAM},
+    transport::http::client::{
+        events::{out_of_memory, too_long},
+        timing::OPEN_STREAM,
+    },
 };
 
 /// Opens the stream in place of any earlier one. The future resolves when it is open, or known
@@ -37,17 +40,16 @@ pub(super) fn open(wire: &Arc<HttpClientShared>) -> BoxFuture<'static, ()> {
 }
 
 async fn listen(wire: Arc<HttpClientShared>, session: ClientSession, opened: oneshot::Sender<()>) {
-    let longest = wire.limits.line_bytes;
     let (mut source, mut was_open) =
         match reconnect::ask(&wire, &session, None, StreamOwner::Server).await {
             StreamReply::Open(body) => {
                 let _ = opened.send(());
-                (ResumableStream::new(Some(body), longest, None), true)
+                (ResumableStream::new(Some(body), &wire, None), true)
             }
             // A server that is just starting, say: nobody waits for it, but it is tried again.
             passing if passing.is_passing() => {
                 drop(opened);
-                let mut source = ResumableStream::new(None, longest, None);
+                let mut source = ResumableStream::new(None, &wire, None);
                 source.failed();
                 (source, false)
             }
@@ -62,6 +64,9 @@ async fn listen(wire: Arc<HttpClientShared>, session: ClientSession, opened: one
             // It was skipped, and others follow.
             StreamItem::TooLong | StreamItem::TooMuch => {
                 tracing::warn!("{}", too_long(&wire));
+            }
+            StreamItem::OutOfMemory(refused) => {
+                tracing::warn!("{}", out_of_memory(&wire, &refused));
             }
             StreamItem::Ended(ending) => {
                 let whose = StreamOwner::Server;

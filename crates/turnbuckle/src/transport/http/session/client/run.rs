@@ -20,7 +20,7 @@ use crate::{
     error::{Error, Executed, Result},
     rpc::Outgoing,
     transport::http::client::{
-        events::{too_long, too_much},
+        events::{out_of_memory, too_long, too_much},
         request,
         stack::Body,
         whole::{
@@ -136,7 +136,7 @@ impl SessionPost<'_> {
         let wire = self.wire;
         let kind = whole::Kind::of(headers);
         let batches = kind == whole::Kind::Json && status.is_success() && wire.serve.batches();
-        let mut whole = CollectedBody::new(body, status, headers, wire.limits.line_bytes);
+        let mut whole = CollectedBody::new(body, status, headers, wire);
         let text = std::future::poll_fn(|context| whole.poll_text(wire, context)).await?;
         if batches && text.trim_ascii_start().starts_with(b"[") {
             return receive::receive(wire, self.from(session), text).unwrap_or_else(|| {
@@ -154,7 +154,7 @@ impl SessionPost<'_> {
     async fn stream(&self, session: &ClientSession, body: Body) -> Result<Raw> {
         let wire = self.wire;
         let most = Some(wire.limits.stream_bytes);
-        let mut source = ResumableStream::new(Some(body), wire.limits.line_bytes, most);
+        let mut source = ResumableStream::new(Some(body), wire, most);
         loop {
             match source.next().await {
                 StreamItem::Message(data) => {
@@ -166,6 +166,7 @@ impl SessionPost<'_> {
                 }
                 StreamItem::TooLong => return Err(too_long(wire)),
                 StreamItem::TooMuch => return Err(too_much(wire)),
+                StreamItem::OutOfMemory(refused) => return Err(out_of_memory(wire, &refused)),
                 StreamItem::Ended(ending) => {
                     let for_good = !source.is_resumable()
                         || self.kind == RequestPurpose::Opening

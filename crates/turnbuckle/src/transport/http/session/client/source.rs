@@ -7,6 +7,8 @@ use bytes::Bytes;
 use http::HeaderValue;
 use tokio::time::Instant;
 
+use turnbuckle_types::RpcError;
+
 use super::{HttpClientShared, resume::RetryDelay};
 use crate::{
     error::Error,
@@ -45,14 +47,20 @@ pub(super) enum StreamItem {
     TooLong,
     /// More than the stream may bring in all.
     TooMuch,
+    /// An event that would use too much memory; reading can go on.
+    OutOfMemory(RpcError),
     Ended(Ending),
 }
 
 impl ResumableStream {
     /// Without a body, its first connection is still to be made.
-    pub(super) fn new(body: Option<Body>, longest: usize, most: Option<usize>) -> ResumableStream {
+    pub(super) fn new(
+        body: Option<Body>,
+        wire: &HttpClientShared,
+        most: Option<usize>,
+    ) -> ResumableStream {
         ResumableStream {
-            events: EventBody::new(body, longest, most),
+            events: EventBody::new(body, wire, most),
             marks: Marks::default(),
             fruitless: 0,
             since: Instant::now(),
@@ -78,6 +86,7 @@ impl ResumableStream {
                 }
                 NextEvent::TooLong => StreamItem::TooLong,
                 NextEvent::TooMuch => StreamItem::TooMuch,
+                NextEvent::OutOfMemory(refused) => StreamItem::OutOfMemory(refused),
                 NextEvent::Ended(ending) => {
                     if self.since.elapsed() >= STREAM_LASTED {
                         self.fruitless = 0;
