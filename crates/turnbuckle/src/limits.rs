@@ -49,8 +49,9 @@ pub struct Limits {
     pub connections_per_peer: usize,
     /// How many bytes of messages a server may keep in memory at once, over all its connections:
     /// 256 MiB. A request counts from its first byte until its handler ends, a response until its
-    /// last byte is written. One connection may use half of it. A request beyond it is refused, over
-    /// HTTP with status 503; requests that run continue.
+    /// last byte is written. One peer address, one principal and one connection of a stream may each
+    /// use half of it. A request beyond it is refused, over HTTP with status 503; requests that run
+    /// continue. A client counts the answers that it reads and the notifications that it keeps.
     ///
     /// Messages below 1 KiB do not count, and values that handlers decode or keep do not either.
     pub memory_bytes: usize,

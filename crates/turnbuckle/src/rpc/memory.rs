@@ -4,6 +4,11 @@ use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
+#[cfg(all(feature = "http", feature = "server"))]
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError, Weak},
+};
 
 #[cfg(all(feature = "http", feature = "server"))]
 use bytes::Bytes;
@@ -15,24 +20,42 @@ pub(crate) const COUNTED: usize = 1024;
 /// The bytes that messages may occupy: requests from their first byte until their handler ends,
 /// responses until their last byte is written.
 ///
-/// A share is a budget of a connection. Its bytes count towards the budget of the server, too.
+/// The bytes of a share count towards the budgets around it, too.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     used: AtomicUsize,
     limit: usize,
-    server: Option<Arc<MemoryBudget>>,
+    owner: BudgetOwner,
+    within: Vec<Arc<MemoryBudget>>,
+}
+
+/// The messages that a budget counts.
+#[derive(Debug)]
+enum BudgetOwner {
+    /// All messages of a server or a client.
+    Program,
+    /// Those of a connection, or of all connections of an address.
+    Peer,
+    #[cfg(all(feature = "http", feature = "server"))]
+    Principal,
+    /// Those of a request. It has no limit of its own.
+    #[cfg(all(feature = "http", feature = "server"))]
+    Request,
 }
 
 impl MemoryBudget {
     /// Creates the budget of a server or a client.
     pub(crate) fn new(limit: usize) -> Arc<MemoryBudget> {
-        Arc::new(MemoryBudget { used: AtomicUsize::new(0), limit, server: None })
+        MemoryBudget::of(BudgetOwner::Program, limit, Vec::new())
     }
 
-    /// Creates the share of one connection, which is half of the budget.
+    /// Creates the share of a connection or a peer address, which is half of the budget.
     pub(crate) fn share(self: &Arc<Self>) -> Arc<MemoryBudget> {
-        let (used, limit) = (AtomicUsize::new(0), self.limit / 2);
-        Arc::new(MemoryBudget { used, limit, server: Some(self.clone()) })
+        MemoryBudget::of(BudgetOwner::Peer, self.limit / 2, vec![self.clone()])
+    }
+
+    fn of(owner: BudgetOwner, limit: usize, within: Vec<Arc<MemoryBudget>>) -> Arc<MemoryBudget> {
+        Arc::new(MemoryBudget { used: AtomicUsize::new(0), limit, owner, within })
     }
 
     /// Fails if the budget is used up.
@@ -41,11 +64,9 @@ impl MemoryBudget {
         self.check_beside(None)
     }
 
-    /// Fails if other messages use up the budget.
+    /// Fails if other messages use up the budget, or one around it.
     pub(crate) fn check_beside(&self, own: Option<&HeldBytes>) -> Result<(), RpcError> {
-        let own = own.map_or(0, HeldBytes::bytes);
-        let server = self.server.as_deref().filter(|server| server.is_used_up(own));
-        match server.or_else(|| self.is_used_up(own).then_some(self)) {
+        match self.used_up(own.map_or(0, HeldBytes::bytes)) {
             None => Ok(()),
             Some(used_up) => Err(RpcError::internal(used_up.message())),
         }
@@ -53,34 +74,41 @@ impl MemoryBudget {
 
     /// Returns the sentence that refuses a message.
     pub(crate) fn message(&self) -> String {
+        let (whose, part) = match self.owner {
+            BudgetOwner::Program => ("", ""),
+            BudgetOwner::Peer => (" of this peer", "half of "),
+            #[cfg(all(feature = "http", feature = "server"))]
+            BudgetOwner::Principal => (" of this principal", "half of "),
+            #[cfg(all(feature = "http", feature = "server"))]
+            BudgetOwner::Request => (" of this request", ""),
+        };
         let limit = self.limit;
-        match self.server {
-            None => {
-                format!("messages use too much memory: the limit is {limit} bytes (memory_bytes)")
-            }
-            Some(_) => format!(
-                "messages of this connection use too much memory: the limit is {limit} bytes \
-                 (half of memory_bytes)"
-            ),
-        }
+        format!(
+            "messages{whose} use too much memory: the limit is {limit} bytes ({part}memory_bytes)"
+        )
     }
 
-    fn is_used_up(&self, own: usize) -> bool {
-        self.used.load(Relaxed).saturating_sub(own) >= self.limit
+    /// Returns whether messages use half of the budget.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(crate) fn is_half_used(&self) -> bool {
+        self.used.load(Relaxed) >= self.limit / 2
+    }
+
+    /// Returns the outermost budget that other messages use up.
+    fn used_up(&self, own: usize) -> Option<&MemoryBudget> {
+        let around = self.within.iter().find_map(|budget| budget.used_up(own));
+        let is_used_up = self.used.load(Relaxed).saturating_sub(own) >= self.limit;
+        around.or_else(|| is_used_up.then_some(self))
     }
 
     fn add(&self, bytes: usize) {
         self.used.fetch_add(bytes, Relaxed);
-        if let Some(server) = &self.server {
-            server.used.fetch_add(bytes, Relaxed);
-        }
+        self.within.iter().for_each(|budget| budget.add(bytes));
     }
 
     fn remove(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Relaxed);
-        if let Some(server) = &self.server {
-            server.used.fetch_sub(bytes, Relaxed);
-        }
+        self.within.iter().for_each(|budget| budget.remove(bytes));
     }
 
     /// Counts a message. Returns `None` for a small one.
@@ -102,6 +130,34 @@ impl MemoryBudget {
         let mut held = HeldBytes::new(self.clone());
         held.set(bytes.len());
         Bytes::from_owner(KeptBytes { bytes, _held: held })
+    }
+}
+
+/// The shares of the principals that have messages.
+#[cfg(all(feature = "http", feature = "server"))]
+#[derive(Debug, Default)]
+pub(crate) struct PrincipalShares(Mutex<HashMap<String, Weak<MemoryBudget>>>);
+
+#[cfg(all(feature = "http", feature = "server"))]
+impl PrincipalShares {
+    /// Creates the budget of a request. It counts towards the share of its connection and towards
+    /// that of its principal, which is half of `memory_bytes`.
+    pub(crate) fn request(
+        &self,
+        connection: &Arc<MemoryBudget>,
+        principal: &str,
+        memory_bytes: usize,
+    ) -> Arc<MemoryBudget> {
+        let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let share = shares.get(principal).and_then(Weak::upgrade).unwrap_or_else(|| {
+            if shares.len() == shares.capacity() {
+                shares.retain(|_, share| share.strong_count() > 0);
+            }
+            let share = MemoryBudget::of(BudgetOwner::Principal, memory_bytes / 2, Vec::new());
+            shares.insert(principal.to_owned(), Arc::downgrade(&share));
+            share
+        });
+        MemoryBudget::of(BudgetOwner::Request, usize::MAX, vec![connection.clone(), share])
     }
 }
 
@@ -197,12 +253,28 @@ mod tests {
         let server = MemoryBudget::new(10_000);
         let (one, other, third) = (server.share(), server.share(), server.share());
         let held = one.hold(5_000);
-        assert!(one.check().unwrap_err().message.contains("this connection"));
+        assert!(one.check().unwrap_err().message.contains("this peer"));
         assert!(other.check().is_ok() && server.check().is_ok());
         let second = other.hold(5_000);
         assert!(third.check().unwrap_err().message.contains("10000 bytes (memory_bytes)"));
         drop((held, second));
         assert!(one.check().is_ok() && third.check().is_ok());
+    }
+
+    #[test]
+    fn a_principal_may_use_half_on_all_its_connections_together() {
+        let (server, shares) = (MemoryBudget::new(10_000), PrincipalShares::default());
+        let request = |principal: &str| shares.request(&server.share(), principal, 10_000);
+        let held = [request("ann").hold(2_500), request("ann").hold(2_500)];
+        assert_eq!(used(&server), 5_000, "the bytes count once for the server");
+        assert!(request("ann").check().unwrap_err().message.contains("this principal"));
+        assert!(request("ben").check().is_ok());
+        drop(held);
+        assert!(request("ann").check().is_ok());
+        for number in 0..1_000 {
+            assert!(request(&number.to_string()).check().is_ok());
+        }
+        assert!(shares.0.lock().unwrap().len() < 1_000, "shares without messages are forgotten");
     }
 
     #[test]

@@ -151,7 +151,7 @@ impl<B> HttpFuture<B> {
 
     /// Counts the response towards a budget until its last byte is written.
     pub(super) fn counting(mut self, memory: Arc<MemoryBudget>) -> Self {
-        self.memory = Some(memory);
+        self.memory.get_or_insert(memory);
         self
     }
 
@@ -167,7 +167,7 @@ impl<B: Body> Future for HttpFuture<B> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let mut response = ready!(poll_stage(this.stage.as_mut(), context));
+        let mut response = ready!(poll_stage(this.stage.as_mut(), this.memory, context));
         if let Some(headers) = this.sharing.take() {
             response.headers_mut().extend(*headers);
         }
@@ -180,6 +180,7 @@ impl<B: Body> Future for HttpFuture<B> {
 
 fn poll_stage<B: Body>(
     mut stage: Pin<&mut FutureStage<B>>,
+    response_memory: &mut Option<Arc<MemoryBudget>>,
     context: &mut Context<'_>,
 ) -> Poll<Response<HttpBody>> {
     loop {
@@ -187,7 +188,9 @@ fn poll_stage<B: Body>(
             Projected::Checking { check, waiting } => {
                 match (ready!(check.as_mut().poll(context)), waiting.take()) {
                     (Ok(head), Some((service, body, _, memory))) => {
-                        let HttpFuture { stage: next, .. } = service.admit(head, body, &memory);
+                        let HttpFuture { stage: next, memory, .. } =
+                            service.admit(head, body, &memory);
+                        *response_memory = memory;
                         stage.set(next);
                         continue;
                     }

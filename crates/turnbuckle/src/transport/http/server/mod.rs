@@ -45,8 +45,12 @@ pub use crate::transport::http::server::{
 use crate::{
     error::{Error, Result},
     limits::Limits,
+    principal::Principal,
     protocol::classify::ClientHello,
-    rpc::{HttpHead, Incoming, Note, Replies, Reply, Serve, memory::MemoryBudget},
+    rpc::{
+        HttpHead, Incoming, Note, Replies, Reply, Serve,
+        memory::{MemoryBudget, PrincipalShares},
+    },
     transport::http::{
         server::{
             auth::protect::Protection,
@@ -104,6 +108,7 @@ pub(crate) struct Endpoint {
     pub(super) in_flight: Arc<AtomicUsize>,
     /// The memory of messages on connections that the endpoint does not know.
     pub(super) memory: Arc<MemoryBudget>,
+    principals: Arc<PrincipalShares>,
     pub(super) drain: Arc<Drain>,
     /// The state for sessions and for stateless requests of the legacy era.
     pub(super) legacy: Legacy,
@@ -129,6 +134,7 @@ impl HttpService {
             limits,
             keep_alive: KEEP_ALIVE,
             in_flight: Arc::default(),
+            principals: Arc::default(),
             drain: Arc::default(),
         }))
     }
@@ -228,10 +234,19 @@ impl HttpService {
 
     /// Answers someone who was let in.
     fn admit<B>(&self, head: request::Parts, body: B, memory: &Arc<MemoryBudget>) -> HttpFuture<B> {
-        if head.method == Method::POST {
-            return HttpFuture::read(self.asked(head, memory), body);
-        }
-        self.answer_method(head, memory)
+        let memory = match head.extensions.get::<Principal>() {
+            None => memory.clone(),
+            Some(principal) => {
+                let limit = self.0.limits.memory_bytes;
+                self.0.principals.request(memory, principal.name(), limit)
+            }
+        };
+        let future = if head.method == Method::POST {
+            HttpFuture::read(self.asked(head, &memory), body)
+        } else {
+            self.answer_method(head, &memory)
+        };
+        future.counting(memory)
     }
 
     /// Answers what is no POST: only sessions know such requests.

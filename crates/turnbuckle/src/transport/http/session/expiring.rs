@@ -38,7 +38,10 @@ impl<T: Expire> Expiring<T> {
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             watched.has_task = true;
-            runtime.spawn(ExpiryTask(Arc::downgrade(&self.0)).run(watched.entries.interval()));
+            let interval = watched.entries.interval();
+            // A runtime that shuts down drops the task at once, which takes the lock.
+            drop(watched);
+            runtime.spawn(ExpiryTask(Arc::downgrade(&self.0)).run(interval));
         }
         result
     }

@@ -82,7 +82,8 @@ impl Accepting {
                 accepted = accept(&listener, &room) => accepted,
             };
             let Some((accepted, permit)) = accepted else { continue };
-            let peer = match accepted.peer().map(|address| peers.add(address, most_of_peer)) {
+            let add = |address| peers.add(address, most_of_peer, &service.0.memory);
+            let peer = match accepted.peer().map(add) {
                 Some(None) => {
                     tracing::debug!("a peer has too many connections (connections_per_peer)");
                     continue;
@@ -93,7 +94,11 @@ impl Accepting {
                 service: service.clone(),
                 side: side.clone(),
                 path: path.clone(),
-                memory: service.0.memory.share(),
+                memory: match &peer {
+                    Some(peer) if most_of_peer < usize::MAX => peer.memory.clone(),
+                    // A proxy, or a Unix socket: its connections are of many clients.
+                    _ => service.0.memory.share(),
+                },
                 activity: None,
             };
             let (protocols, closing) = (protocols.clone(), closing.clone());
@@ -237,7 +242,7 @@ struct Door {
     service: HttpService,
     side: Option<Arc<dyn SideEndpoint>>,
     path: Arc<str>,
-    /// The share of this connection.
+    /// The share of this connection or of its peer.
     memory: Arc<MemoryBudget>,
     /// Over HTTP/2.
     activity: Option<Arc<ConnectionActivity>>,

@@ -24,7 +24,7 @@ use super::{
     live::{ActiveSession, PumpPermit},
 };
 use crate::{
-    rpc::{BoxFuture, Outcome, Permit, pending::Serial},
+    rpc::{BoxFuture, Outcome, Permit, memory::MemoryBudget, pending::Serial},
     transport::http::server::shutdown::{Drain, RequestEnding},
 };
 use tokio::{
@@ -43,6 +43,8 @@ pub(super) struct Pump {
     pub(super) expires: SystemTime,
     /// How many calls of all sessions may be unattended.
     pub(super) most_unattended: usize,
+    /// The memory of all messages of the server.
+    pub(super) memory: Arc<MemoryBudget>,
     pub(super) permit: PumpPermit,
 }
 
@@ -128,7 +130,7 @@ impl Pump {
     }
 
     /// Returns `Ready` once no client has read the stream for a while, or at once if too many calls
-    /// are unattended: they hold permits that others need.
+    /// are unattended or messages use half of the memory: others need the permits and the memory.
     fn poll_unattended(
         &self,
         unattended: &mut Option<Unattended>,
@@ -140,6 +142,7 @@ impl Pump {
         }
         let waiting = match unattended {
             Some(waiting) => waiting,
+            None if self.memory.is_half_used() => return Poll::Ready(()),
             None => {
                 let (of_session, of_all) = (&self.session.unattended, self.permit.unattended());
                 let session = Permit::take(of_session, UNATTENDED_OF_SESSION);

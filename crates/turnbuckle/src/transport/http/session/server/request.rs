@@ -180,8 +180,7 @@ impl Visit {
 
     pub(super) fn new_stream(&self, asked: &RequestHead, format: Format) -> ResponseStream {
         let limit = asked.endpoint.limits.queued_notifications;
-        // The stream may outlive its connection, so that it counts for the server alone.
-        let memory = asked.endpoint.memory.clone();
+        let memory = asked.memory.clone();
         ResponseStream::in_session(format, limit, Arc::downgrade(&self.session.in_flight), memory)
     }
 
@@ -222,6 +221,7 @@ impl Visit {
             drain: endpoint.drain.clone(),
             expires: self.opened.expires,
             most_unattended: endpoint.limits.http_in_flight / 2,
+            memory: endpoint.memory.clone(),
             permit: endpoint.legacy.live.pump_permit(),
         };
         self.session.start(stream, pump.run(handler));
