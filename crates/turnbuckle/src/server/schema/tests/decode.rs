@@ -120,6 +120,11 @@ fn an_integer_that_does_not_fit_is_told_the_range() {
     assert_says!(Integers, r#"{"n":0}"#, "`n` must be at least 1, is 0");
     assert_says!(Strict, r#"{"limit":1.5}"#, "`limit`: expected an integer, got 1.5");
     assert_says!(Integers, r#"{"s":1e30}"#, "`s`: expected an integer, got 1e30");
+    assert_says!(
+        Strict,
+        r#"{"query":"\ud800"}"#,
+        "`query` is not JSON that can be read: lone leading surrogate in hex escape"
+    );
     assert_says!(Point, r#"{"x":1e999}"#, "`x` is not JSON that can be read: number out of range");
 }
 

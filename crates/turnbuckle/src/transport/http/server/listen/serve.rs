@@ -77,6 +77,9 @@ impl HttpService {
     /// [`public_host`](HttpService::public_host). Dropping the future closes every connection and
     /// drops every handler.
     ///
+    /// A client that closes its connection, or only its own direction of it, has left: its requests
+    /// are cancelled, except for calls of a legacy session, which the client can resume.
+    ///
     /// ```no_run
     /// # async fn serve(server: turnbuckle::Server) -> turnbuckle::Result<()> {
     /// server.http_service().public_host("mcp.example.com").serve("0.0.0.0:8080").await?;
