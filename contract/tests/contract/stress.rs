@@ -4,9 +4,11 @@ use std::{future::IntoFuture, sync::Arc};
 
 use serde_json::json;
 use tokio::runtime::Builder;
-use turnbuckle::types::Era;
+use turnbuckle::{Client, Limits, types::Era};
 
-use crate::rig::{Rig, Wire, poll_once, within};
+use turnbuckle_contract::{Fixture, server};
+
+use crate::rig::{Rig, Wire, eventually, pinned, poll_once, within};
 
 macro_rules! on_every_wire {
     ($($test:ident),+ $(,)?) => {$(
@@ -79,6 +81,53 @@ fn law01_many_tasks_on_many_threads_lose_nothing(wire: Wire, era: Era) {
         assert!(count.started <= abandoned && abandoned > 100, "{count:?} of {abandoned}");
         assert_eq!(rig.report().await.in_flight, 0);
     }));
+}
+
+/// Whether a client closes before its runtime ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Leaves {
+    InOrder,
+    WithItsRuntime,
+}
+
+/// A modern call is cancelled by the end of its connection. A legacy call is cancelled by a message, which
+/// nothing sends after the runtime.
+#[test]
+fn b16_the_end_of_a_runtime_cancels_a_call_over_http_in_the_modern_era() {
+    let runtime = || Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let theirs = runtime();
+    for (era, leaves, expected) in [
+        (Era::Modern, Leaves::WithItsRuntime, (0, 1)),
+        (Era::Legacy, Leaves::WithItsRuntime, (1, 0)),
+        (Era::Legacy, Leaves::InOrder, (0, 1)),
+    ] {
+        let fixture = Fixture::default();
+        let url = theirs.block_on(async {
+            let server = server(&fixture, Limits::default());
+            let bound = server.serve_http("127.0.0.1:0").bind().await.unwrap();
+            let url = bound.url();
+            tokio::spawn(bound.into_future());
+            url
+        });
+        let ours = runtime();
+        ours.block_on(within(async {
+            let builder = Client::builder().revision(pinned(era)).no_proxy();
+            let client = builder.connect(url).await.unwrap();
+            let call = client.call_tool("hold", json!({"key": "k"})).no_timeouts();
+            tokio::spawn(call.into_future());
+            eventually(|| fixture.ledger().of("k").started == 1).await;
+            if leaves == Leaves::InOrder {
+                client.close().await;
+            }
+        }));
+        drop(ours);
+        if expected == (1, 0) {
+            fixture.release("k");
+        }
+        theirs.block_on(within(eventually(|| fixture.ledger().in_flight == 0)));
+        let count = fixture.ledger().of("k");
+        assert_eq!((count.finished, count.dropped), expected, "{era:?}, {leaves:?}");
+    }
 }
 
 /// A hundred calls in a row, some of them given up at once, some a little later.

@@ -33,42 +33,12 @@ impl Interrupt {
     }
 }
 
-/// Hears Ctrl-C, and where there is one SIGTERM: what asks a server to stop.
+/// Receives the signals that end a command: Ctrl-C, and where they exist SIGTERM and SIGHUP.
 #[derive(Debug)]
-pub(crate) struct Stop {
+pub(crate) struct EndSignals {
     interrupt: Interrupt,
     #[cfg(unix)]
     terminate: Signal,
-}
-
-impl Stop {
-    pub(crate) fn listen() -> Result<Stop, Failure> {
-        Ok(Stop {
-            interrupt: Interrupt::listen()?,
-            #[cfg(unix)]
-            terminate: unix(SignalKind::terminate(), "SIGTERM")?,
-        })
-    }
-
-    /// Resolves at the next of them. Dropping the future loses none.
-    pub(crate) async fn asked(&mut self) -> EndSignal {
-        #[cfg(unix)]
-        tokio::select! {
-            () = self.interrupt.happened() => EndSignal::Interrupt,
-            Some(()) = self.terminate.recv() => EndSignal::Terminate,
-        }
-        #[cfg(not(unix))]
-        {
-            self.interrupt.happened().await;
-            EndSignal::Interrupt
-        }
-    }
-}
-
-/// Receives the signals that end a command: those of [`Stop`], and where there is one SIGHUP.
-#[derive(Debug)]
-pub(crate) struct EndSignals {
-    stop: Stop,
     /// `None` if this process ignores it, as `nohup` wants.
     #[cfg(unix)]
     hang_up: Option<Signal>,
@@ -77,7 +47,9 @@ pub(crate) struct EndSignals {
 impl EndSignals {
     pub(crate) fn listen() -> Result<EndSignals, Failure> {
         Ok(EndSignals {
-            stop: Stop::listen()?,
+            interrupt: Interrupt::listen()?,
+            #[cfg(unix)]
+            terminate: unix(SignalKind::terminate(), "SIGTERM")?,
             #[cfg(unix)]
             hang_up: if ignores_hang_up() {
                 None
@@ -90,13 +62,24 @@ impl EndSignals {
     /// Resolves at the next of them. Dropping the future loses none.
     pub(crate) async fn happened(&mut self) -> EndSignal {
         #[cfg(unix)]
-        if let Some(hang_up) = &mut self.hang_up {
-            return tokio::select! {
-                signal = self.stop.asked() => signal,
-                Some(()) = hang_up.recv() => EndSignal::HangUp,
+        {
+            let hung_up = async {
+                match &mut self.hang_up {
+                    Some(hang_up) => hang_up.recv().await,
+                    None => None,
+                }
             };
+            tokio::select! {
+                () = self.interrupt.happened() => EndSignal::Interrupt,
+                Some(()) = self.terminate.recv() => EndSignal::Terminate,
+                Some(()) = hung_up => EndSignal::HangUp,
+            }
         }
-        self.stop.asked().await
+        #[cfg(not(unix))]
+        {
+            self.interrupt.happened().await;
+            EndSignal::Interrupt
+        }
     }
 }
 

@@ -33,6 +33,8 @@ use crate::{
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    connection::launch::become_server();
     let cli = Cli::parse();
     // One thread: what the demo server counts is then always in the order of the wire.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {

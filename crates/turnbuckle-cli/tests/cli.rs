@@ -6,6 +6,8 @@ mod foreign;
 mod http;
 mod login;
 mod output;
+#[cfg(target_os = "linux")]
+mod processes;
 mod questions;
 mod support;
 mod verbs;

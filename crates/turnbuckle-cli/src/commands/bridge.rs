@@ -1,5 +1,7 @@
 //! The command `turnbuckle bridge`: selects the server and the transport of a gateway.
 
+use std::time::Duration;
+
 use turnbuckle_gateway::Gateway;
 
 use super::serve::{no_json_on_the_wire, over_http, public};
@@ -8,7 +10,7 @@ use crate::{
     config,
     connect::{Heard, Way, WayKind, wire_log},
     exit::Failure,
-    interrupt::Stop,
+    interrupt::EndSignals,
     output::{complain, one_line},
     progress::Line,
     target::Target,
@@ -16,6 +18,8 @@ use crate::{
 
 /// A free port of this machine.
 const ANYWHERE: &str = "127.0.0.1:0";
+/// How long connections have to cancel their calls and to end their sessions.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(arguments: args::Bridge) -> Result<(), Failure> {
     let args::Bridge { stdio, http, path, .. } = &arguments;
@@ -34,6 +38,9 @@ pub(crate) async fn run(arguments: args::Bridge) -> Result<(), Failure> {
     } else {
         on_http(&gateway, &way, &arguments).await
     };
+    if kind == WayKind::Url {
+        finish_tasks().await;
+    }
     let shown = connection.verbose;
     outcome
         .map_err(|failure| failure.at(&connection.target))
@@ -64,23 +71,22 @@ fn gateway(way: Way, connection: &Connection, line: Line, heard: Heard) -> Gatew
 }
 
 async fn on_stdio(gateway: &Gateway, kind: WayKind) -> Result<(), Failure> {
-    let mut stop = Stop::listen()?;
+    let mut signals = EndSignals::listen()?;
     tokio::select! {
         ended = gateway.serve_stdio() => ended.map_err(|error| kind.failure(error)),
-        // Whoever started this may end it so: the server is then seen off.
-        _ = stop.asked() => Ok(()),
+        // The server is ended when the runtime is.
+        _ = signals.happened() => Ok(()),
     }
 }
 
 async fn on_http(gateway: &Gateway, way: &Way, arguments: &args::Bridge) -> Result<(), Failure> {
     let address = arguments.http.as_deref().unwrap_or(ANYWHERE);
     let kind = way.kind();
-    let mut stop = Stop::listen()?;
+    let mut signals = EndSignals::listen()?;
     let service = tokio::select! {
         service = gateway.http_service() => service.map_err(|error| kind.failure(error))?,
-        _ = stop.asked() => return Ok(()),
+        _ = signals.happened() => return Ok(()),
     };
-    drop(stop);
     if let Some(url) = way.asks_in_the_name_of_a_person().await {
         complain(&format!(
             "warning: whoever reaches this acts as the person who logged in at {}",
@@ -92,7 +98,19 @@ async fn on_http(gateway: &Gateway, way: &Way, arguments: &args::Bridge) -> Resu
         Some(path) => serving.path(path),
         None => serving,
     };
-    over_http(serving, address, &arguments.public_hosts, arguments.output).await
+    over_http(serving, address, &arguments.public_hosts, arguments.output, signals).await
+}
+
+/// Lets dropped connections finish: a call to a legacy server over HTTP is cancelled by a message.
+async fn finish_tasks() {
+    let metrics = tokio::runtime::Handle::current().metrics();
+    let finished = async {
+        while metrics.num_alive_tasks() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    // Then they are dropped with the runtime.
+    let _ = tokio::time::timeout(GOODBYE, finished).await;
 }
 
 /// What is typed, as every command has it that talks to a server.

@@ -13,7 +13,7 @@ use crate::{
     args::{Format, Serve},
     demo_server,
     exit::Failure,
-    interrupt::Stop,
+    interrupt::EndSignals,
     output::{complain, print_json},
 };
 
@@ -23,11 +23,12 @@ pub(crate) async fn run(arguments: Serve) -> Result<(), Failure> {
     }
     let server = demo_server::server();
     let serving = async {
-        match arguments.http {
+        match &arguments.http {
             Some(address) => {
                 let service = public(server.http_service(), &arguments.public_hosts);
-                let serving = service.serve(&*address);
-                over_http(serving, &address, &arguments.public_hosts, arguments.output).await
+                let (serving, signals) = (service.serve(&**address), EndSignals::listen()?);
+                let hosts = &arguments.public_hosts;
+                over_http(serving, address, hosts, arguments.output, signals).await
             }
             None => over_stdio(&server).await,
         }
@@ -65,8 +66,8 @@ pub(crate) async fn over_http(
     address: &str,
     public_hosts: &[String],
     output: Format,
+    mut signals: EndSignals,
 ) -> Result<(), Failure> {
-    let mut stop = Stop::listen()?;
     let (tell, told) = oneshot::channel();
     let bound = bind(serving, address, public_hosts, told).await?;
     complain(&format!("serving {} (Ctrl-C stops it)", bound.url()));
@@ -76,7 +77,7 @@ pub(crate) async fn over_http(
     let mut serving = bound.into_future();
     tokio::select! {
         ended = &mut serving => return ended.map(drop).map_err(Failure::from),
-        _ = stop.asked() => {}
+        _ = signals.happened() => {}
     }
     complain("stopping: running calls may finish; Ctrl-C again does not wait");
     // If nobody listens, it has stopped already.
@@ -84,7 +85,7 @@ pub(crate) async fn over_http(
     tokio::select! {
         biased;
         ended = &mut serving => complain(&summary(&ended?)),
-        signal = stop.asked() => return Err(signal.failure("running calls were not waited for")),
+        signal = signals.happened() => return Err(signal.failure("running calls were not waited for")),
     }
     Ok(())
 }

@@ -29,6 +29,9 @@ use crate::{
     target::check_address,
 };
 
+#[cfg(target_os = "linux")]
+use super::launch;
+
 /// How long a server has to leave when its input ends, and again after SIGTERM. Shorter
 /// than the library's: somebody waits for the prompt.
 const GRACE: Duration = Duration::from_secs(1);
@@ -271,6 +274,8 @@ fn with_environment(mut command: Command, environment: &[Variable]) -> Spawn {
     for name in passed {
         spawn = spawn.allow_env(name);
     }
+    #[cfg(target_os = "linux")]
+    let spawn = launch::by_this_program(spawn);
     spawn
 }
 

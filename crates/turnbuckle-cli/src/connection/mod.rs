@@ -2,6 +2,8 @@
 
 pub(crate) mod config;
 pub(crate) mod connect;
+#[cfg(target_os = "linux")]
+pub(crate) mod launch;
 pub(crate) mod login;
 pub(crate) mod logs;
 pub(crate) mod roots;

@@ -1,9 +1,13 @@
 //! `turnbuckle bridge`, with real processes on both sides of it.
 
-use rustix::process::Signal;
+use std::{io::Write as _, process::Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{Gate, folder, http::Served, in_folder, server, start, turnbuckle};
+use crate::support::{
+    Gate, command, folder, http::Served, in_folder, modern_call, server, start, turnbuckle,
+};
 
 /// The command line of a bridge, to be started by a client.
 fn bridge(arguments: &str) -> String {
@@ -80,6 +84,36 @@ fn ctrl_c_of_a_client_stops_the_handler_behind_the_bridge() {
         let cancelled = gate.wait_for("notifications/cancelled");
         assert_eq!(cancelled["params"]["requestId"], sent["id"], "{near}");
         assert_eq!(running.wait().status, 130);
+    }
+}
+
+/// Over legacy HTTP too, where a cancel is a message.
+#[test]
+fn a_signal_cancels_what_a_bridge_has_in_flight() {
+    for far in REVISIONS {
+        let served = Served::new();
+        let mut bridge = command(["bridge", "--stdio", served.url(), "--revision", far])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let call = modern_call("sleep", r#"{"ms":3600000}"#);
+        writeln!(bridge.stdin.as_ref().unwrap(), "{call}").unwrap();
+        served.wait_for_count("in_flight", 1);
+        kill_process(Pid::from_child(&bridge), Signal::TERM).unwrap();
+        served.wait_for_count("cancelled", 1);
+        assert!(bridge.wait().unwrap().success(), "{far}");
+
+        let mut bridge =
+            Served::by(&["bridge", "--http", "127.0.0.1:0", served.url(), "--revision", far]);
+        let caller = start(["call", bridge.url(), "sleep", "ms=3600000"]);
+        served.wait_for_count("in_flight", 1);
+        bridge.signal(Signal::TERM);
+        assert!(bridge.line().starts_with("stopping: "));
+        bridge.signal(Signal::TERM);
+        served.wait_for_count("cancelled", 2);
+        assert_eq!(bridge.wait().status, 143);
+        caller.interrupt();
+        caller.wait();
     }
 }
 

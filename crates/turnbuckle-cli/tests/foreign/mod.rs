@@ -1,10 +1,6 @@
 //! Servers that are no programs of ours, as scripts.
 
-use std::path::Path;
-
-use rustix::process::{Pid, Signal, test_kill_process};
-
-use crate::support::{self, lines_through, scripted, turnbuckle};
+use crate::support::{scripted, turnbuckle};
 
 const CALL: &str = r#""tools/call""#;
 const LIST: &str = r#""tools/list""#;
@@ -59,35 +55,4 @@ fn a_server_that_asks_for_the_roots_has_them_before_the_first_call() {
     // One that never asks is not waited for without end.
     let target = scripted("asks-nothing", r#"{"tools":{}}"#, &[(LIST, ONE_TOOL)]);
     assert_eq!(turnbuckle(["tools", &target, "--root", "/"]).status, 0);
-}
-
-/// Also one that ignores the end of its input and every signal that can be ignored.
-#[test]
-fn no_server_is_left_behind_after_a_signal() {
-    let mut ended = Vec::new();
-    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
-        for (words, message) in
-            [(&["call", "t"][..], CALL), (&["listen"], r#""notifications/initialized""#)]
-        {
-            let name = format!("stubborn-{}-{status}", words[0]);
-            let pipe = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name).join("pid");
-            let stays = format!(
-                "echo $$ >'{}'; trap '' TERM HUP INT; while :; do sleep 1; done",
-                pipe.display()
-            );
-            let cases = [(LIST, ONE_TOOL), (message, &stays)];
-            let target = scripted(&name, r#"{"tools":{"listChanged":true}}"#, &cases);
-            let started = lines_through(&pipe);
-            let running = support::start([words[0], &target].iter().chain(&words[1..]));
-            let pid: i32 = started.recv_timeout(support::TOO_LONG).unwrap().parse().unwrap();
-            running.signal(signal);
-            ended.push((name, status, pid, running));
-        }
-    }
-    for (name, status, pid, running) in ended {
-        let run = running.wait();
-        assert_eq!(run.status, status, "{name}: {}", run.stderr);
-        let left = test_kill_process(Pid::from_raw(pid).unwrap());
-        assert!(left.is_err(), "process {pid} of {name} is left");
-    }
 }

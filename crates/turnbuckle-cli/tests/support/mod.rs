@@ -76,6 +76,12 @@ pub(crate) fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
 /// The command line of a legacy server that is a shell script: the second of a pair is run for a message
 /// with the first in it. `answer RESULT` answers a request; a request without a pair gets an error.
 pub(crate) fn scripted(name: &str, capabilities: &str, cases: &[(&str, &str)]) -> String {
+    let folder = folder(name, &[("server.sh", &script(capabilities, cases))]);
+    format!("sh '{}'", folder.join("server.sh").display())
+}
+
+/// The script of such a server. It goes on after this at the end of its input.
+pub(crate) fn script(capabilities: &str, cases: &[(&str, &str)]) -> String {
     let initialize = format!(
         r#"answer '{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"serverInfo":{{"name":"script","version":"1"}}}}'"#
     );
@@ -96,8 +102,14 @@ while read -r line; do
 done
 "#,
     );
-    let folder = folder(name, &[("server.sh", &script)]);
-    format!("sh '{}'", folder.join("server.sh").display())
+    script
+}
+
+/// The message of a modern client that calls a tool.
+pub(crate) fn modern_call(tool: &str, arguments: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"test","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+    )
 }
 
 /// Starts the binary.
@@ -105,7 +117,7 @@ pub(crate) fn start<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> 
     Running(command(arguments).spawn().unwrap())
 }
 
-fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
+pub(crate) fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
     // The tests may run under `nohup`, which the binary would respect.
     let mut command = if cfg!(target_os = "linux") {
         let mut command = Command::new("env");

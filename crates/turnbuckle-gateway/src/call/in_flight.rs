@@ -30,9 +30,25 @@ pub(crate) struct InFlightRequest {
 
 /// The client that waits for a request.
 struct Waiting {
-    /// `None` for a stream of the gateway's own.
+    /// `None` for a stream of the gateway's own, and while the request is pending: a caller keeps the
+    /// gateway alive, and the gateway keeps its pending calls.
     caller: Option<Caller>,
     stage: Stage,
+    /// The name of the principal that sent the request.
+    principal: Option<String>,
+    /// The least severe log messages that the client wants.
+    log_level: Option<LogLevel>,
+}
+
+impl Waiting {
+    fn new(caller: Option<Caller>) -> Waiting {
+        Waiting {
+            stage: Stage::Running,
+            principal: caller.as_ref().and_then(Caller::principal_name),
+            log_level: caller.as_ref().and_then(Caller::log_level),
+            caller,
+        }
+    }
 }
 
 /// Whether the client waits for a request at the moment. The order is the preference for questions.
@@ -92,7 +108,7 @@ impl InFlightRequest {
         max_queued: usize,
     ) -> InFlightRequest {
         let capabilities = caller.as_ref().map(Caller::capabilities).unwrap_or_default();
-        let waiting = Mutex::new(Waiting { caller, stage: Stage::Running });
+        let waiting = Mutex::new(Waiting::new(caller));
         let inbox = Mutex::default();
         InFlightRequest { number, revisions, waiting, capabilities, purpose, inbox, max_queued }
     }
@@ -101,7 +117,7 @@ impl InFlightRequest {
         RequestId::from(self.number)
     }
 
-    /// Returns the client's request that waits for it, or did last.
+    /// Returns the client's request that waits for it; `None` while it is pending.
     pub(crate) fn caller(&self) -> Option<Caller> {
         self.waiting().caller.clone()
     }
@@ -112,12 +128,17 @@ impl InFlightRequest {
 
     /// Marks it as pending until its client comes back with another request.
     pub(super) fn suspend(&self) {
-        self.waiting().stage = Stage::Pending;
+        let mut waiting = self.waiting();
+        waiting.stage = Stage::Pending;
+        let caller = waiting.caller.take();
+        // Not under the lock: it may be the last that holds the client's connection.
+        drop(waiting);
+        drop(caller);
     }
 
     /// Continues with another request of its client.
     pub(super) fn resume(&self, caller: Caller) {
-        *self.waiting() = Waiting { caller: Some(caller), stage: Stage::Running };
+        *self.waiting() = Waiting::new(Some(caller));
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -135,13 +156,13 @@ impl InFlightRequest {
 
     /// Returns whether its client wants log messages of this level.
     pub(crate) fn wants_log(&self, level: Option<LogLevel>) -> bool {
-        self.caller().is_some_and(|caller| self.revisions.wants_log(caller.log_level(), level))
+        self.revisions.wants_log(self.waiting().log_level, level)
     }
 
     /// Returns whether both requests are certainly of one caller: of one connection, or of one
     /// principal. Over HTTP nothing else tells callers apart.
     pub(crate) fn has_same_caller(&self, other: &InFlightRequest) -> bool {
-        let principal = |request: &InFlightRequest| request.caller()?.principal_name();
+        let principal = |request: &InFlightRequest| request.waiting().principal.clone();
         principal(self).is_some_and(|name| principal(other) == Some(name))
     }
 

@@ -123,7 +123,7 @@ impl Router {
         method: &str,
         params: &str,
         within: Option<&RequestId>,
-    ) -> Result<Option<(Arc<InFlightRequest>, Caller)>, RpcError> {
+    ) -> Result<Option<Arc<InFlightRequest>>, RpcError> {
         let known = Method::from_name(method);
         let can_answer = |request: &InFlightRequest| {
             let revision = request.revisions.downstream;
@@ -144,26 +144,23 @@ impl Router {
         if let Some(request) =
             within.and_then(number).and_then(|number| state.requests.get(&number))
         {
-            let caller = request.caller().filter(|_| can_answer(request));
-            return match caller {
-                Some(caller) => Ok(Some((request.clone(), caller))),
-                None => Err(undeclared(method)),
+            return if can_answer(request) {
+                Ok(Some(request.clone()))
+            } else {
+                Err(undeclared(method))
             };
         }
         let requests = state.requests.values().filter(|request| request.is_call());
-        let calls: Vec<_> =
-            requests.filter_map(|request| Some((request.clone(), request.caller()?))).collect();
+        let calls: Vec<_> = requests.cloned().collect();
         drop(state);
-        let able = calls.iter().filter(|(request, _)| can_answer(request));
+        let able = calls.iter().filter(|request| can_answer(request));
         let Some(chosen) =
-            able.min_by_key(|(request, _)| (request.stage(), !request.may_ask(), request.number))
+            able.min_by_key(|request| (request.stage(), !request.may_ask(), request.number))
         else {
             return if calls.is_empty() { Ok(None) } else { Err(undeclared(method)) };
         };
-        let is_of_another = |(request, _): &(Arc<InFlightRequest>, Caller)| {
-            request.may_ask()
-                && !Arc::ptr_eq(request, &chosen.0)
-                && !request.has_same_caller(&chosen.0)
+        let is_of_another = |request: &Arc<InFlightRequest>| {
+            request.may_ask() && !Arc::ptr_eq(request, chosen) && !request.has_same_caller(chosen)
         };
         if self.clients == Clients::Any && calls.iter().any(is_of_another) {
             return Err(RpcError::internal(
@@ -213,9 +210,7 @@ impl Router {
         let requests: Vec<_> = state.requests.values().rev().cloned().collect();
         let channels: Vec<_> = state.channels.iter().filter_map(Weak::upgrade).collect();
         drop(state);
-        let is_call =
-            |request: &&Arc<InFlightRequest>| request.is_call() && request.caller().is_some();
-        let calls: Vec<_> = requests.iter().filter(is_call).collect();
+        let calls: Vec<_> = requests.iter().filter(|request| request.is_call()).collect();
         let newest = calls.iter().find(|request| request.wants_log(level));
         match (newest, channels.first()) {
             (Some(newest), _) if self.have_one_client(&calls) => {
@@ -257,7 +252,7 @@ impl ServerEvents for Router {
             Ok(asker) => asker,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
-        let Some((request, caller)) = asker else {
+        let Some(request) = asker else {
             let asked = match self.only_channel() {
                 Some(channel) => channel.ask(&method, text),
                 None => Err(RpcError::internal("no client is connected that could be asked")),
@@ -268,9 +263,10 @@ impl ServerEvents for Router {
             };
         };
         match request.revisions.question_route() {
-            QuestionRoute::Request | QuestionRoute::Retry => {
-                await_answer(caller.ask(method.to_string(), text))
-            }
+            QuestionRoute::Request | QuestionRoute::Retry => match request.caller() {
+                Some(caller) => await_answer(caller.ask(method.to_string(), text)),
+                None => Box::pin(std::future::ready(Err(undeclared(&method)))),
+            },
             QuestionRoute::PendingCall | QuestionRoute::PassThrough => {
                 let (answer, answered) = oneshot::channel();
                 request.push(ServerMessage::Question(Question { method, params, answer }));

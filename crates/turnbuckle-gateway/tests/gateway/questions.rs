@@ -156,6 +156,36 @@ async fn a_call_that_nobody_comes_back_for_is_cancelled_in_time() {
     }
 }
 
+/// A call that waits for its client does not keep the gateway, and with it the server, alive.
+#[tokio::test]
+async fn the_end_of_a_gateway_cancels_the_calls_that_wait() {
+    for wire in [Wire::Stream, Wire::Http] {
+        let fixture = Fixture::default();
+        let server = fixture.server().tool(turnbuckle::tool("patient", patient));
+        let gateway = gateway(&server, (Wire::Stream, LEGACY)).await;
+        let (client, serving) = match wire {
+            Wire::Stream => {
+                let (ours, theirs) = tokio::io::duplex(1 << 16);
+                let serving = tokio::spawn(async move { drop(gateway.serve(theirs).await) });
+                (declaring().revision(MODERN).over(ours).await.unwrap(), serving)
+            }
+            Wire::Http => {
+                let bound = gateway.serve_http("127.0.0.1:0").await.unwrap().bind().await.unwrap();
+                let builder = declaring().revision(MODERN).no_proxy();
+                let url = bound.url();
+                let serving = tokio::spawn(async move { drop(bound.into_future().await) });
+                (builder.connect(url).await.unwrap(), serving)
+            }
+        };
+        let asked = client.request("tools/call", json!({"name": "patient"})).await.unwrap();
+        let asked: serde_json::Value = asked.decode().unwrap();
+        assert_eq!(asked["resultType"], "input_required", "{wire:?}");
+        serving.abort();
+        let cancelled = fixture.wait("patient dropped");
+        tokio::time::timeout(Duration::from_secs(20), cancelled).await.expect("it goes on");
+    }
+}
+
 #[tokio::test]
 async fn only_the_request_that_was_made_before_goes_on_with_a_parked_call() {
     let fixture = Fixture::default();

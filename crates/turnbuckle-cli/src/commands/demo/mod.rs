@@ -20,8 +20,8 @@ use turnbuckle::{
 use crate::{
     args::{Demo, Format},
     demo_server::{self, Stats},
-    exit::{Failure, Status},
-    interrupt::Interrupt,
+    exit::Failure,
+    interrupt::EndSignals,
     output::{print, print_json, result_text},
     progress::{render, width},
 };
@@ -33,7 +33,7 @@ const STEPS: u32 = 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(arguments: Demo) -> Result<(), Failure> {
-    let mut interrupt = Interrupt::listen()?;
+    let mut signals = EndSignals::listen()?;
     let report = Report(arguments.output);
     // Programs need no time to read.
     let pace = match arguments.output {
@@ -42,9 +42,7 @@ pub(crate) async fn run(arguments: Demo) -> Result<(), Failure> {
     };
     tokio::select! {
         biased;
-        () = interrupt.happened() => {
-            Err(Failure::new(Status::Interrupted, "interrupted: the demo was not finished"))
-        }
+        signal = signals.happened() => Err(signal.failure("the demo was not finished")),
         shown = show(pace, report) => shown,
     }
     .inspect_err(Failure::report)

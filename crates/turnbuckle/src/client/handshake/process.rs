@@ -139,8 +139,7 @@ impl ClientBuilder {
         let (child, unread) = command.spawn_watched().map_err(|error| {
             Error::new(ErrorKind::Connect, error.to_string()).with_source(error)
         })?;
-        let program = command.command().get_program().to_string_lossy().into_owned();
-        let answers = self.answers(Some(program));
+        let answers = self.answers(Some(command.program().to_owned()));
         let obituary = obituary(&child.handle);
         let wire = stream::start(
             child.stdout,

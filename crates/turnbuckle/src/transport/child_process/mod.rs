@@ -25,8 +25,11 @@
 //! Then that thread ends with it, wherever the steps above were. The operating system
 //! closes the child's standard input, and a server that obeys the protocol exits by
 //! itself; one that ignores the end of its input stays. A program that wants to be
-//! sure calls [`settle`] at its end, when its runtime is gone. On Windows the job is
-//! closed with the program, which ends the child in any case.
+//! sure calls [`settle`] at its end, when its runtime is gone. Against SIGKILL this does
+//! not help. On Linux a program can then have the kernel send a signal to the child:
+//! [`Spawn::before_spawn`] can replace the command by a launcher that sets the
+//! parent-death signal and executes the server, as the `turnbuckle` command does. On
+//! Windows the job is closed with the program, which ends the child in any case.
 //!
 //! # Windows
 //!

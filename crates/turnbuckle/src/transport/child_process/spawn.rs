@@ -44,6 +44,8 @@ use tokio::{runtime::Handle, sync::watch};
 /// ```
 #[must_use = "nothing is started until `spawn` is called"]
 pub struct Spawn {
+    /// The program that was given. A hook may start it by way of another one.
+    program: String,
     command: Command,
     environment: Environment,
     graces: Graces,
@@ -63,9 +65,16 @@ impl Spawn {
         &self.command
     }
 
+    /// Returns the program that was given.
+    #[cfg(feature = "client")]
+    pub(crate) fn program(&self) -> &str {
+        &self.program
+    }
+
     /// Will start this command. Its standard input, output and error are set by us.
     pub fn new(command: Command) -> Self {
         Self {
+            program: command.get_program().to_string_lossy().into_owned(),
             command,
             environment: Environment::Allowed(Vec::new()),
             graces: Graces::default(),
@@ -125,7 +134,7 @@ impl Spawn {
     }
 
     /// Changes the command when everything but its pipes and its group is set: resource
-    /// limits, another user. Runs once, before the first start.
+    /// limits, another user, another program that starts it. Runs once, before the first start.
     pub fn before_spawn(mut self, hook: impl FnOnce(&mut Command) + Send + 'static) -> Self {
         self.hook = Some(Box::new(hook));
         self
@@ -191,7 +200,7 @@ impl fmt::Debug for Spawn {
     // The command's own `Debug` prints its environment, which may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Spawn")
-            .field("program", &self.command.get_program())
+            .field("program", &self.program)
             .field("graces", &self.graces)
             .finish_non_exhaustive()
     }

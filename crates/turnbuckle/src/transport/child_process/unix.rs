@@ -6,8 +6,9 @@
 //! Two things that the platform has are not used. Linux can signal a child when
 //! its parent dies (`PR_SET_PDEATHSIG`), but only the child itself can ask for it
 //! between fork and exec, which takes `unsafe` code that this crate does without; it
-//! also fires when the *thread* that started the child ends. And a pidfd would
-//! spare the waiting thread, on Linux alone.
+//! also fires when the *thread* that started the child ends, and threads of a runtime
+//! end before their program does. The command `turnbuckle` has one thread, and starts
+//! itself to ask. And a pidfd would spare the waiting thread, on Linux alone.
 
 use std::{
     borrow::Cow,
