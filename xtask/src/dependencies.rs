@@ -1,34 +1,59 @@
-//! `cargo xtask dependencies`: licences, sources, duplicates and `rust-version` of all
+//! `cargo xtask dependencies`: licences, sources, bans, duplicates and `rust-version` of all
 //! dependencies of the published crates.
 //!
-//! This is the part of `cargo deny` that needs no database, read from `cargo metadata`.
+//! This is the part of `cargo deny` that needs no database, read from `cargo metadata`. Both read their
+//! rules from `deny.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
 use spdx::{Expression, ParseMode};
 
-use crate::workspace::{self, Edge, Metadata, Node, Package};
+use crate::{
+    common::files::read,
+    workspace::{self, Edge, Metadata, Node, Package},
+};
 
-const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
+/// The part of `deny.toml` that is checked here.
+#[derive(Deserialize)]
+struct Policy {
+    licenses: Licenses,
+    bans: Bans,
+    sources: Sources,
+}
 
-/// Licences that do not bind the users of the crates beyond a notice.
-const LICENCES: &str = "0BSD, Apache-2.0, Apache-2.0 WITH LLVM-exception, \
-    BSD-2-Clause, BSD-3-Clause, BSL-1.0, CC0-1.0, ISC, MIT, MIT-0, Unicode-3.0, Unlicense, Zlib";
+#[derive(Deserialize)]
+struct Licenses {
+    allow: Vec<String>,
+}
 
-/// Crates that occur in more than one version, and the reason. `*` stands for any ending.
-const DUPLICATES: &[(&str, &str)] = &[
-    ("getrandom", "ring needs 0.2, jsonschema 0.3, secret-service 0.4"),
-    ("r-efi", "of getrandom, on UEFI only"),
-    ("syn", "serde and schemars need 3, tracing-attributes and zerocopy 2"),
-    ("thiserror*", "win32job needs 1, on Windows only"),
-    ("windows*", "win32job, keyring and webbrowser need different ones, on Windows only"),
-];
+#[derive(Deserialize)]
+struct Bans {
+    deny: Vec<Ban>,
+    /// Crates that may occur in more than one version.
+    skip: Vec<Ban>,
+}
+
+/// A crate by its name, and the reason of the entry.
+#[derive(Deserialize)]
+struct Ban {
+    #[serde(rename = "crate")]
+    name: String,
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Sources {
+    allow_registry: Vec<String>,
+}
 
 /// Checks the graph; the error has one line for each problem.
 pub(crate) fn run() -> Result<(), String> {
+    let policy = policy(&read(&workspace::root().join("deny.toml"))?)?;
     let metadata = workspace::metadata(&["--all-features"])?;
     let packages = reachable(&metadata);
-    let problems = problems(&packages, DUPLICATES);
+    let problems = problems(&packages, &policy);
     if problems.is_empty() {
         println!("dependencies: {} crates, no problem", packages.len());
         return Ok(());
@@ -36,21 +61,19 @@ pub(crate) fn run() -> Result<(), String> {
     Err(problems.join("\n"))
 }
 
-fn problems(packages: &[&Package], duplicates: &[(&str, &str)]) -> Vec<String> {
+fn policy(text: &str) -> Result<Policy, String> {
+    toml::from_str(text).map_err(|error| format!("deny.toml is unreadable: {error}"))
+}
+
+fn problems(packages: &[&Package], policy: &Policy) -> Vec<String> {
     let mut problems = Vec::new();
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let ours = packages.iter().filter(|package| package.source.is_none());
     let oldest = ours.filter_map(|package| package.rust_version.as_deref()).map(numbers).min();
     for package in packages {
         let Package { name, version, .. } = package;
-        let licence = package.license.as_deref().unwrap_or_default();
         versions.entry(name).or_default().insert(version);
-        if !is_allowed(licence) {
-            problems.push(format!("{name} {version}: the licence `{licence}` is not allowed"));
-        }
-        if let Some(source) = package.source.as_deref().filter(|source| *source != REGISTRY) {
-            problems.push(format!("{name} {version}: comes from {source}, not from crates.io"));
-        }
+        problems.extend(policy.refuse(package));
         if let (Some(needed), Some(oldest)) = (&package.rust_version, &oldest)
             && numbers(needed) > *oldest
         {
@@ -61,20 +84,47 @@ fn problems(packages: &[&Package], duplicates: &[(&str, &str)]) -> Vec<String> {
         }
     }
     versions.retain(|_, versions| versions.len() > 1);
-    for (name, versions) in &versions {
-        if !duplicates.iter().any(|(known, _)| is_named(known, name)) {
-            let versions: Vec<&str> = versions.iter().copied().collect();
-            problems.push(format!("{name}: occurs as {}", versions.join(" and ")));
-        }
+    let skipped: BTreeSet<&str> = policy.bans.skip.iter().map(|skip| &*skip.name).collect();
+    for (name, versions) in versions.iter().filter(|(name, _)| !skipped.contains(*name)) {
+        let versions: Vec<&str> = versions.iter().copied().collect();
+        problems.push(format!("{name}: occurs as {}", versions.join(" and ")));
     }
-    let is_stale = |known: &str| !versions.keys().any(|name| is_named(known, name));
-    let stale = duplicates.iter().filter(|(known, _)| is_stale(known));
-    problems.extend(stale.map(|(known, _)| format!("{known}: is no duplicate any more")));
+    let stale = skipped.iter().filter(|name| !versions.contains_key(*name));
+    problems.extend(stale.map(|name| format!("{name}: is no duplicate any more; see deny.toml")));
     problems
 }
 
-fn is_named(pattern: &str, name: &str) -> bool {
-    pattern.strip_suffix('*').map_or(pattern == name, |start| name.starts_with(start))
+impl Policy {
+    /// Returns the problems of the licence, the source and the name of a package.
+    fn refuse(&self, package: &Package) -> Vec<String> {
+        let Package { name, version, .. } = package;
+        let mut problems = Vec::new();
+        let licence = package.license.as_deref().unwrap_or_default();
+        if !self.allows(licence) {
+            problems.push(format!("{name} {version}: the licence `{licence}` is not allowed"));
+        }
+        if let Some(source) = &package.source
+            && !source.strip_prefix("registry+").is_some_and(|url| self.knows(url))
+        {
+            problems.push(format!("{name} {version}: comes from {source}, not from crates.io"));
+        }
+        if let Some(ban) = self.bans.deny.iter().find(|ban| ban.name == *name) {
+            problems.push(format!("{name} {version}: is banned: {}", ban.reason));
+        }
+        problems
+    }
+
+    /// Returns whether the allowed licences fulfil an SPDX expression; `/` is the old way to write
+    /// `OR`.
+    fn allows(&self, expression: &str) -> bool {
+        let allowed = &self.licenses.allow;
+        let parsed = Expression::parse_mode(expression, ParseMode::LAX);
+        parsed.is_ok_and(|parsed| parsed.evaluate(|licence| allowed.contains(&licence.to_string())))
+    }
+
+    fn knows(&self, registry: &str) -> bool {
+        self.sources.allow_registry.iter().any(|known| known == registry)
+    }
 }
 
 /// The published crates and all packages that they are built from, in the order of their ids.
@@ -98,15 +148,6 @@ fn reachable(metadata: &Metadata) -> Vec<&Package> {
     seen.into_iter().filter_map(|id| packages.get(id).copied()).collect()
 }
 
-/// Whether the allowed licences fulfil an SPDX expression; `/` is the old way to write `OR`.
-fn is_allowed(expression: &str) -> bool {
-    let parsed = Expression::parse_mode(expression, ParseMode::LAX);
-    parsed.is_ok_and(|parsed| {
-        parsed
-            .evaluate(|licence| LICENCES.split(", ").any(|allowed| allowed == licence.to_string()))
-    })
-}
-
 fn numbers(version: &str) -> Vec<u32> {
     let mut numbers: Vec<u32> = version.split('.').filter_map(|part| part.parse().ok()).collect();
     numbers.resize(3, 0);
@@ -117,19 +158,31 @@ fn numbers(version: &str) -> Vec<u32> {
 mod tests {
     use super::*;
 
+    const REGISTRY: &str = "https://example.com/index";
+
     fn package(name: &str, version: &str) -> Package {
         Package {
             name: name.to_owned(),
             version: version.to_owned(),
             license: Some("MIT".to_owned()),
-            source: Some(REGISTRY.to_owned()),
+            source: Some(format!("registry+{REGISTRY}")),
             rust_version: Some("1.80".to_owned()),
             ..Package::default()
         }
     }
 
+    fn rules(skip: &str) -> Policy {
+        let licences = r#"["MIT", "Unicode-3.0", "Apache-2.0 WITH LLVM-exception"]"#;
+        let text = format!(
+            "licenses.allow = {licences}\nsources.allow-registry = ['{REGISTRY}']\n\
+             [bans]\ndeny = [{{crate = 'bad', reason = 'why'}}]\nskip = [{skip}]"
+        );
+        policy(&text).unwrap()
+    }
+
     #[test]
     fn an_expression_is_fulfilled_by_allowed_licences() {
+        let policy = rules("");
         let allowed = [
             "MIT",
             "MIT OR GPL-3.0",
@@ -137,31 +190,35 @@ mod tests {
             "(MIT OR GPL-3.0) AND Unicode-3.0",
             "Apache-2.0 WITH LLVM-exception",
         ];
-        assert!(allowed.into_iter().all(is_allowed));
+        assert!(allowed.into_iter().all(|text| policy.allows(text)));
         let refused =
             ["", "GPL-3.0", "MIT AND GPL-3.0", "(MIT", "MIT Apache-2.0", "MIT WITH X", "OR MIT"];
-        assert!(!refused.into_iter().any(is_allowed));
+        assert!(!refused.into_iter().any(|text| policy.allows(text)));
     }
 
     #[test]
-    fn licences_sources_versions_and_duplicates_are_checked() {
+    fn licences_sources_versions_bans_and_duplicates_are_checked() {
         let ours = Package {
             source: None,
             rust_version: Some("1.88".to_owned()),
             ..package("a", "1.0.0")
         };
         let (one, two) = (package("b", "1.0.0"), package("b", "2.0.0"));
-        assert_eq!(problems(&[&ours, &one, &one], &[]).len(), 0);
-        assert_eq!(problems(&[&ours, &one, &two], &[]), ["b: occurs as 1.0.0 and 2.0.0"]);
-        assert_eq!(problems(&[&ours, &one, &two], &[("b*", "why")]).len(), 0);
-        assert_eq!(problems(&[&ours, &one], &[("b", "why")]), ["b: is no duplicate any more"]);
+        let none = rules("");
+        let skip = rules("{crate = 'b', reason = 'why'}");
+        assert_eq!(problems(&[&ours, &one, &one], &none).len(), 0);
+        assert_eq!(problems(&[&ours, &one, &two], &none), ["b: occurs as 1.0.0 and 2.0.0"]);
+        assert_eq!(problems(&[&ours, &one, &two], &skip).len(), 0);
+        assert!(problems(&[&ours, &one], &skip)[0].starts_with("b: is no duplicate any more"));
         let newer = Package { rust_version: Some("1.88.1".to_owned()), ..package("c", "1.0.0") };
-        assert!(problems(&[&ours, &newer], &[])[0].starts_with("c 1.0.0: needs Rust 1.88.1"));
-        let elsewhere =
-            Package { source: Some("git+https://x".to_owned()), ..package("c", "1.0.0") };
-        assert!(problems(&[&ours, &elsewhere], &[])[0].contains("comes from git+https://x"));
+        assert!(problems(&[&ours, &newer], &none)[0].starts_with("c 1.0.0: needs Rust 1.88.1"));
+        for source in ["git+https://x", "registry+https://x", "sparse+https://x"] {
+            let elsewhere = Package { source: Some(source.to_owned()), ..package("c", "1.0.0") };
+            assert!(problems(&[&ours, &elsewhere], &none)[0].contains("comes from"), "{source}");
+        }
         let closed = Package { license: Some("GPL-3.0".to_owned()), ..package("c", "1.0.0") };
-        assert!(problems(&[&ours, &closed], &[])[0].contains("`GPL-3.0` is not allowed"));
+        assert!(problems(&[&ours, &closed], &none)[0].contains("`GPL-3.0` is not allowed"));
+        assert_eq!(problems(&[&package("bad", "1.0.0")], &none), ["bad 1.0.0: is banned: why"]);
     }
 
     #[test]

@@ -6,7 +6,9 @@ mod common;
 mod conformance;
 mod dependencies;
 mod features;
+mod fuzz;
 mod interop;
+mod models;
 mod requirements;
 mod tidy;
 mod workspace;
@@ -32,6 +34,10 @@ enum Task {
     Package,
     /// Check licences, sources, duplicates and rust-version of dependencies
     Dependencies,
+    /// Run the fuzz targets, each for its share of the time
+    Fuzz(fuzz::Options),
+    /// Run the concurrency models under many schedules
+    Models,
     /// Measure beside the bare limit and rmcp, write docs/benchmarks.md
     Bench(bench::Options),
     /// Run the official conformance suite on both roles
@@ -53,6 +59,8 @@ fn main() -> ExitCode {
         Task::Api { check } => api::run(check),
         Task::Package => workspace::package_published(),
         Task::Dependencies => dependencies::run(),
+        Task::Fuzz(options) => fuzz::run(&options),
+        Task::Models => models::run(),
         Task::Bench(options) => bench::run(&options),
         Task::Conformance(options) => conformance::run(&options),
         Task::Interop(options) => interop::run(&options),

@@ -26,6 +26,10 @@ pub mod resource_server;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+#[cfg(all(fuzzing, feature = "client", feature = "server"))]
+#[doc(hidden)]
+pub mod __fuzz;
+
 pub use challenge::{Challenge, Scheme};
 pub use error::{AuthError, AuthErrorKind};
 pub use fetch::{Addresses, BoxFuture, Fetch, Rules};

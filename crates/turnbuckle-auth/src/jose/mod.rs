@@ -10,6 +10,8 @@ mod json;
 #[cfg(feature = "server")]
 mod jwk;
 #[cfg(all(test, feature = "client", feature = "server"))]
+mod jws_cases;
+#[cfg(all(test, feature = "client", feature = "server"))]
 mod properties;
 #[cfg(all(test, feature = "server"))]
 mod vectors;

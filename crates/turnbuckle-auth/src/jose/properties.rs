@@ -58,7 +58,7 @@ fn pem(text: &str) -> SigningKey {
     SigningKey::from_pem(&Secret::new(text)).unwrap()
 }
 
-fn every_key() -> [SigningKey; 6] {
+pub(super) fn every_key() -> [SigningKey; 6] {
     [
         SigningKey::generate().unwrap(),
         pem(P256),

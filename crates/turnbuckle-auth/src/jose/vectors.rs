@@ -63,13 +63,23 @@ fn rfc_7515_a_3_es256() {
     assert_eq!(jwt::open(&token, &keys(key)).unwrap().payload, JOE.as_bytes());
 }
 
-#[test]
-fn rfc_7520_4_1_rs256() {
-    let mut key = json!({"kty": "RSA", "kid": "bilbo.baggins@hobbiton.example", "use": "sig",
+/// The key of RFC 7520 §3.3.
+fn hobbiton_key() -> Value {
+    json!({"kty": "RSA", "kid": "bilbo.baggins@hobbiton.example", "use": "sig",
         "e": "AQAB", "n": "n4EPtAOCc9AlkeQHPzHStgAbgs7bTZLwUBZdR8_KuKPEHLd4rHVTeT-O-XV2jRojdNhxJWTDvN\
         d7nqQ0VEiZQHz_AJmSCpMaJMRBSFKrKb2wqVwGU_NsYOYL-QtiWN2lbzcEe6XC0dApr5ydQLrHqkHHig3RBordaZ6\
         Aj-oBHqFEHYpPe7Tpe-OfVfHd1E6cS6M1FZcD1NNLYD5lFHpPI9bTwJlsde3uhGqC0ZCuEHg8lhzwOHrtIQbS0FVbb\
-        9k3-tVTU4fg_3L_vniUFAKwuCLqKnS2BYwdq_mzSnbLY7h_qixoR7jig3__kRhuaxwUkRz5iaiQkqgc5gHdrNP5zw"});
+        9k3-tVTU4fg_3L_vniUFAKwuCLqKnS2BYwdq_mzSnbLY7h_qixoR7jig3__kRhuaxwUkRz5iaiQkqgc5gHdrNP5zw"})
+}
+
+/// The payload of each example in RFC 7520 §4.
+const FRODO: &str = "SXTigJlzIGEgZGFuZ2Vyb3VzIGJ1c2luZXNzLCBGcm9kbywgZ29pbmcgb3V0IHlvdXIgZG9vci4gWW91IHN0\
+    ZXAgb250byB0aGUgcm9hZCwgYW5kIGlmIHlvdSBkb24ndCBrZWVwIHlvdXIgZmVldCwgdGhlcmXigJlzIG5v\
+    IGtub3dpbmcgd2hlcmUgeW91IG1pZ2h0IGJlIHN3ZXB0IG9mZiB0by4";
+
+#[test]
+fn rfc_7520_4_1_rs256() {
+    let mut key = hobbiton_key();
     let token = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImJpbGJvLmJhZ2dpbnNAaG9iYml0b24uZXhhbXBsZSJ9.SXTigJlzIG\
         EgZGFuZ2Vyb3VzIGJ1c2luZXNzLCBGcm9kbywgZ29pbmcgb3V0IHlvdXIgZG9vci4gWW91IHN0ZXAgb250byB0aGU\
         gcm9hZCwgYW5kIGlmIHlvdSBkb24ndCBrZWVwIHlvdXIgZmVldCwgdGhlcmXigJlzIG5vIGtub3dpbmcgd2hlcmUg\
@@ -84,13 +94,76 @@ fn rfc_7520_4_1_rs256() {
     assert_eq!(jwt::open(token, &keys(key)).unwrap_err(), Rejected::UnknownKey);
 }
 
-/// RFC 7520 §4.2 to §4.4 use algorithms that are not known here, and are refused by name.
+/// RFC 7520 §4.2 to §4.4 and RFC 7515 A.4 use algorithms that are not known here, and are refused by name.
 #[test]
 fn rfc_7520_4_2_to_4_4_other_algorithms_are_refused() {
-    for header in [r#"{"alg":"PS384"}"#, r#"{"alg":"ES512"}"#, r#"{"alg":"HS256"}"#] {
-        let token = format!("{}.{PAYLOAD}.AAAA", super::encode(header));
-        assert_eq!(jwt::open(&token, &KeySet::default()).unwrap_err(), Rejected::Algorithm);
+    let ps384 = "eyJhbGciOiJQUzM4NCIsImtpZCI6ImJpbGJvLmJhZ2dpbnNAaG9iYml0b24uZXhhbXBsZSJ9";
+    let ps384_signature = "cu22eBqkYDKgIlTpzDXGvaFfz6WGoz7fUDcfT0kkOy42miAh2qyBzk1xEsnk2IpN6-tPid6VrklHkqsGqDqH\
+        CdP6O8TTB5dDDItllVo6_1OLPpcbUrhiUSMxbbXUvdvWXzg-UD8biiReQFlfz28zGWVsdiNAUf8ZnyPEgVFn\
+        442ZdNqiVJRmBqrYRXe8P_ijQ7p8Vdz0TTrxUeT3lm8d9shnr2lfJT8ImUjvAA2Xez2Mlp8cBE5awDzT0qI0\
+        n6uiP1aCN_2_jLAeQTlqRHtfa64QQSUmFAAjVKPbByi7xho0uTOcbH510a6GYmJUAfmWjwZ6oD4ifKo8DYM-\
+        X72Eaw";
+    let es512 = "eyJhbGciOiJFUzUxMiIsImtpZCI6ImJpbGJvLmJhZ2dpbnNAaG9iYml0b24uZXhhbXBsZSJ9";
+    let es512_signature = "AE_R_YZCChjn4791jSQCrdPZCNYqHXCTZH0-JZGYNlaAjP2kqaluUIIUnC9qvbu9Plon7KRTzoNEuT4Va2cm\
+        L1eJAQy3mtPBu_u_sDDyYjnAMDxXPn7XrT0lw-kvAD890jl8e2puQens_IEKBpHABlsbEPX6sFY8OcGDqoRu\
+        Bomu9xQ2";
+    let hs256 = "eyJhbGciOiJIUzI1NiIsImtpZCI6IjAxOGMwYWU1LTRkOWItNDcxYi1iZmQ2LWVlZjMxNGJjNzAzNyJ9";
+    let hs256_signature = "s0h6KThzkfBBBkLspW1h84VsJZFTsPPqMDA7g1Md7p0";
+    for token in [
+        format!("{ps384}.{FRODO}.{ps384_signature}"),
+        format!("{es512}.{FRODO}.{es512_signature}"),
+        format!("{hs256}.{FRODO}.{hs256_signature}"),
+        // RFC 7520 §4.5: the content is elsewhere.
+        format!("{hs256}..{hs256_signature}"),
+        // RFC 7515 A.4.
+        "eyJhbGciOiJFUzUxMiJ9.UGF5bG9hZA.AAAA".to_owned(),
+    ] {
+        let refused = jwt::open(&token, &keys(hobbiton_key())).unwrap_err();
+        assert_eq!(refused, Rejected::Algorithm, "{token}");
     }
+}
+
+/// The first of three signatures over one payload stands as a token, too.
+#[test]
+fn rfc_7520_4_8_one_of_several_signatures() {
+    let signature = "MIsjqtVlOpa71KE-Mss8_Nq2YH4FGhiocsqrgi5NvyG53uoimic1tcMdSg-qptrzZc7CG6Svw2Y13TDIqHzT\
+        UrL_lR2ZFcryNFiHkSw129EghGpwkpxaTn_THJTCglNbADko1MZBCdwzJxwqZc-1RlpO2HibUYyXSwO97BSe\
+        0_evZKdjvvKSgsIqjytKSeAMbhMBdMma622_BG5t4sdbuCHtFjp9iJmkio47AIwqkZV1aIZsv33uPUqBBCXb\
+        YoQJwt7mxPftHmNlGoOSMxR_3thmXTCm4US-xiNOyhbm8afKK64jU6_TPtQHiJeQJxz9G3Tx-083B745_AfY\
+        OnlC9w";
+    let token = format!("eyJhbGciOiJSUzI1NiJ9.{FRODO}.{signature}");
+    let opened = jwt::open(&token, &keys(hobbiton_key())).unwrap();
+    assert!(opened.payload.ends_with(b"swept off to."));
+    // The content is elsewhere, as in §4.5.
+    let detached = format!("eyJhbGciOiJSUzI1NiJ9..{signature}");
+    let refused = jwt::open(&detached, &keys(hobbiton_key())).unwrap_err();
+    assert_eq!(refused, Rejected::UnknownKey);
+    // RFC 7515 §7.2 and RFC 7520 §4.6 to §4.8: JSON is no token.
+    let protected = "eyJhbGciOiJSUzI1NiJ9";
+    let member = json!({"protected": protected, "signature": signature});
+    let mut flattened = member.clone();
+    flattened["payload"] = json!(FRODO);
+    for text in [json!({"payload": FRODO, "signatures": [member]}), flattened] {
+        let refused = jwt::open(&text.to_string(), &keys(hobbiton_key())).unwrap_err();
+        assert_eq!(refused, Rejected::Malformed);
+    }
+}
+
+#[test]
+fn rfc_7515_c_base64url() {
+    let bytes = [3, 236, 255, 224, 193];
+    assert_eq!(super::encode(bytes), "A-z_4ME");
+    assert_eq!(super::decode("A-z_4ME").as_deref(), Some(&bytes[..]));
+    for text in ["A-z_4ME=", "A+z/4ME", "A-z_4MF", "A-z_4M E", "A-z_4"] {
+        assert_eq!(super::decode(text), None, "{text}");
+    }
+}
+
+#[test]
+fn rfc_7515_e_an_unknown_critical_header_is_refused() {
+    let token = "eyJhbGciOiJub25lIiwNCiAiY3JpdCI6WyJodHRwOi8vZXhhbXBsZS5jb20vVU5ERUZJTkVEIl0sDQogImh0\
+                 dHA6Ly9leGFtcGxlLmNvbS9VTkRFRklORUQiOnRydWUNCn0.RkFJTA.";
+    assert_eq!(jwt::open(token, &KeySet::default()).unwrap_err(), Rejected::Algorithm);
 }
 
 #[test]

@@ -81,12 +81,10 @@ impl Entry<'_> {
             };
         }
         if self.member("cwd").is_some() {
-            let directory = self.word("cwd")?.value;
+            let Word { value, shown } = self.word("cwd")?;
             // An absolute path stays as it is.
-            process = match folder {
-                Some(folder) => process.current_dir(folder.join(directory)),
-                None => process.current_dir(directory),
-            };
+            let directory = folder.map_or_else(|| value.as_str().into(), |at| at.join(&value));
+            process = process.directory(directory, shown);
         }
         Ok(process)
     }

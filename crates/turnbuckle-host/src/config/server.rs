@@ -46,7 +46,8 @@ pub struct ProcessConfig {
     arguments: Vec<Word>,
     /// `None` removes a variable.
     env: Vec<(String, Option<String>)>,
-    directory: Option<PathBuf>,
+    /// The path, and its text in the file, which may be shown.
+    directory: Option<(PathBuf, String)>,
 }
 
 /// A server at a URL.
@@ -119,8 +120,14 @@ impl ProcessConfig {
 
     /// Sets its working directory. The default is that of this process.
     #[must_use]
-    pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> ProcessConfig {
-        self.directory = Some(directory.into());
+    pub fn current_dir(self, directory: impl Into<PathBuf>) -> ProcessConfig {
+        let directory = directory.into();
+        let shown = directory.display().to_string();
+        self.directory(directory, shown)
+    }
+
+    pub(super) fn directory(mut self, directory: PathBuf, shown: String) -> ProcessConfig {
+        self.directory = Some((directory, shown));
         self
     }
 
@@ -134,7 +141,7 @@ impl ProcessConfig {
                 None => command.env_remove(name),
             };
         }
-        if let Some(directory) = &self.directory {
+        if let Some((directory, _)) = &self.directory {
             command.current_dir(directory);
         }
         command
@@ -242,7 +249,7 @@ impl fmt::Debug for ProcessConfig {
             .field("program", &self.program.shown)
             .field("arguments", &arguments)
             .field("env", &env)
-            .field("directory", &self.directory)
+            .field("directory", &self.directory.as_ref().map(|(_, shown)| shown))
             .finish()
     }
 }

@@ -106,6 +106,15 @@ fn every_word_for_an_address_and_its_kind() {
 }
 
 #[test]
+fn the_value_of_a_variable_in_a_directory_is_not_shown() {
+    let config = parse(r#"{"mcpServers": {"a": {"command": "a", "cwd": "/srv/${TOKEN}"}}}"#);
+    let command = process(&config, "a");
+    assert_eq!(command.get_current_dir(), Some(std::path::Path::new("/srv/t0p")));
+    let shown = format!("{config:?}");
+    assert!(shown.contains("/srv/${TOKEN}") && !shown.contains("t0p"), "{shown}");
+}
+
+#[test]
 fn a_broken_entry_costs_only_itself_and_says_where_it_is() {
     for (entry, expected) in [
         (r#"{}"#, "neither `command` nor `url`"),

@@ -14,7 +14,7 @@ pub(crate) mod request;
 use std::{
     io,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
 
@@ -137,6 +137,20 @@ pub(crate) trait Serve: Send + Sync + 'static {
 pub(crate) trait Lines: Send + 'static {
     /// The next line, or `None` at the end. Loses nothing when it is not polled again.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Line>>>;
+}
+
+/// Locks a mutex, even if a thread has panicked under it. In a concurrency model any other thread may
+/// run first.
+#[inline]
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    #[cfg(all(shuttle, feature = "client"))]
+    loop {
+        connection::models::switch();
+        if !matches!(mutex.try_lock(), Err(std::sync::TryLockError::WouldBlock)) {
+            break;
+        }
+    }
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One line.

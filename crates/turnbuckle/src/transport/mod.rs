@@ -7,7 +7,7 @@
 pub mod child_process;
 #[cfg(any(feature = "client", feature = "server"))]
 mod closing;
-mod framing;
+pub(crate) mod framing;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 #[cfg(feature = "server")]

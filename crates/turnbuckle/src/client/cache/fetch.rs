@@ -15,7 +15,7 @@ use turnbuckle_types::{
 use super::{
     CacheMode, ClientCache,
     key::CachedRequest,
-    memory::{CachedValue, Fetch, Fetched, FlightState, SharedFetch, SharingKey},
+    memory::{CachedValue, Fetch, Fetched, Flight, FlightState, SharedFetch, SharingKey},
 };
 use crate::{
     client::{
@@ -97,10 +97,7 @@ impl<T> Cached<T> {
 /// Where the result of a call comes from.
 enum Source {
     Memory(Fetched),
-    /// A request in flight that this call has begun.
-    Lead(SharedFetch),
-    /// A request in flight that another call has begun.
-    Join(SharedFetch),
+    Flight(Flight),
     /// Its own request.
     Alone(Fetch),
 }
@@ -134,8 +131,10 @@ impl<T: 'static> Call<T> {
         let timeouts = self.request.timeouts;
         let fetched = match source {
             Source::Memory(fetched) => fetched,
-            Source::Lead(flight) => wait(flight, timeouts, link, cached.method).await?,
-            Source::Join(flight) => {
+            Source::Flight(Flight::Begun(flight)) => {
+                wait(flight, timeouts, link, cached.method).await?
+            }
+            Source::Flight(Flight::Joined(flight)) => {
                 let started = Instant::now();
                 let fetched = wait(flight, timeouts, link, cached.method).await?;
                 if fetched.is_shareable {
@@ -206,14 +205,9 @@ impl<T: 'static> Call<T> {
         if !reads || has_observer || memory.is_uncacheable(&request) {
             return Ok(Source::Alone(memory.fetch(request, link, now)));
         }
-        let key = self.sharing_key();
-        if let Some(flight) = memory.flight(&request, &key) {
-            return Ok(Source::Join(flight));
-        }
-        let fetch = memory.fetch(request, link, now);
-        let flight = self.duplicate().flight(cache.clone(), link.clone(), fetch.clone(), cached);
-        memory.add_flight(fetch, key, &flight);
-        Ok(Source::Lead(flight))
+        let (key, fetch) = (self.sharing_key(), memory.fetch(request, link, now));
+        let begin = |fetch| self.duplicate().flight(cache.clone(), link.clone(), fetch, cached);
+        Ok(Source::Flight(memory.join(fetch, key, begin)))
     }
 
     fn sharing_key(&self) -> SharingKey {

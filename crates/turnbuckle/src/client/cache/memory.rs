@@ -93,6 +93,12 @@ pub(super) struct SharedFetch {
     pub(super) state: Arc<FlightState>,
 }
 
+/// A request in flight, and which call has begun it.
+pub(super) enum Flight {
+    Begun(SharedFetch),
+    Joined(SharedFetch),
+}
+
 pub(super) struct FlightState {
     /// Changes with each sign of life of the server. Closed when the request has ended.
     pub(super) signs: watch::Receiver<()>,
@@ -119,6 +125,12 @@ impl Memory {
             generation: FIRST,
             moments: 0,
         }
+    }
+
+    /// Returns the moment at which a fetch begins.
+    #[cfg(shuttle)]
+    pub(super) fn begin(&mut self, time: SystemTime) -> CacheInstant {
+        self.moment(time)
     }
 
     fn moment(&mut self, time: SystemTime) -> CacheInstant {
@@ -213,7 +225,7 @@ impl Memory {
     }
 
     /// Returns the same request in flight, if it began after the last invalidation.
-    pub(super) fn flight(&self, request: &CachedRequest, key: &SharingKey) -> Option<SharedFetch> {
+    fn flight(&self, request: &CachedRequest, key: &SharingKey) -> Option<SharedFetch> {
         let since = self.invalidated_at(&request.topic());
         let mut flights = self.flights.iter().filter(|entry| {
             entry.fetch.request == *request && entry.key == *key && entry.fetch.begun > since
@@ -225,7 +237,22 @@ impl Memory {
         })
     }
 
-    pub(super) fn add_flight(&mut self, fetch: Fetch, key: SharingKey, flight: &SharedFetch) {
+    /// Joins the same request in flight, or begins one in the same step.
+    pub(super) fn join(
+        &mut self,
+        fetch: Fetch,
+        key: SharingKey,
+        begin: impl FnOnce(Fetch) -> SharedFetch,
+    ) -> Flight {
+        if let Some(flight) = self.flight(&fetch.request, &key) {
+            return Flight::Joined(flight);
+        }
+        let flight = begin(fetch.clone());
+        self.add_flight(fetch, key, &flight);
+        Flight::Begun(flight)
+    }
+
+    fn add_flight(&mut self, fetch: Fetch, key: SharingKey, flight: &SharedFetch) {
         self.flights.retain(|entry| entry.state.signs.has_changed().is_ok());
         if let Some(outcome) = flight.outcome.downgrade() {
             self.flights.push(FlightEntry { fetch, key, outcome, state: flight.state.clone() });

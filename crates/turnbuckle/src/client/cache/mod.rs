@@ -6,12 +6,14 @@
 mod fetch;
 mod key;
 mod memory;
+#[cfg(shuttle)]
+pub(crate) mod models;
 mod settings;
 mod store;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
     time::{Duration, SystemTime},
 };
 
@@ -73,7 +75,7 @@ impl ClientCache {
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::rpc::lock(&self.memory)
     }
 
     /// Returns the later of two clocks: one goes on while a machine sleeps, the other is never set

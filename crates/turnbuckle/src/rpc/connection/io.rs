@@ -193,7 +193,7 @@ impl ConnectionShared {
     }
 }
 
-async fn write_loop<W: AsyncWrite + Unpin>(shared: Arc<ConnectionShared>, mut write: W) {
+pub(super) async fn write_loop<W: AsyncWrite + Unpin>(shared: Arc<ConnectionShared>, mut write: W) {
     let mut batch = Batch::default();
     loop {
         WaitForFrames(&shared).await;

@@ -6,6 +6,8 @@
 mod batch;
 mod inbound;
 pub(crate) mod io;
+#[cfg(all(shuttle, feature = "client"))]
+pub(crate) mod models;
 mod outbound;
 mod task;
 mod waiter;
@@ -13,7 +15,7 @@ pub(crate) mod write_queue;
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     task::Waker,
@@ -133,7 +135,7 @@ impl ConnectionShared {
     /// No code that can panic runs under this lock, so poison would only hide the state
     /// from the callers who must be told of the close.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        super::lock(&self.state)
     }
 
     /// Changes the state, then wakes the writer if there is something for it.

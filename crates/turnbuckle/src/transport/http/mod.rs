@@ -15,7 +15,7 @@ mod media_type;
 #[cfg(feature = "server")]
 pub(crate) mod server;
 pub(crate) mod session;
-mod sse;
+pub(crate) mod sse;
 #[cfg(feature = "server")]
 pub(crate) mod timing;
 #[cfg(any(feature = "client", all(feature = "auth", feature = "server")))]
