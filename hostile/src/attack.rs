@@ -51,6 +51,8 @@ pub(crate) enum Kind {
     Http { socket: Socket, bounds: Bounds, run: Run },
     /// A process that the attack starts itself.
     Process { bounds: Bounds, run: Run },
+    /// A client in processes that the attack starts itself, which mostly wait.
+    Client { bounds: Bounds, run: Run },
 }
 
 /// The figures that an attack must not exceed.
@@ -61,6 +63,7 @@ pub(crate) struct Bounds {
     /// The largest resident memory after the attack, in MiB.
     pub(crate) after: u64,
     pub(crate) threads: u64,
+    pub(crate) descriptors: u64,
     pub(crate) others: Others,
 }
 
@@ -75,9 +78,9 @@ pub(crate) enum Others {
     MayWait,
 }
 
-/// The default: the demo server needs 25 MiB and runs on one thread.
+/// The default: there are at most 1,024 connections of one address; the demo server needs 25 MiB and runs on one thread.
 pub(crate) const BOUNDS: Bounds =
-    Bounds { peak: 160, after: 160, threads: 4, others: Others::Served };
+    Bounds { peak: 160, after: 160, threads: 4, descriptors: 1_100, others: Others::Served };
 /// Attacks that fill the memory budget of 256 MiB. Buffers that grow double it at most; the allocator
 /// keeps a part of the freed memory.
 pub(crate) const BUDGET: Bounds = Bounds { peak: 640, after: 320, ..BOUNDS };
@@ -184,6 +187,11 @@ pub(crate) struct Report {
 const RELEASE: Duration = Duration::from_secs(15);
 
 impl Attack {
+    /// Returns whether others may run beside it.
+    pub(crate) fn is_light(&self) -> bool {
+        matches!(self.kind, Kind::Client { .. })
+    }
+
     pub(crate) async fn run(&self, world: &World) -> Report {
         let mut report = Report {
             name: self.name,
@@ -200,7 +208,9 @@ impl Attack {
             Kind::Http { socket, bounds, run } => {
                 over_http(world, *socket, bounds, run, &mut report).await
             }
-            Kind::Process { bounds, run } => alone(world, bounds, run, &mut report).await,
+            Kind::Process { bounds, run } | Kind::Client { bounds, run } => {
+                alone(world, bounds, run, &mut report).await
+            }
         };
         report.problems.extend(ended.err());
         report.took = start.elapsed();
@@ -287,6 +297,7 @@ fn judge(report: &mut Report, bounds: &Bounds) {
     exceeds("peak of the memory in MiB", report.largest.peak >> 10, bounds.peak);
     exceeds("memory afterwards in MiB", report.after.rss >> 10, bounds.after);
     exceeds("threads", report.largest.threads, bounds.threads);
+    exceeds("descriptors", report.largest.descriptors, bounds.descriptors);
     let Some(others) = &report.others else { return };
     if others.refused > 0 && bounds.others == Others::Served {
         report.problems.push(format!("{} requests of others were refused", others.refused));

@@ -40,6 +40,8 @@ pub(crate) struct SoakOptions {
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Tasks of each client.
 const WORKERS: u64 = 3;
+/// The minute in which bounded stores are full at the latest: events are kept for five.
+const FULL: u32 = 10;
 const MINUTE: Duration = Duration::from_secs(60);
 /// The growth of the resident memory that an allocator explains, in KiB, beside a quarter.
 const GROWTH: u64 = 8 << 10;
@@ -128,7 +130,7 @@ pub(crate) async fn run(options: SoakOptions) -> Result<(), String> {
     for minute in 1..=minutes {
         tokio::time::sleep_until(start + MINUTE * minute).await;
         row(&minute.to_string(), &load, &clients, &mut observed).await;
-        if minute == minutes.div_ceil(2).min(3) {
+        if minute == minutes.div_ceil(2).min(FULL) {
             observed.iter_mut().for_each(|server| server.first = Some(server.last));
         }
     }

@@ -115,7 +115,7 @@ impl Testimony {
 async fn ask(endpoint: &Endpoint, turn: u32) -> io::Result<u16> {
     let text = format!("witness {turn}");
     let arguments = json!({"text": text});
-    let answer = if turn % 2 == 0 {
+    let answer = if turn.is_multiple_of(2) {
         let mut connection = Http1::new(endpoint.connect(WITNESS).await?);
         connection.ask(&modern_call(turn, "echo", arguments)).await?
     } else {

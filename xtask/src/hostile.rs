@@ -62,7 +62,11 @@ pub(crate) fn soak(options: &SoakOptions) -> Result<(), String> {
 fn prepare(task: &str, release: bool) -> Result<Command, String> {
     let mut cargo = workspace::cargo();
     cargo.args(["build", "--bins"]);
-    cargo.args(["--package", "turnbuckle-cli", "--package", "turnbuckle-hostile"]);
+    // With the packages of `cargo xtask interop` the libraries have the same features as there, and are
+    // compiled once for both.
+    for package in ["turnbuckle-cli", "turnbuckle-hostile", "turnbuckle-interop"] {
+        cargo.args(["--package", package]);
+    }
     if release {
         cargo.arg("--release");
     }

@@ -33,8 +33,9 @@ const LONG: &str = "20s";
 /// The time within which it has to have ended: it gives its server a moment to exit, and a debug build on
 /// a busy machine reads slowly.
 const ENDED: Duration = Duration::from_secs(30);
-/// The memory of a client: the longest line has 16 MiB, the longest answer over HTTP 256 MiB.
-const CLIENT: Bounds = Bounds { peak: 640, after: 640, threads: 16, others: Others::Served };
+/// The longest line or event has 16 MiB; answers to a server take at most 64 connections.
+const CLIENT: Bounds =
+    Bounds { peak: 320, after: 320, threads: 16, descriptors: 120, others: Others::Served };
 
 /// All attacks of servers.
 pub(crate) fn attacks() -> Vec<Attack> {
@@ -44,7 +45,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         .map(|(name, answers)| Attack {
             name,
             extent: Extent::Quick,
-            kind: Kind::Process {
+            kind: Kind::Client {
                 bounds: CLIENT,
                 run: Box::new(move |trial| Box::pin(matrix(trial, answers))),
             },

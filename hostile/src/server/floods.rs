@@ -202,7 +202,8 @@ pub(crate) async fn noise(trial: Arc<Trial>) -> Result<(), String> {
         let mut stream = trial.endpoint.connect(1).await.map_err(said)?;
         let length = random.below(4_000) + 100;
         let noise = random.bytes(length);
-        let preface: &[u8] = if number % 2 == 0 { crate::wire::http2::PREFACE } else { b"" };
+        let preface: &[u8] =
+            if number.is_multiple_of(2) { crate::wire::http2::PREFACE } else { b"" };
         let sent = async {
             tokio::io::AsyncWriteExt::write_all(&mut stream, &[preface, &noise].concat()).await?;
             tokio::io::AsyncWriteExt::shutdown(&mut stream).await

@@ -77,7 +77,7 @@ pub(crate) async fn legacy_calls_in_flight(trial: Arc<Trial>) -> Result<(), Stri
     let session = open_session(&trial).await?;
     let call = legacy_call(1, "sleep", padded(json!({"ms": HOUR}), LONG));
     let mut calls = Vec::new();
-    for number in 0..trial.scale(72, 256) {
+    for number in 0..trial.scale(72, 128) {
         let mut call = call.clone();
         call["id"] = json!(number);
         let bytes = legacy(&session.id, &call).bytes();
@@ -159,7 +159,7 @@ pub(crate) async fn long_ids(trial: Arc<Trial>) -> Result<(), String> {
     let session = open_session(&trial).await?;
     let mut connection = Http1::new(trial.endpoint.connect(1).await.map_err(said)?);
     let mut statuses = std::collections::BTreeMap::<u16, u32>::new();
-    for number in 0..trial.scale(16, 1024) {
+    for number in 0..trial.scale(4, 1024) {
         let id = format!("{number}{}", "i".repeat(LONG - 4096));
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {
             "requestId": id,

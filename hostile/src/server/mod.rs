@@ -43,10 +43,11 @@ const FULL: Bounds = Bounds { others: Others::MayBeRefused, ..BUDGET };
 /// All attacks of clients.
 pub(crate) fn attacks() -> Vec<Attack> {
     // Each connection takes 17 to 25 KiB, which the allocator keeps.
-    let waiting = Bounds { peak: 320, after: 320, others: Others::MayWait, ..BOUNDS };
+    let waiting =
+        Bounds { peak: 320, after: 320, descriptors: 10_100, others: Others::MayWait, ..BOUNDS };
     vec![
         tcp("calls-in-flight", FULL, |it| Box::pin(memory::calls_in_flight(it))),
-        unix("calls-in-flight-unix", FULL, |it| Box::pin(memory::calls_in_flight(it))),
+        slow(unix("calls-in-flight-unix", FULL, |it| Box::pin(memory::calls_in_flight(it)))),
         tcp("calls-in-flight-legacy", FULL, |it| Box::pin(memory::legacy_calls_in_flight(it))),
         tcp("calls-in-flight-http2", BUDGET, |it| Box::pin(memory::http2_calls_in_flight(it))),
         stdio("calls-in-flight-stdio", FULL, |it| Box::pin(stdio::calls_in_flight(it))),
@@ -54,7 +55,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
             Box::pin(stdio::legacy_calls_in_flight(it))
         }),
         tcp("unread-answers", FULL, |it| Box::pin(memory::unread_answers(it))),
-        unix("unread-answers-unix", FULL, |it| Box::pin(memory::unread_answers(it))),
+        slow(unix("unread-answers-unix", FULL, |it| Box::pin(memory::unread_answers(it)))),
         tcp("unread-answers-legacy", FULL, |it| Box::pin(memory::legacy_unread_answers(it))),
         tcp("window-of-zero", BUDGET, |it| Box::pin(memory::window_of_zero(it))),
         tcp("unfinished-bodies", FULL, |it| Box::pin(memory::unfinished_bodies(it))),

@@ -23,7 +23,7 @@ pub(crate) async fn abandoned_calls(trial: Arc<Trial>) -> Result<(), String> {
     for _ in 0..SESSIONS {
         sessions.push(open_session(&trial).await?);
     }
-    let count = trial.scale(4_000, 17_000);
+    let count = trial.scale(3_000, 17_000);
     let mut most = 0;
     for first in (0..count).step_by(100) {
         let mut tasks = tokio::task::JoinSet::new();
@@ -66,7 +66,7 @@ pub(crate) async fn ended_session(trial: Arc<Trial>) -> Result<(), String> {
     let ended = open_session(&trial).await?;
     let id = ended.id.clone();
     end_session(&trial, ended).await?;
-    let count = trial.scale(1_000, 10_001);
+    let count = trial.scale(200, 10_001);
     let mut refused = 0;
     for _ in 0..count {
         match Session::open(&trial.endpoint, 1).await.map_err(said)? {

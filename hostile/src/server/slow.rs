@@ -131,7 +131,7 @@ pub(crate) async fn listeners(trial: Arc<Trial>) -> Result<(), String> {
         streams.push(stream);
     }
     // Each of them hears of every change and reads none.
-    for _ in 0..trial.scale(50, 1_000) {
+    for _ in 0..trial.scale(10, 1_000) {
         let mut connection =
             crate::wire::http1::Http1::new(trial.endpoint.connect(2).await.map_err(said)?);
         let announce = modern_call(1, "announce", json!({}));

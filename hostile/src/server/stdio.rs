@@ -83,7 +83,7 @@ impl Pipes {
 pub(crate) async fn calls_in_flight(trial: Arc<Trial>) -> Result<(), String> {
     let mut pipes = Pipes::start(&trial)?;
     let text = modern_call("ID", "sleep", padded(json!({"ms": 3_600_000}), 15 << 20)).text;
-    for number in 0..trial.scale(20, 40) {
+    for number in 0..trial.scale(12, 40) {
         let text = text.replacen("\"ID\"", &format!("\"{number}\""), 1);
         pipes.send(format!("{text}\n").as_bytes()).await?;
     }
@@ -108,10 +108,10 @@ pub(crate) async fn legacy_calls_in_flight(trial: Arc<Trial>) -> Result<(), Stri
     pipes.next().await?;
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     pipes.send(&line(&ready)).await?;
-    let mut call = legacy_call(0, "sleep", padded(json!({"ms": 3_600_000}), 15 << 20));
-    for number in 0..trial.scale(20, 40) {
-        call["id"] = json!(number.to_string());
-        pipes.send(&line(&call)).await?;
+    let call = legacy_call("ID", "sleep", padded(json!({"ms": 3_600_000}), 15 << 20)).to_string();
+    for number in 0..trial.scale(12, 40) {
+        let call = call.replacen("\"ID\"", &format!("\"{number}\""), 1);
+        pipes.send(format!("{call}\n").as_bytes()).await?;
     }
     pipes.end().await
 }
