@@ -197,7 +197,7 @@ pub(crate) async fn open_streams(trial: Arc<Trial>) -> Result<(), String> {
 pub(crate) async fn noise(trial: Arc<Trial>) -> Result<(), String> {
     let mut random = trial.random();
     let mut closed = 0;
-    let count = trial.scale(200, 2_000);
+    let count: usize = trial.scale(200, 2_000);
     for number in 0..count {
         let mut stream = trial.endpoint.connect(1).await.map_err(said)?;
         let length = random.below(4_000) + 100;

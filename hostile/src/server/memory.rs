@@ -75,13 +75,13 @@ pub(crate) async fn calls_in_flight(trial: Arc<Trial>) -> Result<(), String> {
 /// The same in legacy sessions.
 pub(crate) async fn legacy_calls_in_flight(trial: Arc<Trial>) -> Result<(), String> {
     let session = open_session(&trial).await?;
-    let call = legacy_call(1, "sleep", padded(json!({"ms": HOUR}), LONG));
+    let call = legacy_call("ID", "sleep", padded(json!({"ms": HOUR}), LONG));
+    let call = legacy(&session.id, &call);
     let mut calls = Vec::new();
     for number in 0..trial.scale(72, 128) {
-        let mut call = call.clone();
-        call["id"] = json!(number);
-        let bytes = legacy(&session.id, &call).bytes();
-        calls.extend(on_many(&trial, 1, bytes).await);
+        let text = call.text.replacen("ID", &number.to_string(), 1);
+        let call = Message { text, headers: call.headers.clone() };
+        calls.extend(on_many(&trial, 1, call.bytes()).await);
     }
     trial.note(statuses(&mut calls).await);
     end_session(&trial, session).await
@@ -159,12 +159,15 @@ pub(crate) async fn long_ids(trial: Arc<Trial>) -> Result<(), String> {
     let session = open_session(&trial).await?;
     let mut connection = Http1::new(trial.endpoint.connect(1).await.map_err(said)?);
     let mut statuses = std::collections::BTreeMap::<u16, u32>::new();
-    for number in 0..trial.scale(4, 1024) {
-        let id = format!("{number}{}", "i".repeat(LONG - 4096));
-        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {
-            "requestId": id,
-        }});
-        let asked = connection.ask(&legacy(&session.id, &cancel)).await;
+    let id = format!("ID{}", "i".repeat(LONG - 4096));
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {
+        "requestId": id,
+    }});
+    let cancel = legacy(&session.id, &cancel);
+    for number in 0..trial.scale(8, 1024) {
+        let text = cancel.text.replacen("ID", &number.to_string(), 1);
+        let cancel = Message { text, headers: cancel.headers.clone() };
+        let asked = connection.ask(&cancel).await;
         match asked {
             Ok(answer) => *statuses.entry(answer.status).or_default() += 1,
             Err(_) => {

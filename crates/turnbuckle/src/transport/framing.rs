@@ -181,7 +181,7 @@ mod tests {
     #[tokio::test]
     async fn a_flood_of_blank_lines_leaves_other_tasks_their_turn() {
         let text = [&[b'\n'; 2 * SKIPPED][..], b"end\n"].concat();
-        let mut reader = LineReader::new(&text[..], 100);
+        let mut reader = LineReader::new(io::Cursor::new(text), 100);
         let mut polls = 0;
         let line = std::future::poll_fn(|context| {
             polls += 1;
