@@ -78,7 +78,7 @@ pub(crate) enum Others {
     MayWait,
 }
 
-/// The default: there are at most 1,024 connections of one address; the demo server needs 25 MiB and runs on one thread.
+/// The default. The demo server needs 27 MiB and one thread; one address has at most 1,024 connections.
 pub(crate) const BOUNDS: Bounds =
     Bounds { peak: 160, after: 160, threads: 4, descriptors: 1_100, others: Others::Served };
 /// Attacks that fill the memory budget of 256 MiB. Buffers that grow double it at most; the allocator

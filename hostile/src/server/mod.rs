@@ -65,7 +65,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         tcp("abandoned-calls", BOUNDS, |it| Box::pin(sessions::abandoned_calls(it))),
         tcp("ended-session", BOUNDS, |it| Box::pin(sessions::ended_session(it))),
         tcp("rapid-reset", BOUNDS, |it| Box::pin(floods::rapid_reset(it))),
-        tcp("endless-headers", BOUNDS, |it| Box::pin(floods::continuation(it))),
+        tcp("endless-header-block", BOUNDS, |it| Box::pin(floods::continuation(it))),
         tcp("unread-replies", BOUNDS, |it| Box::pin(floods::replies(it))),
         tcp("empty-frames", BOUNDS, |it| Box::pin(floods::nothing(it))),
         tcp("header-table", BOUNDS, |it| Box::pin(floods::header_table(it))),

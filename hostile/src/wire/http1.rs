@@ -31,8 +31,8 @@ impl Answer {
 
     /// Returns the last message: the body itself, or the last event.
     pub(crate) fn message(&self) -> Value {
-        let events = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
-        let text = events.filter(|data| !data.trim().is_empty()).next_back().unwrap_or(&self.body);
+        let mut events = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+        let text = events.rfind(|data| !data.trim().is_empty()).unwrap_or(&self.body);
         serde_json::from_str(text).unwrap_or(Value::Null)
     }
 }
