@@ -7,6 +7,7 @@ mod conformance;
 mod dependencies;
 mod features;
 mod fuzz;
+mod hostile;
 mod interop;
 mod models;
 mod requirements;
@@ -44,6 +45,10 @@ enum Task {
     Conformance(conformance::Options),
     /// Run real peers against Turnbuckle in both roles, write docs/interop.md
     Interop(interop::Options),
+    /// Attack real processes, with bounds on their memory, descriptors, threads and time
+    Hostile(hostile::Options),
+    /// Put a server under load for a while, and fail if something is lost, wrong or grows
+    Soak(hostile::SoakOptions),
     /// List the tests that prove each requirement in target/requirements.md
     Requirements {
         /// Fail if a requirement that is due has neither a test nor a reason
@@ -64,6 +69,8 @@ fn main() -> ExitCode {
         Task::Bench(options) => bench::run(&options),
         Task::Conformance(options) => conformance::run(&options),
         Task::Interop(options) => interop::run(&options),
+        Task::Hostile(options) => hostile::run(&options),
+        Task::Soak(options) => hostile::soak(&options),
         Task::Requirements { check } => requirements::run(check),
     };
     match outcome {
@@ -88,6 +95,8 @@ mod tests {
             "interop --only rmcp --only http",
             "bench --rounds 5 --only turnbuckle,limit-pipe",
             "bench --count --gate",
+            "hostile --quick --seed 7 --only unread",
+            "soak --minutes 3",
             "requirements --check",
         ] {
             assert!(parse(line).is_ok(), "{line}");
@@ -103,6 +112,7 @@ mod tests {
             "bench --build --quick",
             "bench --quick --count",
             "bench --only nothing",
+            "soak --minutes 0",
             "tidy --fast",
         ] {
             assert!(parse(line).is_err(), "{line}");

@@ -17,7 +17,7 @@ use crate::{
 
 /// Where Rust files are looked for.
 const PLACES: &[&str] =
-    &["conformance", "contract", "crates", "examples", "interop", "xtask", "bench"];
+    &["conformance", "contract", "crates", "examples", "hostile", "interop", "xtask", "bench"];
 
 /// Rules that read one file.
 const RULES: &[fn(&Source) -> Vec<Finding>] = &[

@@ -14,6 +14,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 const CHUNK: usize = 64 * 1024;
 /// With less room than this a new buffer is taken, so that reads stay large.
 const ROOM: usize = 4 * 1024;
+/// How many blank lines are skipped before other tasks have their turn.
+const SKIPPED: usize = 1024;
 
 /// Splits a byte stream into lines.
 pub(crate) struct LineReader<R> {
@@ -48,10 +50,17 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     fn poll_line(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Line>>> {
+        let mut skipped = 0;
         loop {
             while let Some(line) = self.split() {
                 if let Some(line) = self.judge(line) {
                     return Poll::Ready(Ok(Some(line)));
+                }
+                skipped += 1;
+                if skipped == SKIPPED {
+                    // Other tasks and timers have their turn.
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
                 }
             }
             if self.state == State::Ended {
@@ -167,6 +176,19 @@ mod tests {
         let at_the_limit = lines(&[b"0123456789\n012345678901\nok\n"], 11).await;
         assert!(matches!(&at_the_limit[1], Line::TooLong(_)));
         assert_eq!((&at_the_limit[0], &at_the_limit[2]), (&whole("0123456789"), &whole("ok")));
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_blank_lines_leaves_other_tasks_their_turn() {
+        let text = [&[b'\n'; 2 * SKIPPED][..], b"end\n"].concat();
+        let mut reader = LineReader::new(io::Cursor::new(text), 100);
+        let mut polls = 0;
+        let line = std::future::poll_fn(|context| {
+            polls += 1;
+            reader.poll_next(context)
+        });
+        assert_eq!(line.await.unwrap(), Some(whole("end")));
+        assert_eq!(polls, 3);
     }
 
     #[tokio::test]

@@ -55,6 +55,9 @@ pub(crate) const RECONNECT: Duration = Duration::from_secs(1);
 /// A server that asks for at least this pause and ends the connection itself wants to be polled:
 /// that spends nothing of the retry budget.
 pub(crate) const POLLING: Duration = Duration::from_millis(100);
+/// How many answers to the server's requests are posted at once. Each has a connection; further ones
+/// wait.
+pub(crate) const ANSWERS_AT_ONCE: usize = 64;
 /// How many error responses to the server's requests may be on their way at once. A server that
 /// sends requests without waiting learns nothing from one more.
 pub(crate) const REFUSALS_AT_ONCE: usize = 64;

@@ -11,7 +11,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::{sync::oneshot, task::AbortHandle};
+use tokio::{
+    sync::{Semaphore, oneshot},
+    task::AbortHandle,
+};
 use turnbuckle_types::{RequestId, RpcError, jsonrpc};
 
 use super::{ClientSession, HttpClientShared, lock, receive::StreamOrigin, send};
@@ -22,18 +25,31 @@ use crate::{
     },
     transport::http::client::{
         request,
-        timing::{ACCEPT, REFUSALS_AT_ONCE},
+        timing::{ACCEPT, ANSWERS_AT_ONCE, REFUSALS_AT_ONCE},
     },
 };
 
 /// What the server asks, on whichever stream.
-#[derive(Default)]
 pub(super) struct ServerRequests {
     open: Mutex<OpenRequests>,
     in_flight: Arc<AtomicUsize>,
     /// From the request until its answer was posted.
     posting: Arc<AtomicUsize>,
     refusing: Arc<AtomicUsize>,
+    /// Bounds the connections that answers take.
+    turns: Semaphore,
+}
+
+impl Default for ServerRequests {
+    fn default() -> ServerRequests {
+        ServerRequests {
+            open: Mutex::default(),
+            in_flight: Arc::default(),
+            posting: Arc::default(),
+            refusing: Arc::default(),
+            turns: Semaphore::new(ANSWERS_AT_ONCE),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -214,6 +230,8 @@ async fn run(
 }
 
 async fn post(wire: &HttpClientShared, session: &ClientSession, message: Bytes) {
+    // It is never closed.
+    let _turn = wire.legacy.asked.turns.acquire().await;
     let post = send::post(wire, session, message);
     request::say(wire, &wire.stack, post, ACCEPT, "an answer to the server").await;
 }
