@@ -372,6 +372,11 @@ impl crate::transport::http::session::Session for ServerConnection {
             connection.ended();
         }
     }
+
+    /// It must neither collect changes for a client without a stream nor hold much memory.
+    fn can_wait(&self) -> bool {
+        self.forward.is_none() && self.peer.get().is_none() && self.subscriptions.is_empty()
+    }
 }
 
 impl Serve for ServerConnection {
