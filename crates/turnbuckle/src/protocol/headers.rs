@@ -4,46 +4,41 @@
 
 use std::borrow::Cow;
 
+use http::HeaderName;
+#[cfg(feature = "server")]
+use http::{HeaderMap, HeaderValue, header::AsHeaderName};
 #[cfg(feature = "server")]
 use turnbuckle_types::{RpcError, code};
 
 /// The revision.
-pub(crate) const VERSION: &str = "mcp-protocol-version";
+pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The method.
-pub(crate) const METHOD: &str = "mcp-method";
+pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// What the method is about: a tool's or prompt's name, a resource's address.
-pub(crate) const NAME: &str = "mcp-name";
+pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// What the header of an argument begins with.
 pub(crate) const PARAM: &str = "mcp-param-";
 
 const SENTINEL: (&str, &str) = ("=?base64?", "?=");
-
-/// The headers of a request that arrived.
-#[cfg(feature = "server")]
-pub(crate) trait RequestHeaders {
-    /// Looks for a name in lower case.
-    fn find(&self, name: &str) -> HeaderLookup<'_>;
-}
 
 /// What is there under one name.
 #[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum HeaderLookup<'a> {
     Absent,
-    Once(&'a [u8]),
+    Once(&'a HeaderValue),
     /// Two components on the way may each believe another of them.
     Several,
 }
 
+/// Looks for a header.
 #[cfg(feature = "server")]
-impl RequestHeaders for http::HeaderMap {
-    fn find(&self, name: &str) -> HeaderLookup<'_> {
-        let mut values = self.get_all(name).iter();
-        match (values.next(), values.next()) {
-            (None, _) => HeaderLookup::Absent,
-            (Some(value), None) => HeaderLookup::Once(value.as_bytes()),
-            (Some(_), Some(_)) => HeaderLookup::Several,
-        }
+pub(crate) fn find(headers: &HeaderMap, name: impl AsHeaderName) -> HeaderLookup<'_> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => HeaderLookup::Absent,
+        (Some(value), None) => HeaderLookup::Once(value),
+        (Some(_), Some(_)) => HeaderLookup::Several,
     }
 }
 
@@ -62,7 +57,7 @@ pub(crate) fn encode(value: &str) -> Cow<'_, str> {
 
 /// The value that a header carries; `None` if it is not one that `encode` could have made.
 #[cfg(feature = "server")]
-pub(crate) fn decode(header: &[u8]) -> Option<Cow<'_, str>> {
+pub(crate) fn decode(header: &HeaderValue) -> Option<Cow<'_, str>> {
     let text = plain(header)?;
     if !is_sentinel(text) {
         return Some(Cow::Borrowed(text));
@@ -73,9 +68,8 @@ pub(crate) fn decode(header: &[u8]) -> Option<Cow<'_, str>> {
 
 /// The text of a header that is never encoded.
 #[cfg(feature = "server")]
-pub(crate) fn plain(header: &[u8]) -> Option<&str> {
-    let text = std::str::from_utf8(header).ok()?.trim_matches([' ', '\t']);
-    text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')).then_some(text)
+pub(crate) fn plain(header: &HeaderValue) -> Option<&str> {
+    header.to_str().ok().map(str::trim_ascii)
 }
 
 fn is_sentinel(value: &str) -> bool {
@@ -100,24 +94,27 @@ fn text_of(base64: &str) -> Option<String> {
 /// encoded: whoever routes by version or method reads them as they are.
 #[cfg(feature = "server")]
 pub(crate) fn agrees(
-    headers: &dyn RequestHeaders,
-    header: &str,
+    headers: &HeaderMap,
+    header: &HeaderName,
     body: Option<&str>,
 ) -> Result<(), RpcError> {
     let found = required(headers, header)?;
-    let value = if header == NAME { decode(found) } else { plain(found).map(Cow::Borrowed) };
+    let value = if *header == NAME { decode(found) } else { plain(found).map(Cow::Borrowed) };
     let Some(value) = value else {
-        return Err(mismatch(format!("the {} header is not validly encoded", spelt(header))));
+        return Err(mismatch(format!(
+            "the {} header is not validly encoded",
+            spelt(header.as_str())
+        )));
     };
     match body {
         Some(body) if body == value => Ok(()),
         Some(body) => Err(mismatch(format!(
             "the {} header says `{value}`, the body says `{body}`",
-            spelt(header)
+            spelt(header.as_str())
         ))),
         None => Err(mismatch(format!(
             "the {} header says `{value}`, the body says nothing",
-            spelt(header)
+            spelt(header.as_str())
         ))),
     }
 }
@@ -125,13 +122,15 @@ pub(crate) fn agrees(
 /// A header that must be there, once.
 #[cfg(feature = "server")]
 pub(crate) fn required<'a>(
-    headers: &'a dyn RequestHeaders,
-    header: &str,
-) -> Result<&'a [u8], RpcError> {
-    match headers.find(header) {
+    headers: &'a HeaderMap,
+    header: &HeaderName,
+) -> Result<&'a HeaderValue, RpcError> {
+    match find(headers, header) {
         HeaderLookup::Once(value) => Ok(value),
-        HeaderLookup::Absent => Err(mismatch(format!("the {} header is missing", spelt(header)))),
-        HeaderLookup::Several => Err(repeated(header)),
+        HeaderLookup::Absent => {
+            Err(mismatch(format!("the {} header is missing", spelt(header.as_str()))))
+        }
+        HeaderLookup::Several => Err(repeated(header.as_str())),
     }
 }
 
@@ -151,9 +150,9 @@ pub(crate) fn mismatch(message: String) -> RpcError {
 #[cfg(feature = "server")]
 pub(crate) fn spelt(header: &str) -> String {
     match header {
-        VERSION => "MCP-Protocol-Version".to_owned(),
-        METHOD => "Mcp-Method".to_owned(),
-        NAME => "Mcp-Name".to_owned(),
+        "mcp-protocol-version" => "MCP-Protocol-Version".to_owned(),
+        "mcp-method" => "Mcp-Method".to_owned(),
+        "mcp-name" => "Mcp-Name".to_owned(),
         other => match other.strip_prefix(PARAM) {
             Some(argument) => format!("Mcp-Param-{argument}"),
             None => other.to_owned(),
@@ -164,6 +163,10 @@ pub(crate) fn spelt(header: &str) -> String {
 #[cfg(all(test, feature = "client", feature = "server"))]
 mod tests {
     use super::*;
+
+    fn decoded(header: &[u8]) -> Option<String> {
+        decode(&HeaderValue::from_bytes(header).unwrap()).map(Cow::into_owned)
+    }
 
     #[test]
     fn values_are_spelt_as_the_specification_shows() {
@@ -178,52 +181,45 @@ mod tests {
             ("a\tb", "=?base64?YQli?="),
         ] {
             assert_eq!(encode(value), header);
-            assert_eq!(decode(header.as_bytes()).unwrap(), value);
+            assert_eq!(decoded(header.as_bytes()).unwrap(), value);
         }
     }
 
     #[test]
     fn what_only_looks_encoded_is_itself_and_what_is_broken_is_refused() {
-        assert_eq!(decode(b"SGVsbG8=").unwrap(), "SGVsbG8=");
-        assert_eq!(decode(b"=?base64?SGVsbG8=").unwrap(), "=?base64?SGVsbG8=");
-        assert_eq!(decode(b"=?BASE64?SGVsbG8=?=").unwrap(), "=?BASE64?SGVsbG8=?=");
-        assert_eq!(decode(b"  padded  ").unwrap(), "padded");
+        assert_eq!(decoded(b"SGVsbG8=").unwrap(), "SGVsbG8=");
+        assert_eq!(decoded(b"=?base64?SGVsbG8=").unwrap(), "=?base64?SGVsbG8=");
+        assert_eq!(decoded(b"=?BASE64?SGVsbG8=?=").unwrap(), "=?BASE64?SGVsbG8=?=");
+        assert_eq!(decoded(b"  padded  ").unwrap(), "padded");
         for broken in [
             &b"=?base64?SGVsbG8?="[..],
             b"=?base64?SGVs!!!bG8=?=",
             b"=?base64?/w==?=",
             b"caf\xc3\xa9",
         ] {
-            assert_eq!(decode(broken), None, "{}", String::from_utf8_lossy(broken));
+            assert_eq!(decoded(broken), None, "{}", String::from_utf8_lossy(broken));
         }
-        assert_eq!(decode(b"=?base64?=").unwrap(), "=?base64?=");
-    }
-
-    struct Fake(&'static [(&'static str, &'static str)]);
-
-    impl RequestHeaders for Fake {
-        fn find(&self, name: &str) -> HeaderLookup<'_> {
-            let mut values = self.0.iter().filter(|(known, _)| *known == name);
-            match (values.next(), values.next()) {
-                (None, _) => HeaderLookup::Absent,
-                (Some((_, value)), None) => HeaderLookup::Once(value.as_bytes()),
-                _ => HeaderLookup::Several,
-            }
-        }
+        assert_eq!(decoded(b"=?base64?=").unwrap(), "=?base64?=");
     }
 
     #[test]
     fn a_header_must_be_there_once_and_say_what_the_body_says() {
-        let said = |headers: &'static [_], body| agrees(&Fake(headers), NAME, body);
-        assert!(said(&[(NAME, "add")], Some("add")).is_ok());
-        for (headers, body, names) in [
+        let said = |values: &[&'static str], body| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(NAME, HeaderValue::from_static(value));
+            }
+            agrees(&headers, &NAME, body)
+        };
+        assert!(said(&["add"], Some("add")).is_ok());
+        for (values, body, names) in [
             (&[][..], Some("add"), "missing"),
-            (&[(NAME, "add"), (NAME, "add")], Some("add"), "more than once"),
-            (&[(NAME, "Add")], Some("add"), "says `Add`"),
-            (&[(NAME, "add")], None, "says nothing"),
-            (&[(NAME, "=?base64?x?=")], Some("x"), "encoded"),
+            (&["add", "add"], Some("add"), "more than once"),
+            (&["Add"], Some("add"), "says `Add`"),
+            (&["add"], None, "says nothing"),
+            (&["=?base64?x?="], Some("x"), "encoded"),
         ] {
-            let error = said(headers, body).unwrap_err();
+            let error = said(values, body).unwrap_err();
             assert_eq!(error.code, code::HEADER_MISMATCH);
             assert!(error.message.contains(names), "{}", error.message);
         }

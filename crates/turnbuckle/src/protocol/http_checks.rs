@@ -1,10 +1,12 @@
 //! Owns the order in which a request over HTTP is checked: headers against body, then what the
 //! body declares. Does not own the checks themselves: `mirror` and `classify` do.
 
-use super::classify::{RequestRoute, meta_of, route, unsupported};
+use super::classify::{EnvelopeCache, RequestMeta, RequestRoute, meta_of, unsupported};
 use crate::protocol::headers::{
-    HeaderLookup, RequestHeaders, {self},
+    HeaderLookup, {self},
 };
+use http::HeaderMap;
+use std::borrow::Cow;
 use turnbuckle_types::{Meta, Method, Revision, RpcError, jsonrpc::Params};
 
 /// Routes a request that came over HTTP.
@@ -14,27 +16,31 @@ use turnbuckle_types::{Meta, Method, Revision, RpcError, jsonrpc::Params};
 /// that is not served. Whether there is such a method, and whether its params are right, is
 /// checked after this, when the request is dispatched.
 pub(crate) fn route_http_request(
+    known: &EnvelopeCache,
     method: &str,
     params: &Params,
-    headers: &dyn RequestHeaders,
+    headers: &HeaderMap,
     served: &[Revision],
 ) -> Result<RequestRoute, RpcError> {
     // What is wrong with it is said after the headers.
-    let meta = meta_of(params);
+    let meta = known.read(params);
     let declared = meta.as_ref().ok().and_then(|meta| meta.protocol_version().unwrap_or_default());
-    let header = match headers.find(headers::VERSION) {
+    let header = match headers::find(headers, headers::VERSION) {
         HeaderLookup::Once(value) => headers::plain(value),
         HeaderLookup::Absent => None,
-        HeaderLookup::Several => return Err(headers::repeated(headers::VERSION)),
+        HeaderLookup::Several => return Err(headers::repeated(headers::VERSION.as_str())),
     };
     if declared.is_none() && header.is_none_or(is_legacy) {
-        return legacy(method, params, meta, header, served);
+        return legacy(known, (method, params), meta, header, served);
     }
     if declared.is_some() {
-        headers::agrees(headers, headers::VERSION, declared.as_deref())?;
+        // They mostly agree. Otherwise this says why not.
+        if declared.as_deref() != header {
+            headers::agrees(headers, &headers::VERSION, declared.as_deref())?;
+        }
     } else if let Some(version) = header
         && version.parse::<Revision>().is_err()
-        && headers.find(headers::METHOD) == HeaderLookup::Absent
+        && headers::find(headers, headers::METHOD) == HeaderLookup::Absent
     {
         // Nothing about it is modern but a version that nobody knows: that is what is wrong with it,
         // and clients of other makes look for these words.
@@ -42,30 +48,30 @@ pub(crate) fn route_http_request(
         error.message = format!("Unsupported protocol version: {}", error.message).into();
         return Err(error);
     }
-    headers::agrees(headers, headers::METHOD, Some(method))?;
+    headers::agrees(headers, &headers::METHOD, Some(method))?;
     if let Some(member) = Method::from_name(method).and_then(|method| method.row().mirrored) {
         let value = text_member(params, member);
         // A name that is none can't be repeated; the check of the params has a better message.
-        if value.is_some() || headers.find(headers::NAME) != HeaderLookup::Absent {
-            headers::agrees(headers, headers::NAME, value.as_deref())?;
+        if value.is_some() || headers::find(headers, headers::NAME) != HeaderLookup::Absent {
+            headers::agrees(headers, &headers::NAME, value.as_deref())?;
         }
     }
     match (declared, header) {
         // The header alone says that it is modern: then the envelope is what lacks.
         (None, Some(version)) => match version.parse::<Revision>() {
             Ok(revision) if served.contains(&revision) => {
-                route(method, meta?, served).and_then(|_| Err(undeclared()))
+                known.route(method, meta?, served).and_then(|_| Err(undeclared()))
             }
             _ => Err(unsupported(version, served)),
         },
-        _ => route(method, meta?, served),
+        _ => known.route(method, meta?, served),
     }
 }
 
 /// Whether a message over HTTP belongs to the legacy era: neither its header nor its body declares
 /// a revision of its own, or the header one that opens with a handshake.
-pub(crate) fn is_legacy_message(params: Option<&Params>, headers: &dyn RequestHeaders) -> bool {
-    let header = match headers.find(headers::VERSION) {
+pub(crate) fn is_legacy_message(params: Option<&Params>, headers: &HeaderMap) -> bool {
+    let header = match headers::find(headers, headers::VERSION) {
         HeaderLookup::Once(value) => headers::plain(value),
         HeaderLookup::Absent => None,
         HeaderLookup::Several => return false,
@@ -77,8 +83,8 @@ pub(crate) fn is_legacy_message(params: Option<&Params>, headers: &dyn RequestHe
 }
 
 /// Whether the header of a request without a message declares a modern revision.
-pub(crate) fn is_modern_visit(headers: &dyn RequestHeaders) -> bool {
-    let HeaderLookup::Once(value) = headers.find(headers::VERSION) else { return false };
+pub(crate) fn is_modern_visit(headers: &HeaderMap) -> bool {
+    let HeaderLookup::Once(value) = headers::find(headers, headers::VERSION) else { return false };
     let revision = headers::plain(value).and_then(|text| text.parse::<Revision>().ok());
     revision.is_some_and(|revision| revision.has_request_metadata())
 }
@@ -94,14 +100,14 @@ fn undeclared() -> RpcError {
 /// A request that belongs to the other era, where that era is not served: the answer names
 /// what is, because a legacy client has nothing else to show its user.
 fn legacy(
-    method: &str,
-    params: &Params,
-    meta: Result<Meta, RpcError>,
+    known: &EnvelopeCache,
+    (method, params): (&str, &Params),
+    meta: Result<RequestMeta, RpcError>,
     header: Option<&str>,
     served: &[Revision],
 ) -> Result<RequestRoute, RpcError> {
     if served.iter().any(|revision| revision.has_handshake()) {
-        return route(method, meta?, served);
+        return known.route(method, meta?, served);
     }
     if Method::from_name(method) == Some(Method::Initialize) {
         let requested = text_member(params, "protocolVersion").unwrap_or_default();
@@ -120,9 +126,9 @@ fn legacy(
 }
 
 /// The text of a member of the params, if it is a string.
-fn text_member(params: &Params, member: &str) -> Option<String> {
+fn text_member<'a>(params: &'a Params, member: &str) -> Option<Cow<'a, str>> {
     if member == "name" {
-        return params.name.as_ref()?.decode().ok();
+        return params.name.as_ref()?.text().ok();
     }
     let members: std::collections::HashMap<String, &serde_json::value::RawValue> =
         serde_json::from_str(params.text()).ok()?;
@@ -131,6 +137,7 @@ fn text_member(params: &Params, member: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
     use turnbuckle_types::{Raw, code};
 
     use super::*;
@@ -142,23 +149,24 @@ mod tests {
     fn walk(
         method: &str,
         params: &str,
-        headers: &[(&'static str, &str)],
+        headers: &[(HeaderName, &str)],
     ) -> Result<RequestRoute, i64> {
         let mut map = http::HeaderMap::new();
         for (name, value) in headers {
-            map.append(*name, value.parse().unwrap());
+            map.append(name, value.parse().unwrap());
         }
         let params = Params::of(Raw::from_json(params.to_owned()).unwrap()).unwrap();
-        route_http_request(method, &params, &map, MODERN).map_err(|error| error.code)
+        route_http_request(&EnvelopeCache::default(), method, &params, &map, MODERN)
+            .map_err(|error| error.code)
     }
 
     fn sound(version: &str) -> String {
         format!(r#"{{"name":"a","_meta":{{"{VERSION}":"{version}","{CAPABILITIES}":{{}}}}}}"#)
     }
 
-    const V: (&str, &str) = (headers::VERSION, "2026-07-28");
-    const CALL: (&str, &str) = (headers::METHOD, "tools/call");
-    const A: (&str, &str) = (headers::NAME, "a");
+    const V: (HeaderName, &str) = (headers::VERSION, "2026-07-28");
+    const CALL: (HeaderName, &str) = (headers::METHOD, "tools/call");
+    const A: (HeaderName, &str) = (headers::NAME, "a");
 
     #[test]
     fn a_sound_request_is_modern_whatever_its_method() {
@@ -176,7 +184,7 @@ mod tests {
     // req: hosting:http:modern:envelope-missing-key-status-400
     #[test]
     fn the_first_thing_that_is_wrong_is_the_answer() {
-        let v999 = (headers::VERSION, "v999.0.0");
+        const V999: (HeaderName, &str) = (headers::VERSION, "v999.0.0");
         for (params, headers, expected) in [
             // Headers come before everything that the body lacks.
             (sound("2026-07-28"), &[CALL, A][..], code::HEADER_MISMATCH),
@@ -209,10 +217,10 @@ mod tests {
                 code::INVALID_PARAMS,
             ),
             // Then the version.
-            (sound("v999.0.0"), &[v999, CALL, A], code::UNSUPPORTED_VERSION),
-            (r#"{"name":"a"}"#.into(), &[v999, CALL, A], code::UNSUPPORTED_VERSION),
-            (r#"{"name":"a"}"#.into(), &[v999], code::UNSUPPORTED_VERSION),
-            (sound("v999.0.0"), &[v999], code::HEADER_MISMATCH),
+            (sound("v999.0.0"), &[V999, CALL, A], code::UNSUPPORTED_VERSION),
+            (r#"{"name":"a"}"#.into(), &[V999, CALL, A], code::UNSUPPORTED_VERSION),
+            (r#"{"name":"a"}"#.into(), &[V999], code::UNSUPPORTED_VERSION),
+            (sound("v999.0.0"), &[V999], code::HEADER_MISMATCH),
             (
                 r#"{"name":"a"}"#.into(),
                 &[(headers::VERSION, "2025-11-25")],
@@ -239,8 +247,9 @@ mod tests {
     fn a_legacy_client_is_told_what_is_spoken_here() {
         let params = r#"{"protocolVersion":"2025-11-25"}"#;
         let params = Params::of(Raw::from_json(params.to_owned()).unwrap()).unwrap();
-        let error =
-            route_http_request("initialize", &params, &http::HeaderMap::new(), MODERN).unwrap_err();
+        let known = EnvelopeCache::default();
+        let error = route_http_request(&known, "initialize", &params, &HeaderMap::new(), MODERN)
+            .unwrap_err();
         assert_eq!(error.code, code::UNSUPPORTED_VERSION);
         assert!(error.message.contains("2026-07-28"), "{}", error.message);
         let data: serde_json::Value = error.data.unwrap().decode().unwrap();
@@ -249,11 +258,11 @@ mod tests {
 
     #[test]
     fn what_a_resource_is_called_is_its_address() {
+        const READ: (HeaderName, &str) = (headers::METHOD, "resources/read");
         let params = format!(
             r#"{{"uri":"file:///a%20b?c","_meta":{{"{VERSION}":"2026-07-28","{CAPABILITIES}":{{}}}}}}"#
         );
-        let method = (headers::METHOD, "resources/read");
-        let said = |name| walk("resources/read", &params, &[V, method, (headers::NAME, name)]);
+        let said = |name| walk("resources/read", &params, &[V, READ, (headers::NAME, name)]);
         assert!(said("file:///a%20b?c").is_ok());
         assert_eq!(said("file:///a b?c").unwrap_err(), code::HEADER_MISMATCH);
     }

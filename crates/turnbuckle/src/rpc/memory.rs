@@ -1,8 +1,11 @@
 //! Budgets in bytes for the messages that a server or a client keeps in memory.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+use std::{
+    cmp::Ordering,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 #[cfg(all(feature = "http", feature = "server"))]
 use std::{
@@ -15,7 +18,7 @@ use bytes::Bytes;
 use turnbuckle_types::RpcError;
 
 /// Smaller messages are not counted. Other limits bound their number.
-pub(crate) const COUNTED: usize = 1024;
+const COUNTED: usize = 1024;
 
 /// The bytes that messages may occupy: requests from their first byte until their handler ends,
 /// responses until their last byte is written.
@@ -173,14 +176,25 @@ impl HeldBytes {
         HeldBytes { budget, bytes: 0 }
     }
 
-    /// Sets how many bytes are counted.
+    /// Sets how many bytes there are.
     pub(crate) fn set(&mut self, bytes: usize) {
-        if bytes > self.bytes {
-            self.budget.add(bytes - self.bytes);
-        } else {
-            self.budget.remove(self.bytes - bytes);
+        let bytes = if bytes < COUNTED { 0 } else { bytes };
+        match bytes.cmp(&self.bytes) {
+            Ordering::Equal => return,
+            Ordering::Greater => self.budget.add(bytes - self.bytes),
+            Ordering::Less => self.budget.remove(self.bytes - bytes),
         }
         self.bytes = bytes;
+    }
+
+    /// Sets how many bytes there are. Fails if they count and other messages use up the budget.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(crate) fn try_set(&mut self, bytes: usize) -> Result<(), RpcError> {
+        if bytes >= COUNTED {
+            self.budget.check_beside(Some(self))?;
+        }
+        self.set(bytes);
+        Ok(())
     }
 
     /// Takes the bytes, if there are any.
@@ -190,7 +204,7 @@ impl HeldBytes {
         (bytes > 0).then(|| HeldBytes { budget: self.budget.clone(), bytes })
     }
 
-    /// Returns how many bytes are counted.
+    /// Returns how many bytes count.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -209,7 +223,7 @@ impl HeldBytes {
 
 impl Drop for HeldBytes {
     fn drop(&mut self) {
-        self.budget.remove(self.bytes);
+        self.set(0);
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
     elicit::Asking,
     error::Error,
     middleware::server::ServerMiddleware,
+    protocol::classify::EnvelopeCache,
     rpc::memory::MemoryBudget,
     server::KeyRing,
     server::{
@@ -43,6 +44,8 @@ pub(crate) struct App {
     /// How many streams may listen at once.
     pub(super) listeners: usize,
     pub(super) memory: Arc<MemoryBudget>,
+    /// The `_meta` of modern requests that was checked before.
+    pub(super) envelopes: EnvelopeCache,
     /// Seal what clients keep.
     pub(super) keys: KeyRing,
     /// Who may know of what.
@@ -89,6 +92,7 @@ impl App {
             roots: server.roots.clone(),
             listeners: server.limits.listeners,
             memory: MemoryBudget::new(server.limits.memory_bytes),
+            envelopes: EnvelopeCache::default(),
             keys: server.keys.clone(),
             rules: server.rules.clone(),
             caching: server.own_caching(),

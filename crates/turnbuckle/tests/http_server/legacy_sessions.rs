@@ -281,6 +281,31 @@ async fn replicas_that_share_keys_and_stores_serve_each_others_sessions() {
     assert_eq!(session.at(&alone).post(&ping(1)).await.status(), 404);
 }
 
+#[tokio::test]
+async fn a_change_at_another_replica_holds_for_the_next_request() {
+    let (server, _watch) = legacy_server();
+    let server = server.resource(resource("test://one", async || "one"));
+    let store = Kept::default();
+    let replica = || {
+        let service = server.http_service().session_keys(KeyRing::new([1; 32]));
+        service.session_store(store.clone())
+    };
+    let (one, other) = (replica(), replica());
+    let here = Session::open(&one, LATEST).await;
+    let there = here.at(&other);
+    assert_eq!(here.post(&ping(1)).await.status(), 200);
+    let level = json!({"jsonrpc": "2.0", "id": 2, "method": "logging/setLevel",
+        "params": {"level": "error"}});
+    assert_eq!(there.post(&level).await.status(), 200);
+    let subscribe = json!({"jsonrpc": "2.0", "id": 3, "method": "resources/subscribe",
+        "params": {"uri": "test://one"}});
+    assert_eq!(here.post(&subscribe).await.status(), 200);
+    let record = store.last();
+    assert_eq!((record.log_level, record.subscriptions.len()), (Some(LogLevel::Error), 1));
+    assert_eq!(there.delete().await.status(), 204);
+    assert_eq!(here.post(&ping(4)).await.status(), 404);
+}
+
 /// Lets requests pass after a while.
 #[derive(Clone)]
 struct Hesitates(Next);

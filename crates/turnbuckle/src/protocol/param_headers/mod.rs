@@ -78,11 +78,7 @@ impl Annotations {
 
     /// Checks that the headers of a request say what its arguments (the text of an object) say.
     #[cfg(feature = "server")]
-    pub(crate) fn check(
-        &self,
-        arguments: &str,
-        headers: &dyn headers::RequestHeaders,
-    ) -> Result<(), RpcError> {
+    pub(crate) fn check(&self, arguments: &str, headers: &http::HeaderMap) -> Result<(), RpcError> {
         let annotations = self.0.as_deref().unwrap_or_default();
         let Some(values) = pick(annotations, arguments) else {
             return Err(RpcError::invalid_params(
@@ -98,12 +94,8 @@ impl Annotations {
 
 #[cfg(feature = "server")]
 impl Annotation {
-    fn check(
-        &self,
-        value: &Picked<'_>,
-        headers: &dyn headers::RequestHeaders,
-    ) -> Result<(), RpcError> {
-        let header = match headers.find(&self.header) {
+    fn check(&self, value: &Picked<'_>, headers: &http::HeaderMap) -> Result<(), RpcError> {
+        let header = match headers::find(headers, &self.header) {
             headers::HeaderLookup::Several => return Err(headers::repeated(&self.header)),
             headers::HeaderLookup::Once(header) => Some(header),
             headers::HeaderLookup::Absent => None,
@@ -133,7 +125,7 @@ impl Annotation {
         }
     }
 
-    fn compare(&self, value: &Picked<'_>, header: &[u8]) -> Result<(), RpcError> {
+    fn compare(&self, value: &Picked<'_>, header: &http::HeaderValue) -> Result<(), RpcError> {
         let Some(header) = headers::decode(header) else {
             return Err(headers::mismatch(format!("{} is not validly encoded", self.spelt())));
         };

@@ -312,12 +312,13 @@ impl ConnectionShared {
             }
             return Received::Applied;
         };
-        let result = match self.memory.check_beside(held.as_deref()) {
-            Err(error) if held.is_some() => {
+        let refused = held.as_ref().and_then(|held| self.memory.check_beside(Some(held)).err());
+        let result = match refused {
+            Some(error) => {
                 let error = Error::new(ErrorKind::Limit, error.message);
                 Err(error.with_executed(Executed::Maybe))
             }
-            _ => outcome_to_result(response.outcome),
+            None => outcome_to_result(response.outcome),
         };
         self.end_with(&id, result, held);
         Received::Applied

@@ -4,7 +4,7 @@
 use crate::{
     error::{Error, ErrorKind, Result},
     protocol::{
-        classify::{Envelope, RequestRoute, classify},
+        classify::{Envelope, EnvelopeCache, RequestRoute},
         params::decode,
     },
     rpc::{HttpHead, RequestOrigin},
@@ -257,7 +257,7 @@ impl Needs for App {
     fn hides(&self, method: &str, params: &Params, sender: &Arc<HttpHead>) -> bool {
         let Some(target) = ScopeTarget::of(&self.snapshot(), method, params) else { return true };
         // What can't be read is told so further on, without a word of what it is about.
-        let Some((revision, meta)) = declared(method, params) else { return true };
+        let Some((revision, meta)) = declared(&self.envelopes, method, params) else { return true };
         let mut head = HttpHead::clone(sender);
         head.extensions.insert(Granted::Everything);
         // Rules see the request as it came. What a handshake said and what layers would add they
@@ -269,8 +269,8 @@ impl Needs for App {
 }
 
 /// In which revision a request is, as far as it says so itself, and its `_meta`.
-fn declared(method: &str, params: &Params) -> Option<(Revision, Meta)> {
-    match classify(method, params, &Revision::ALL) {
+fn declared(known: &EnvelopeCache, method: &str, params: &Params) -> Option<(Revision, Arc<Meta>)> {
+    match known.classify(method, params, &Revision::ALL) {
         Ok(RequestRoute::Modern(Envelope { revision, meta })) => Some((revision, meta)),
         Ok(RequestRoute::Legacy(meta)) => Some((Revision::LATEST_LEGACY, meta)),
         Err(_) => None,

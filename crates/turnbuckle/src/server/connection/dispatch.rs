@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::{
     middleware::server::serve,
     protocol::{
-        classify::{ClientHello, Envelope, RequestRoute, classify, classify_opened, invalid},
+        classify::{ClientHello, Envelope, RequestRoute, invalid},
         params::decode,
     },
     rpc::{Incoming, Note, Outcome, Peer, Replies, Reply, Serve, memory::MemoryBudget},
@@ -63,7 +63,7 @@ pub(crate) struct ServerConnection {
 /// What a request brought along, whatever its era.
 pub(crate) struct RequestFacts {
     revision: Revision,
-    meta: Meta,
+    meta: Arc<Meta>,
     opened: Option<Arc<ClientHello>>,
     log_level: Option<LogLevel>,
 }
@@ -147,18 +147,26 @@ impl ServerConnection {
 
     fn classify(&self, request: &Incoming) -> Result<RequestRoute, RpcError> {
         let Incoming { method, params, .. } = request;
+        let known = &self.app.envelopes;
         #[cfg(feature = "http")]
         if let RequestOrigin::ByPost(head) = &request.came {
-            return route_http_request(method, params, &head.headers, &self.served);
+            return route_http_request(known, method, params, &head.headers, &self.served);
         }
         // Nearly every request is sound: only one that is not has to know of a handshake.
-        classify(method, params, &self.served).or_else(|error| match self.handshake.opened() {
-            Some(_) => classify_opened(method, params, &self.served),
-            None => Err(error),
+        known.classify(method, params, &self.served).or_else(|error| {
+            match self.handshake.opened() {
+                Some(_) => known.classify_opened(method, params, &self.served),
+                None => Err(error),
+            }
         })
     }
 
-    fn legacy(&self, request: Incoming, meta: Meta, replies: Replies) -> Result<Reply, RpcError> {
+    fn legacy(
+        &self,
+        request: Incoming,
+        meta: Arc<Meta>,
+        replies: Replies,
+    ) -> Result<Reply, RpcError> {
         match Method::from_name(&request.method) {
             Some(Method::Initialize) => {
                 let client: Initialize = decode(&request.params)?;
@@ -363,6 +371,11 @@ impl crate::transport::http::session::Session for ServerConnection {
         if let Some(connection) = &self.forward {
             connection.ended();
         }
+    }
+
+    /// It must neither collect changes for a client without a stream nor hold much memory.
+    fn can_wait(&self) -> bool {
+        self.forward.is_none() && self.peer.get().is_none() && self.subscriptions.is_empty()
     }
 }
 

@@ -60,7 +60,7 @@ pub struct Ctx(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) id: RequestId,
     pub(crate) revision: Revision,
-    pub(crate) meta: Meta,
+    pub(crate) meta: Arc<Meta>,
     /// The handshake, in the legacy era.
     pub(crate) opened: Option<Arc<ClientHello>>,
     pub(crate) token: Option<RequestId>,
@@ -479,7 +479,7 @@ impl fmt::Debug for Ctx {
 #[cfg(all(feature = "http", any(feature = "auth", all(test, feature = "client"))))]
 impl Ctx {
     /// Of a request to which nothing can be said.
-    pub(crate) fn unheard_of(revision: Revision, meta: Meta, came: RequestOrigin) -> Ctx {
+    pub(crate) fn unheard_of(revision: Revision, meta: Arc<Meta>, came: RequestOrigin) -> Ctx {
         Ctx(Arc::new(Inner {
             id: 1.into(),
             revision,
@@ -507,6 +507,6 @@ impl Ctx {
 impl Ctx {
     /// The same, of whatever request.
     pub(crate) fn unheard() -> Ctx {
-        Ctx::unheard_of(Revision::LATEST, Meta::new(), RequestOrigin::default())
+        Ctx::unheard_of(Revision::LATEST, Arc::default(), RequestOrigin::default())
     }
 }

@@ -71,6 +71,10 @@ pub(crate) const EARLY_CANCELS: usize = 1024;
 pub(crate) const BATCH_REQUESTS: usize = 1000;
 /// The progress notifications of a client that wait for the handler that asked.
 pub(crate) const QUESTION_PROGRESS: usize = 64;
+/// A session is kept for its next request for once to twice this time.
+pub(crate) const IDLE_SESSION: Duration = Duration::from_secs(5);
+/// The sessions that are kept for their next request: about 1 KiB each.
+pub(crate) const IDLE_SESSIONS: usize = 1024;
 /// The session ids that are kept open, so that they are not decrypted with every request: about
 /// 1 KiB each.
 pub(crate) const OPEN_SESSION_IDS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();

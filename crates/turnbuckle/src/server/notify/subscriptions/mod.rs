@@ -80,6 +80,12 @@ impl ConnectionSubscriptions {
         self.listener(app).remove(&Change::Resource(uri));
     }
 
+    /// Whether there is nothing to tell of.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.listener.get().is_none() && self.restored.is_empty()
+    }
+
     /// The resources that it is subscribed to.
     #[cfg(feature = "http")]
     pub(crate) fn uris(&self) -> BTreeSet<String> {

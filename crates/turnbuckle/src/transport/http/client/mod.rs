@@ -146,7 +146,7 @@ impl HttpClientShared {
         headers.insert(header::ACCEPT, ACCEPT);
         if let Some(revision) = facts.revision {
             let version = HeaderValue::from_static(revision.as_str());
-            headers.insert(HeaderName::from_static(headers::VERSION), version);
+            headers.insert(headers::VERSION, version);
         }
         let known = Method::from_name(method);
         let spelt = match known {
@@ -155,13 +155,13 @@ impl HttpClientShared {
             None => HeaderValue::from_str(method).ok(),
         };
         if let Some(spelt) = spelt {
-            headers.insert(HeaderName::from_static(headers::METHOD), spelt);
+            headers.insert(headers::METHOD, spelt);
         }
         let member = known.map_or(facts.named_by, |method| method.row().mirrored);
         if let Some(name) = member.and_then(|member| name(facts, params, member))
             && let Ok(name) = HeaderValue::from_str(&headers::encode(&name))
         {
-            headers.insert(HeaderName::from_static(headers::NAME), name);
+            headers.insert(headers::NAME, name);
         }
         for (name, value) in &facts.params {
             if let (Ok(name), Ok(value)) =

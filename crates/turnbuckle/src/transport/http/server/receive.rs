@@ -8,14 +8,13 @@ use std::{
 
 use super::super::timing::{BODY_PAUSE, BODY_WHOLE, REFUSED_BODY_BYTES, REFUSED_BODY_PAUSE};
 use crate::{
-    rpc::memory::{COUNTED, HeldBytes, MemoryBudget},
+    rpc::memory::{HeldBytes, MemoryBudget},
     transport::http::server::{listen::idle::Idle, security::guard::Refusal},
 };
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, StatusCode, header::EXPECT};
 use http_body::Body;
 use tokio::time::{Instant, Sleep, sleep};
-use turnbuckle_types::RpcError;
 
 /// Reads the body of a refused request. Many clients send the whole request before they read the
 /// response; closing the connection earlier would lose the response.
@@ -118,23 +117,13 @@ impl Receiving {
                 return Poll::Ready(Err(self.too_long()));
             }
             self.gather(data, body.size_hint().lower());
-            if let Err(error) = self.hold() {
+            let length = self.length();
+            if let Err(error) = self.held.try_set(length) {
                 let message = error.message.into_owned();
                 return Poll::Ready(Err(refusal(StatusCode::SERVICE_UNAVAILABLE, message)));
             }
         }
         Poll::Ready(Ok(self.finish()))
-    }
-
-    /// Counts the bytes that have arrived. Fails if the budget does not have them.
-    fn hold(&mut self) -> Result<(), RpcError> {
-        let bytes = self.length();
-        if bytes < COUNTED {
-            return Ok(());
-        }
-        self.held.budget().check_beside(Some(&self.held))?;
-        self.held.set(bytes);
-        Ok(())
     }
 
     /// Returns the memory of the body, which the request holds from now on.
@@ -224,10 +213,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_counts_from_its_first_byte_until_its_request_has_ended() {
-        let memory = MemoryBudget::new(2 * COUNTED);
-        let large: &str = "a".repeat(COUNTED).leak();
+        let memory = MemoryBudget::new(8192);
+        let large: &str = "a".repeat(4096).leak();
         let (text, held) = receive(&[large, "b"], &memory).await.unwrap();
-        assert_eq!((text.len(), held.as_ref().map(|held| held.bytes())), (1025, Some(1025)));
+        assert_eq!((text.len(), held.as_ref().map(|held| held.bytes())), (4097, Some(4097)));
         let (_, second) = receive(&[large], &memory).await.unwrap();
         let refused = receive(&[large], &memory).await.map(|_| ());
         assert_eq!(refused, Err(StatusCode::SERVICE_UNAVAILABLE));

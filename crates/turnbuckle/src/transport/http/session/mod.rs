@@ -41,8 +41,8 @@ pub(crate) trait SessionEndpoint: Send + Sync + 'static {
     /// Returns the service of one connection that begins with a handshake.
     #[cfg(feature = "sse-2024")]
     fn connection(&self, head: crate::rpc::HttpHead) -> Arc<dyn Serve>;
-    /// What serves a session that was opened like this. It is made anew whenever nothing of the
-    /// session is in use, so that it has to be cheap. Without an id it is for one request.
+    /// Returns the service of a session that was opened like this. It is created whenever a session
+    /// is used after a pause, so that it has to be cheap. Without an id it is for one request.
     fn session(
         &self,
         id: Option<store::SessionId>,
@@ -58,4 +58,8 @@ pub(crate) trait Session: Serve {
     fn record(&self) -> store::SessionRecord;
     /// Its client has ended it.
     fn ended(&self) {}
+    /// Returns whether it can be kept for the next request while nothing of the session is in use.
+    fn can_wait(&self) -> bool {
+        false
+    }
 }

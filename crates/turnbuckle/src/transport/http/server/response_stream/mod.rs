@@ -16,7 +16,7 @@ use crate::{
     error::Error,
     rpc::{
         Exchange, Outgoing, Replying,
-        memory::{COUNTED, HeldBytes, MemoryBudget},
+        memory::{HeldBytes, MemoryBudget},
         pending::Serial,
     },
     transport::http::session::server::{
@@ -199,13 +199,7 @@ impl State {
     /// Counts the memory of the messages that wait.
     fn account(&mut self) {
         let unstored = self.session.as_ref().map_or(0, |session| session.unstored_bytes());
-        let bytes = match self.text.len() + unstored {
-            0..COUNTED => 0,
-            bytes => bytes,
-        };
-        if bytes != self.held.bytes() {
-            self.held.set(bytes);
-        }
+        self.held.set(self.text.len() + unstored);
     }
 
     /// Whether the driver has something to do besides polling the handler.
@@ -265,7 +259,8 @@ impl Wakers {
     }
 
     pub(crate) fn wake(self) {
-        self.single.into_iter().flatten().chain(self.waiting).for_each(Waker::wake);
+        self.single.into_iter().flatten().for_each(Waker::wake);
+        self.waiting.into_iter().for_each(Waker::wake);
     }
 }
 

@@ -55,7 +55,7 @@ fn under(session: &ClientSession) -> HeaderMap {
     }
     if let Some(revision) = session.revision {
         let version = HeaderValue::from_static(revision.as_str());
-        headers.insert(HeaderName::from_static(headers::VERSION), version);
+        headers.insert(headers::VERSION, version);
     }
     headers
 }

@@ -19,7 +19,7 @@ use super::{
     request, unknown_session, visit,
 };
 use crate::{
-    protocol::headers::{HeaderLookup, RequestHeaders as _},
+    protocol::headers::{HeaderLookup, find},
     rpc::Replying as _,
     transport::http::media_type,
 };
@@ -30,9 +30,9 @@ use turnbuckle_types::{Raw, RequestId, RpcError};
 pub(super) async fn serve(asked: &RequestHead) -> Result<Response<HttpBody>, Refused> {
     accepts_events(asked)?;
     let visit = visit(asked).await?;
-    let cursor = match asked.head.headers.find(LAST_EVENT.as_str()) {
+    let cursor = match find(&asked.head.headers, LAST_EVENT) {
         HeaderLookup::Absent => None,
-        HeaderLookup::Once(text) => Some(Cursor::read(text).ok_or_else(not_ours)?),
+        HeaderLookup::Once(text) => Some(Cursor::read(text.as_bytes()).ok_or_else(not_ours)?),
         HeaderLookup::Several => {
             return Err(Refused::bad("the Last-Event-ID header came more than once"));
         }

@@ -36,7 +36,7 @@ use crate::{
     principal::Principal,
     protocol::{
         headers::{
-            HeaderLookup, RequestHeaders as _, {self},
+            HeaderLookup, {self},
         },
         http_checks::is_modern_visit,
     },
@@ -220,8 +220,8 @@ async fn visit(asked: &RequestHead) -> Result<Visit, Refused> {
     let endpoint = &asked.endpoint;
     let settings = &endpoint.legacy.settings;
     let served = endpoint.host.served();
-    let id = match asked.head.headers.find(SESSION.as_str()) {
-        HeaderLookup::Once(id) => id,
+    let id = match headers::find(&asked.head.headers, SESSION) {
+        HeaderLookup::Once(id) => id.as_bytes(),
         HeaderLookup::Absent => {
             return Err(Refused::bad(
                 "the Mcp-Session-Id header is missing; `initialize` gives one, which every later \
@@ -251,7 +251,7 @@ async fn visit(asked: &RequestHead) -> Result<Visit, Refused> {
 /// The revision that the headers declare, if they do.
 // 2025-11-25 basic/transports §Protocol Version Header: an unsupported one MUST be 400.
 fn version(headers: &HeaderMap, served: &[Revision]) -> Result<Option<Revision>, Refused> {
-    let value = match headers.find(headers::VERSION) {
+    let value = match headers::find(headers, headers::VERSION) {
         HeaderLookup::Absent => return Ok(None),
         HeaderLookup::Once(value) => headers::plain(value).unwrap_or_default(),
         HeaderLookup::Several => {

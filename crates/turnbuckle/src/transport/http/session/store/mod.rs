@@ -3,7 +3,12 @@
 
 mod memory;
 
-use std::{collections::BTreeSet, fmt, time::SystemTime};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    hash::{Hash, Hasher},
+    time::SystemTime,
+};
 
 use turnbuckle_types::LogLevel;
 
@@ -18,8 +23,15 @@ pub(crate) use crate::store::{StoreError, StoreFuture};
 /// let session = SessionId::from_bytes([7; 16]);
 /// assert_eq!(session.to_string(), "07".repeat(16));
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionId(pub(crate) [u8; 16]);
+
+/// Without the length, which is always the same.
+impl Hash for SessionId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(&self.0);
+    }
+}
 
 impl SessionId {
     /// As a store kept it.

@@ -15,9 +15,9 @@ const REQUEST_HEADERS: &[&str] = &[
     "content-type",
     "dpop",
     "last-event-id",
-    headers::METHOD,
-    headers::NAME,
-    headers::VERSION,
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
     "mcp-session-id",
 ];
 /// The headers of an answer that pages may read, besides those that they always may.
