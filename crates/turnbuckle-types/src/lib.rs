@@ -102,4 +102,6 @@ pub use model::{
 pub use named::Named;
 pub use raw::Raw;
 pub use revision::{Era, HttpCancel, Questions, Revision, StructuredOutput, UnknownRevision};
+#[doc(hidden)]
+pub use wire::Decode;
 pub use wire::{At, Encode, write_at};

@@ -171,17 +171,21 @@ macro_rules! model {
                 $( let mut $ofield: Option<$otype> = None; )*
                 let mut extra = $crate::Extra::new();
                 while let Some(name) = access.next_key::<read::Word<'de>>()? {
+                    // One `?` for all, and no closure below: this is compiled for each type.
                     match name.as_str() {
-                        $( $tag => read::fixed(access, $tag, $kind)?, )?
-                        $( $rwire => read::member(&mut $rfield, access, $rwire)?, )*
-                        $( $owire => read::member(&mut $ofield, access, $owire)?, )*
-                        _ => extra.read(name, access)?,
-                    }
+                        $( $tag => read::fixed(access, $tag, $kind), )?
+                        $( $rwire => read::member(&mut $rfield, access, $rwire), )*
+                        $( $owire => read::member(&mut $ofield, access, $owire), )*
+                        _ => extra.read(name, access),
+                    }?;
                 }
+                $(
+                    let Some($rfield) = $rfield else {
+                        return Err(serde::de::Error::missing_field($rwire));
+                    };
+                )*
                 Ok(Self {
-                    $(
-                        $rfield: $rfield.ok_or_else(|| serde::de::Error::missing_field($rwire))?,
-                    )*
+                    $( $rfield, )*
                     $( $ofield: $ofield.unwrap_or_default(), )*
                     extra,
                 })

@@ -53,6 +53,11 @@ impl Raw {
         String::from_utf8(text).ok().map(|text| Raw(ByteString::from(text)))
     }
 
+    /// Takes text that an [`Encode`](crate::Encode) has just written.
+    pub(crate) fn from_text(text: String) -> Raw {
+        Raw(ByteString::from(text))
+    }
+
     /// A slice of `line` that a JSON parser has just delimited.
     pub(crate) fn slice_of(line: &ByteString, value: &str) -> Raw {
         Raw(line.slice_ref(value))

@@ -11,7 +11,7 @@
 //! | [`ServerEvents`], [`observe`], [`describe`] | gateway | receiving everything that a server sends |
 //! | [`ForwardRequest`], [`forward`], [`notify`], [`claim_resource`], [`ResourceClaim`], [`learn_tools`], [`lacks_headers`] | gateway | sending requests whose params are already encoded |
 //! | [`Exchange`], [`ExchangeEvent`], [`Note`] | gateway | one request in flight, and its messages |
-//! | [`decode`], [`lacking`], [`written_at`], [`covers`] | gateway | rules of the protocol that both sides share |
+//! | [`decode`], [`decode_as`], [`lacking`], [`written_at`], [`covers`] | gateway | rules of the protocol that both sides share |
 //! | `fuzzing` | the targets in `fuzz/` | parsers and seals; compiled with `--cfg fuzzing` only |
 //! | `models` | the concurrency models in `models/` | a connection and a cache without I/O; compiled with `--cfg shuttle` only |
 
@@ -33,8 +33,11 @@ pub use crate::server::connection::forward::{
 };
 #[cfg(any(feature = "client", feature = "server"))]
 pub use crate::{
-    protocol::capabilities::lacking, protocol::params::decode, rpc::Exchange, rpc::ExchangeEvent,
-    rpc::Note,
+    protocol::{
+        capabilities::lacking,
+        params::{decode, decode_as},
+    },
+    rpc::{Exchange, ExchangeEvent, Note},
 };
 
 /// Creates an error.

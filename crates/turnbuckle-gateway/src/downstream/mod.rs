@@ -12,7 +12,9 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 use turnbuckle::{
-    __seam::{ClientPeer, ClientScope, Exchange, ForwardedRequest, Note, SessionMemory, decode},
+    __seam::{
+        ClientPeer, ClientScope, Exchange, ForwardedRequest, Note, SessionMemory, decode, decode_as,
+    },
     http::SessionId,
     types::{EmptyResult, Initialize, LogLevel, Method, Raw, Revision, RpcError, SetLevel},
 };
@@ -358,7 +360,7 @@ fn uri(request: &ForwardedRequest) -> Result<String, RpcError> {
     struct Subject {
         uri: String,
     }
-    decode(&request.params).map(|Subject { uri }| uri)
+    decode_as(&request.params).map(|Subject { uri }| uri)
 }
 
 fn empty_result(revision: Revision) -> Raw {

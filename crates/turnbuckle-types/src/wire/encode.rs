@@ -42,6 +42,11 @@ pub trait Encode {
 pub(super) fn to_text<T: Encode + ?Sized>(value: &T, at: At) -> String {
     let mut out = Vec::with_capacity(128);
     value.write(at, &mut out);
+    as_text(out)
+}
+
+/// Not a part of [`to_text`], which is compiled for every type.
+fn as_text(out: Vec<u8>) -> String {
     match String::from_utf8(out) {
         Ok(text) => text,
         // Only an `Encode` outside this crate can write bytes that are not text.

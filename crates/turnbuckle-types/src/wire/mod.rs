@@ -4,6 +4,7 @@
 //! field (`legacy`, `modern`). Does not own: the fields themselves, nor which revision
 //! a connection speaks.
 
+mod decode;
 mod encode;
 pub(crate) mod json;
 pub(crate) mod legacy;
@@ -12,8 +13,7 @@ pub(crate) mod read;
 #[cfg(test)]
 mod tests;
 
-use bytestring::ByteString;
-
+pub use decode::Decode;
 pub use encode::Encode;
 
 use crate::{Raw, Revision};
@@ -86,7 +86,6 @@ impl Raw {
     /// assert_eq!(old.as_str(), r#"{"uri":"file:///srv"}"#);
     /// ```
     pub fn at<T: Encode + ?Sized>(value: &T, at: impl Into<At>) -> Raw {
-        let text = ByteString::from(encode::to_text(value, at.into()));
-        Raw::slice_of(&text, &text)
+        Raw::from_text(encode::to_text(value, at.into()))
     }
 }

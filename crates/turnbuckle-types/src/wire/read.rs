@@ -69,11 +69,19 @@ impl<'de, T: Members> Visitor<'de> for ObjectVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an object ({})", T::NAME)
+        write_expected(T::NAME, None, f)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<T, A::Error> {
         T::read(&mut access)
+    }
+}
+
+/// Says that an object of this name is expected, with this member.
+fn write_expected(name: &str, tag: Option<&str>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match tag {
+        None => write!(f, "an object ({name})"),
+        Some(tag) => write!(f, "an object ({name}) with a `{tag}`"),
     }
 }
 
@@ -152,7 +160,7 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an object ({}) with a `{}`", T::NAME, T::TAG)
+        write_expected(T::NAME, Some(T::TAG), f)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<T, A::Error> {

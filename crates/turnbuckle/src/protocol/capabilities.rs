@@ -7,7 +7,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 use turnbuckle_types::{ClientCapabilities, Method, Revision};
 #[cfg(feature = "server")]
-use turnbuckle_types::{Raw, Request, methods};
+use turnbuckle_types::{CreateMessage, Decode, Elicit, Encode, ListRoots, Raw};
 
 /// A capability that some questions need.
 struct RequiredClientCapability {
@@ -149,13 +149,13 @@ fn lacking_for(
 /// method's params stays as it is.
 #[cfg(feature = "server")]
 pub fn written_at(method: Method, params: Raw, revision: Revision) -> Raw {
-    fn again<R: Request>(params: &Raw, revision: Revision) -> Option<Raw> {
-        params.decode::<R::Params>().ok().map(|known| Raw::at(&known, revision))
+    fn again<T: Decode + Encode>(params: &Raw, revision: Revision) -> Option<Raw> {
+        T::decode(params).ok().map(|known| Raw::at(&known, revision))
     }
     let written = match method {
-        Method::CreateMessage => again::<methods::CreateMessage>(&params, revision),
-        Method::Elicit => again::<methods::Elicit>(&params, revision),
-        Method::ListRoots => again::<methods::ListRoots>(&params, revision),
+        Method::CreateMessage => again::<CreateMessage>(&params, revision),
+        Method::Elicit => again::<Elicit>(&params, revision),
+        Method::ListRoots => again::<ListRoots>(&params, revision),
         _ => None,
     };
     written.unwrap_or(params)

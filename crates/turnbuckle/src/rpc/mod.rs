@@ -19,6 +19,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use tokio::task::JoinHandle;
 use turnbuckle_types::{
     Raw, RequestId, RpcError,
     jsonrpc::{Fault, Params, Text},
@@ -40,6 +41,12 @@ use crate::error::{Closed, Error};
 
 /// A boxed future, as the traits below need it.
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Starts a task that is not started for each request. tokio's tasks are compiled for every type of
+/// future and every kind of runtime; all of these are of one type.
+pub(crate) fn spawn_boxed(task: BoxFuture<'static, ()>) -> JoinHandle<()> {
+    tokio::spawn(task)
+}
 
 /// What a request ends with: the result's JSON text, or an error.
 pub(crate) type Outcome = Result<Raw, RpcError>;

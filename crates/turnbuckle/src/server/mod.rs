@@ -69,7 +69,6 @@ pub use handler::extract::Description;
 pub(crate) use builder::Server;
 pub(crate) use handler::{
     context::{Ctx, Lent},
-    extract::Args,
     reply::{NotFound, ToolError},
 };
 pub(crate) use methods::HandlerRequest;

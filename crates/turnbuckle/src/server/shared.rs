@@ -219,6 +219,11 @@ impl App {
     ) -> Raw {
         let mut text = Vec::with_capacity(size + self.tail.len() + 192);
         write_at(result, revision, &mut text);
+        self.with_tail(text, revision)
+    }
+
+    /// The part of [`finish_sized`](App::finish_sized) that is the same for every type.
+    fn with_tail(&self, mut text: Vec<u8>, revision: Revision) -> Raw {
         if revision.has_server_info() && text.pop_if(|last| *last == b'}').is_some() {
             if text.last() != Some(&b'{') {
                 text.push(b',');

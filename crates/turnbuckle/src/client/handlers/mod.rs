@@ -12,7 +12,7 @@ use crate::{
     protocol::{
         capabilities::lacking,
         elicitation,
-        params::decode,
+        params::{decode, decode_as},
         sampling::{OfferedTools, balanced},
     },
     rpc::{BoxFuture, Outcome},
@@ -167,7 +167,7 @@ impl IncomingQuestion {
         struct Mode {
             mode: Option<String>,
         }
-        match decode::<Mode>(&self.params)?.mode.as_deref() {
+        match decode_as::<Mode>(&self.params)?.mode.as_deref() {
             None | Some("form") => decode(&self.params).map(Elicit::Form),
             Some("url") => decode(&self.params).map(Elicit::Url),
             Some(other) => Err(RpcError::invalid_params(format!(

@@ -54,6 +54,10 @@ impl RequestKind for OutgoingInput {
     }
 }
 
+/// Sends an input request with these params.
+pub(crate) type SendInput =
+    Box<dyn FnOnce(Ctx, Raw) -> BoxFuture<'static, Result<Raw, BoxError>> + Send>;
+
 impl Ctx {
     /// Sets the middleware for the input requests of the handler that is about to run.
     pub(crate) fn set_input_middleware(&self, middleware: &Stack<OutgoingInput>) {
@@ -75,7 +79,7 @@ impl Ctx {
         &self,
         method: &str,
         params: Raw,
-        send: impl FnOnce(Ctx, Raw) -> BoxFuture<'static, Result<Raw, BoxError>> + Send + 'static,
+        send: SendInput,
     ) -> impl Future<Output = Result<Raw, BoxError>> + Send + 'static {
         let kind = OutgoingInput { ctx: self.clone() };
         let request = InputRequest::new(method.into(), None, Some(params), kind);

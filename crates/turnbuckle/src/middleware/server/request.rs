@@ -113,6 +113,15 @@ impl Stack<IncomingRequest> {
         if self.is_empty() {
             return answer().into_outcome();
         }
+        self.reply_layered(request, Box::new(answer))
+    }
+
+    /// The rest of [`reply`](Stack::reply), which is not compiled again for every handler.
+    fn reply_layered(
+        &self,
+        request: Request,
+        answer: Box<dyn FnOnce() -> Reply + Send>,
+    ) -> BoxFuture<'static, Outcome> {
         let answered = self.run(request, |_| {
             let outcome = answer().into_outcome();
             Box::pin(async { outcome.await.map(Response::new) })

@@ -88,8 +88,16 @@ pub(crate) fn without_position(error: &Error) -> String {
 /// Reads a text that is one JSON value. There is one decoder of each type.
 #[inline(never)]
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, DecodeFailure> {
+    read_with(text, |decoder| T::deserialize(decoder))
+}
+
+/// Reads a text that is one JSON value with a decoder of a type.
+pub(crate) fn read_with<T>(
+    text: &str,
+    decode: impl FnOnce(&mut Deserializer<StrRead<'_>>) -> serde_json::Result<T>,
+) -> Result<T, DecodeFailure> {
     let mut decoder = Deserializer::from_str(text);
-    let error = match T::deserialize(&mut decoder) {
+    let error = match decode(&mut decoder) {
         Ok(value) => match decoder.end() {
             Ok(()) => return Ok(value),
             Err(error) => error,

@@ -13,6 +13,7 @@ use crate::{
     rpc::{
         BoxFuture, Line, Lines, Peer, Serve,
         connection::{inbound::Received, write_queue::Batch},
+        spawn_boxed,
     },
 };
 use tokio::{
@@ -59,13 +60,13 @@ where
     let transport = Arc::new(Duplex { shared: shared.clone() });
     let weak = Arc::downgrade(&transport);
     serve.connected(Peer::new(weak));
-    let writer = tokio::spawn(write_loop(shared.clone(), write));
+    let writer = spawn_boxed(Box::pin(write_loop(shared.clone(), write)));
     // If this task is aborted, even before it has begun, everyone is still told.
     let guard = CloseConnectionOnDrop { shared: shared.clone(), writer: writer.abort_handle() };
-    let reader = tokio::spawn(async move {
+    let reader = spawn_boxed(Box::pin(async move {
         let _guard = guard;
         read_loop(shared, lines, obituary).await;
-    });
+    }));
     ConnectionTasks { transport, reader }
 }
 

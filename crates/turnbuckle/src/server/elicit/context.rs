@@ -295,7 +295,7 @@ impl Ctx {
                 Err(AskError::suspended(&owned).into())
             })
         };
-        let answered = self.send_through_middleware(method.as_str(), params, send).await;
+        let answered = self.send_through_middleware(method.as_str(), params, Box::new(send)).await;
         answered.map_err(|error| match error.downcast() {
             Ok(error) => *error,
             Err(error) => {

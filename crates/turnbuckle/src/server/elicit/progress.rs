@@ -3,6 +3,7 @@
 
 use crate::{
     error::Result,
+    protocol::params::decode,
     rpc::{Exchange, ExchangeEvent, Note, Outgoing},
 };
 use turnbuckle_types::{Method, Progress, Raw, jsonrpc::Params};
@@ -57,7 +58,7 @@ fn progress(note: &Note) -> Option<Progress> {
     if &*note.method != Method::Progress.as_str() {
         return None;
     }
-    let read = serde_json::from_str(note.params.text());
+    let read = decode(&note.params);
     read.inspect_err(|error| tracing::debug!(%error, "progress that can't be read is dropped")).ok()
 }
 

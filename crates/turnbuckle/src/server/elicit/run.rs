@@ -79,7 +79,10 @@ pub(crate) fn run<'a, R: Send + 'static>(
             Ok(result) => return RunEnd::Replied(Ok(result)),
             Err(failure) => Box::pin(failed(app, ctx, failure, subject)),
         };
-        failed.await
+        match failed.await {
+            Ok(instead) => RunEnd::Instead(instead),
+            Err(failure) => RunEnd::Replied(Err(failure)),
+        }
     }
 }
 
@@ -129,28 +132,30 @@ async fn taken_up(
 }
 
 /// What becomes of a handler that failed: if it waits for answers, whatever it failed with, the
-/// client is asked.
-async fn failed<R>(app: &App, ctx: &Ctx, failure: Failure, subject: RunSubject<'_>) -> RunEnd<R> {
+/// client is asked. What is sent instead of its result, or the failure.
+async fn failed(
+    app: &App,
+    ctx: &Ctx,
+    failure: Failure,
+    subject: RunSubject<'_>,
+) -> Result<Outcome, Failure> {
     let Failure(Cause::Ask(asks)) = failure else {
         let round = ctx.asking();
         if let Some(refusal) = failure.lack().or_else(|| round.refusal()) {
-            return RunEnd::Instead(Err(refusal));
+            return Ok(Err(refusal));
         }
         if !round.is_open() {
-            return RunEnd::Replied(Err(failure));
+            return Err(failure);
         }
         drop(round);
-        return RunEnd::Instead(suspended(app, ctx, subject));
+        return Ok(suspended(app, ctx, subject));
     };
     match (asks.put.later)(ctx, &asks).await {
         Ok(()) => {
             ctx.asking().set_by_hand(asks.state);
-            RunEnd::Instead(suspended(app, ctx, subject))
+            Ok(suspended(app, ctx, subject))
         }
-        Err(failure) => match failure.lack() {
-            Some(lack) => RunEnd::Instead(Err(lack)),
-            None => RunEnd::Replied(Err(failure)),
-        },
+        Err(failure) => failure.lack().map(Err).ok_or(failure),
     }
 }
 
@@ -238,20 +243,25 @@ async fn asked_live<R: Send + 'static>(
     call: Invocation,
     mut asks: InputRequired,
 ) -> Result<R, Failure> {
-    let ctx = &call.ctx;
     loop {
-        let too_often = ctx.asking().rounds() >= app.asking.rounds;
-        if too_often {
-            return Err(RpcError::from(StateRefusal::TooManyRounds).into());
-        }
-        let permit = Permit::another(&ctx.0.in_flight);
-        let answers = (asks.put.now)(ctx, &asks).await?;
-        ctx.asking().again(answers, asks.state);
+        let permit = answered(app, &call.ctx, asks).await?;
         match HandlerRun::new(offer, call.clone(), permit).await {
             Err(Failure(Cause::Ask(more))) => asks = more,
             replied => return replied,
         }
     }
+}
+
+/// Puts what a handler asks by hand to a client, and keeps the answers for the next run.
+async fn answered(app: &App, ctx: &Ctx, asks: InputRequired) -> Result<Permit, Failure> {
+    let too_often = ctx.asking().rounds() >= app.asking.rounds;
+    if too_often {
+        return Err(RpcError::from(StateRefusal::TooManyRounds).into());
+    }
+    let permit = Permit::another(&ctx.0.in_flight);
+    let answers = (asks.put.now)(ctx, &asks).await?;
+    ctx.asking().again(answers, asks.state);
+    Ok(permit)
 }
 
 /// Puts all questions to the client at once.

@@ -165,7 +165,7 @@ impl SealedState {
         let (round, expires) = (u32::from_be_bytes(*round), u64::from_be_bytes(*expires));
         let kept = match text {
             [] => SealedState::default(),
-            text => serde_json::from_slice(text).ok()?,
+            text => serde_json::from_str(str::from_utf8(text).ok()?).ok()?,
         };
         Some(SealedState { round, expires, ..kept })
     }

@@ -318,7 +318,7 @@ impl Ctx {
         let send = move |ctx: Ctx, params| -> BoxFuture<'static, _> {
             Box::pin(async move { Ok(ctx.put(owned, &params, on_progress).await?) })
         };
-        let answered = self.send_through_middleware(method, params, send).await;
+        let answered = self.send_through_middleware(method, params, Box::new(send)).await;
         answered.map_err(|error| match error.downcast() {
             Ok(error) => *error,
             Err(error) => Error::refused(format!("`{method}` was not asked")).with_source(error),

@@ -3,7 +3,7 @@
 use super::{context::Ctx, extract::Invocation, reply::Failure};
 use crate::{
     middleware::TaskContext,
-    rpc::{BoxFuture, Permit},
+    rpc::{BoxFuture, Permit, spawn_boxed},
     server::items::{OnCancel, Registration},
 };
 use std::{
@@ -13,6 +13,7 @@ use std::{
     task::{Context, Poll, ready},
     time::Duration,
 };
+use tokio::sync::oneshot;
 
 /// A running handler. Every call in flight holds one: an `async fn` would need twice the memory.
 pub(crate) struct HandlerRun<R> {
@@ -88,29 +89,34 @@ pub(crate) fn apart<R: Send + 'static>(
     grace: Option<Duration>,
     permit: Permit,
 ) -> BoxFuture<'static, Result<R, Failure>> {
-    Box::pin(run_apart(handler, ctx, grace, permit))
+    let (reply, replied) = oneshot::channel();
+    let handler = Box::pin(async move { drop(reply.send(handler.await)) });
+    Box::pin(async move {
+        run_apart(handler, ctx, grace, permit).await?;
+        let late = |_| Err(Failure::internal("the handler did not end within its grace period"));
+        replied.await.unwrap_or_else(late)
+    })
 }
 
-async fn run_apart<R: Send + 'static>(
-    handler: BoxFuture<'static, Result<R, Failure>>,
+/// Runs a handler as a task of its own until it ends, or its grace period does.
+async fn run_apart(
+    handler: BoxFuture<'static, ()>,
     ctx: Ctx,
     grace: Option<Duration>,
     permit: Permit,
-) -> Result<R, Failure> {
+) -> Result<(), Failure> {
     // What layers lent stays taken for as long as it runs.
     let lent = ctx.lent();
-    let task = tokio::spawn(TaskContext::current().future(async move {
+    let task = spawn_boxed(Box::pin(TaskContext::current().future(async move {
         let _held = (permit, lent);
         let Some(grace) = grace else { return handler.await };
         tokio::select! {
-            replied = handler => replied,
-            () = async { ctx.cancelled().await; tokio::time::sleep(grace).await } => {
-                Err(Failure::internal("the handler did not end within its grace period"))
-            }
+            () = handler => {}
+            () = async { ctx.cancelled().await; tokio::time::sleep(grace).await } => {}
         }
-    }));
+    })));
     match task.await {
-        Ok(replied) => replied,
+        Ok(()) => Ok(()),
         Err(error) => match error.try_into_panic() {
             Ok(payload) => std::panic::resume_unwind(payload),
             Err(error) => Err(Failure::internal(error)),

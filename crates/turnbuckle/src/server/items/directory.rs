@@ -8,13 +8,12 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use tokio::sync::Semaphore;
 use turnbuckle_types::{BlobResourceContents, Resource, ResourceContents, TextResourceContents};
 
 use crate::server::{
-    Args, Ctx, NotFound, Server, TemplateDef, ToolError, blocking_template,
+    Arguments, Ctx, FromCall, NotFound, Server, TemplateDef, ToolError, blocking_template,
+    handler::{extract::Invocation, reply::Failure},
     uri::{
         SafePath,
         directory::{Contents, Extent, File, LONGEST_FILE, list, read},
@@ -42,9 +41,15 @@ impl Server {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct Wanted {
-    path: String,
+/// The path in the URI of a file: the only variable of the template.
+struct PathVariable(String);
+
+impl FromCall for PathVariable {
+    async fn from_call(call: &Invocation) -> Result<PathVariable, Failure> {
+        let Arguments::Text(variables) = call.arguments() else { return Err(NotFound.into()) };
+        let path = variables.iter().flat_map(|(_, value)| value.iter()).next();
+        Ok(PathVariable(path.ok_or(NotFound)?.to_owned()))
+    }
 }
 
 fn directory(base: &str, path: &Path) -> TemplateDef {
@@ -59,7 +64,7 @@ fn directory(base: &str, path: &Path) -> TemplateDef {
         walked(ctx, walks, move || files(&root, &base))
     };
     let is_there = root.is_dir();
-    let read = move |Args(Wanted { path }): Args<Wanted>| contents(&root, path);
+    let read = move |PathVariable(path): PathVariable| contents(&root, path);
     let mut template = blocking_template(format!("{prefix}{{+path}}"), read).list_to_the_end(list);
     if !is_there {
         let problem = format!("`{}` is not a directory", path.display());

@@ -12,7 +12,7 @@ mod visibility;
 
 use std::{any::TypeId, panic::Location, sync::Arc, time::Duration};
 
-use turnbuckle_types::Raw;
+use turnbuckle_types::{Named, Raw};
 
 pub use group::{Group, IntoGroup};
 pub use prompt::{IntoPrompt, PromptDef, blocking_prompt, prompt};
@@ -299,57 +299,56 @@ fn name_problem(kind: &str, name: &str) -> Option<String> {
 
 /// Returns the members of an object's schema: name, schema, and whether it is required.
 fn members(schema: &Raw) -> Vec<(String, Member, bool)> {
-    #[derive(serde::Deserialize)]
-    struct Object {
-        #[serde(default)]
-        properties: turnbuckle_types::Named<Member>,
-        #[serde(default)]
-        required: Vec<String>,
-        #[serde(default, rename = "$defs")]
-        definitions: turnbuckle_types::Named<Member>,
+    read_members(schema).unwrap_or_default()
+}
+
+fn read_members(schema: &Raw) -> serde_json::Result<Vec<(String, Member, bool)>> {
+    let object = schema.members()?;
+    let part = |name: &str| object.value(name).map_or(Ok(Named::new()), Raw::members);
+    let (properties, definitions) = (part("properties")?, part("$defs")?);
+    let required: Vec<String> = object.value("required").map_or(Ok(Vec::new()), Raw::decode)?;
+    let mut members = Vec::new();
+    for (name, schema) in properties.iter() {
+        let mut member = Member::default();
+        let reference = member.fill_in(schema)?;
+        let defined = reference.and_then(|reference| definition_name(&reference));
+        if let Some(defined) = defined.and_then(|name| definitions.value(&name)) {
+            member.fill_in(defined)?;
+        }
+        let is_required = required.iter().any(|required| required == name);
+        members.push((name.to_owned(), member, is_required));
     }
-    let Ok(Object { properties, required, definitions }) = schema.decode() else {
-        return Vec::new();
-    };
-    let needed = |name: &str| required.iter().any(|required| required == name);
-    let defined = |member: &Member| {
-        let name = definition_name(member.reference.as_deref()?)?;
-        definitions.iter().find(|(known, _)| **known == name).map(|(_, defined)| defined)
-    };
-    properties
-        .iter()
-        .map(|(name, member)| (name.to_owned(), member.or(defined(member)), needed(name)))
-        .collect()
+    Ok(members)
 }
 
 /// The parts of a member's schema that descriptions and completers need.
-#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[derive(Clone, Debug, Default)]
 struct Member {
     title: Option<String>,
     description: Option<String>,
-    #[serde(default, rename = "enum")]
-    choices: Vec<serde_json::Value>,
-    /// A reference to a definition that has the rest.
-    #[serde(default, rename = "$ref")]
-    reference: Option<String>,
+    choices: Vec<Raw>,
 }
 
 impl Member {
-    /// Fills in missing parts from a definition.
-    fn or(&self, defined: Option<&Member>) -> Member {
-        let mut member = self.clone();
-        let Some(defined) = defined else { return member };
-        member.title = member.title.or_else(|| defined.title.clone());
-        member.description = member.description.or_else(|| defined.description.clone());
-        if member.choices.is_empty() {
-            member.choices.clone_from(&defined.choices);
+    /// Fills in missing parts from a schema. Returns the reference to a definition that has the rest.
+    fn fill_in(&mut self, schema: &Raw) -> serde_json::Result<Option<String>> {
+        let members = schema.members()?;
+        let text = |name: &str| members.value(name).map(Raw::decode).transpose();
+        if self.title.is_none() {
+            self.title = text("title")?;
         }
-        member
+        if self.description.is_none() {
+            self.description = text("description")?;
+        }
+        if self.choices.is_empty() {
+            self.choices = members.value("enum").map_or(Ok(Vec::new()), Raw::decode)?;
+        }
+        text("$ref")
     }
 
     /// Returns the allowed values, if all of them are texts.
     fn choices(&self) -> Option<Vec<String>> {
-        let texts = self.choices.iter().map(|choice| choice.as_str().map(str::to_owned));
+        let texts = self.choices.iter().map(|choice| choice.decode().ok());
         texts.collect::<Option<Vec<_>>>().filter(|texts| !texts.is_empty())
     }
 }

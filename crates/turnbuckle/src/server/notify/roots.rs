@@ -10,7 +10,9 @@ use std::{
 };
 
 use crate::{
-    protocol::classify::ClientHello, rpc::BoxFuture, server::handler::context::ConnectionContext,
+    protocol::classify::ClientHello,
+    rpc::{BoxFuture, spawn_boxed},
+    server::handler::context::ConnectionContext,
 };
 use tokio::sync::Semaphore;
 use turnbuckle_types::{Implementation, Revision};
@@ -97,7 +99,7 @@ fn told(hook: &RootsHook, course: &Arc<HookState>, changed: RootsChanged) {
         return;
     };
     let hear = hook.hear.clone();
-    tokio::spawn(async move {
+    spawn_boxed(Box::pin(async move {
         let _place = place;
         loop {
             hear(changed.clone()).await;
@@ -106,7 +108,7 @@ fn told(hook: &RootsHook, course: &Arc<HookState>, changed: RootsChanged) {
                 break;
             }
         }
-    });
+    }));
 }
 
 /// Whether a hook runs for one connection, and whether it has to run again after that: changes in

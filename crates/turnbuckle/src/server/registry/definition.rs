@@ -1,6 +1,6 @@
 //! [`Definition`]: the interface that the registry needs of each kind of items.
 
-use std::{panic::Location, sync::Arc};
+use std::{any::TypeId, panic::Location, sync::Arc};
 
 use turnbuckle_types::{Raw, Revision};
 
@@ -214,8 +214,19 @@ fn sound<R>(
     states: &States,
     problems: &mut Vec<String>,
 ) {
-    problems.extend(registration.problems.iter().map(|problem| format!("{about}: {problem}")));
-    for (id, state) in &registration.needs {
+    add_problems(about, &registration.problems, &registration.needs, states, problems);
+}
+
+/// The same for every kind of registrations.
+fn add_problems(
+    about: &str,
+    own: &[String],
+    needs: &[(TypeId, &'static str)],
+    states: &States,
+    problems: &mut Vec<String>,
+) {
+    problems.extend(own.iter().map(|problem| format!("{about}: {problem}")));
+    for (id, state) in needs {
         if !states.has(*id) {
             problems.push(format!(
                 "{about} takes State<{state}>, which the server was not given: call .state(…)"

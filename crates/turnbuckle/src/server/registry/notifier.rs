@@ -8,7 +8,7 @@ use std::{
 use tokio::runtime::Handle;
 
 use super::{RegistrySnapshot, live::CurrentSnapshot};
-use crate::server::notify::changes::Changes;
+use crate::{rpc::spawn_boxed, server::notify::changes::Changes};
 
 /// A burst is over when nothing has changed for this long.
 const LULL: Duration = Duration::from_millis(10);
@@ -61,8 +61,8 @@ impl Burst {
     /// Reports the burst when it is over. Runs user code: the subscription bus.
     pub(super) fn begin(self) {
         // Without a runtime there is no timer: each change is a burst.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(wait(self.0));
+        if Handle::try_current().is_ok() {
+            spawn_boxed(Box::pin(wait(self.0)));
         }
     }
 }

@@ -13,8 +13,16 @@ use turnbuckle_types::{Raw, Revision};
 use super::definition::Definition;
 use crate::server::handler::extract::States;
 
-/// One text per revision.
-type Texts = [OnceLock<Raw>; Revision::ALL.len()];
+/// One text per revision, each made when it is first needed.
+#[derive(Default)]
+struct Texts([OnceLock<Raw>; Revision::ALL.len()]);
+
+impl Texts {
+    fn text(&self, revision: Revision, make: &dyn Fn() -> Raw) -> &Raw {
+        let index = Revision::ALL.iter().position(|known| *known == revision);
+        self.0[index.unwrap_or_default()].get_or_init(make)
+    }
+}
 
 /// An item of the registry. Snapshots share it until it is replaced.
 pub(crate) struct Entry<T> {
@@ -40,7 +48,7 @@ impl<T: Definition> Entry<T> {
 
     /// Returns the description in the lists of this revision.
     pub(crate) fn text(&self, revision: Revision) -> &Raw {
-        self.texts[index(revision)].get_or_init(|| self.item.text(revision))
+        self.texts.text(revision, &|| self.item.text(revision))
     }
 }
 
@@ -49,6 +57,20 @@ impl<T: Definition> Entry<T> {
 pub(super) enum Switch {
     On,
     Off,
+}
+
+/// The item with a name. It has no type parameter, so that one map is compiled for all kinds of items.
+#[derive(Clone, Copy)]
+struct NamedItem {
+    number: u64,
+    /// The index in `listed`, if it is enabled. Set by `settle`.
+    listed: Option<usize>,
+}
+
+impl NamedItem {
+    fn new(number: u64) -> NamedItem {
+        NamedItem { number, listed: None }
+    }
 }
 
 pub(super) struct RegisteredItem<T> {
@@ -60,13 +82,11 @@ pub(super) struct RegisteredItem<T> {
 pub(crate) struct Section<T> {
     /// Invariant: sorted by number.
     slots: Vec<RegisteredItem<T>>,
-    /// Invariant: the numbers of all items by name, also of disabled ones.
-    names: HashMap<Arc<str>, u64>,
+    /// Invariant: all items by name, also disabled ones.
+    names: HashMap<Arc<str>, NamedItem>,
     next: u64,
     /// The enabled items, in order. Set by `settle`.
     listed: Vec<Arc<Entry<T>>>,
-    /// The enabled items, by name.
-    by_name: HashMap<Arc<str>, Arc<Entry<T>>>,
     /// Pages that are the same for all callers.
     pages: Vec<Texts>,
     has_rules: bool,
@@ -79,7 +99,6 @@ impl<T: Definition> Section<T> {
             names: HashMap::new(),
             next: 1,
             listed: Vec::new(),
-            by_name: HashMap::new(),
             // An empty list has a page too.
             pages: vec![Texts::default()],
             has_rules: false,
@@ -92,7 +111,7 @@ impl<T: Definition> Section<T> {
         self.check(&item, None, problems);
         let number = self.next;
         self.next += 1;
-        self.names.insert(item.name().into(), number);
+        self.names.insert(item.name().into(), NamedItem::new(number));
         self.slots.push(RegisteredItem { entry: Entry::new(number, item), switch: Switch::On });
         number
     }
@@ -110,7 +129,7 @@ impl<T: Definition> Section<T> {
         let item = item.checked(states, problems);
         self.check(&item, Some(number), problems);
         self.names.remove(self.slots[at].entry.name());
-        self.names.insert(item.name().into(), number);
+        self.names.insert(item.name().into(), NamedItem::new(number));
         self.slots[at].entry = Entry::new(number, item);
     }
 
@@ -134,23 +153,20 @@ impl<T: Definition> Section<T> {
         self.has_rules = self.listed.iter().any(|entry| !entry.rules().is_empty());
         let pages = self.listed.len().div_ceil(page_size).max(1);
         self.pages = std::iter::repeat_with(Texts::default).take(pages).collect();
-        let by_number: HashMap<u64, &Arc<Entry<T>>> =
-            self.listed.iter().map(|entry| (entry.number, entry)).collect();
-        self.by_name = (self.names.iter())
-            .filter_map(|(name, number)| {
-                by_number.get(number).map(|entry| (name.clone(), Arc::clone(entry)))
-            })
-            .collect();
+        for named in self.names.values_mut() {
+            let position = |entry: &Arc<Entry<T>>| entry.number;
+            named.listed = self.listed.binary_search_by_key(&named.number, position).ok();
+        }
     }
 
     /// Returns the enabled item with this name.
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<Entry<T>>> {
-        self.by_name.get(name)
+        self.listed.get(self.names.get(name)?.listed?)
     }
 
     /// Returns the number of the item with this name, enabled or not.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
-        self.names.get(name).copied()
+        self.names.get(name).map(|named| named.number)
     }
 
     pub(super) fn registered_item(&self, number: u64) -> Option<&RegisteredItem<T>> {
@@ -178,9 +194,9 @@ impl<T: Definition> Section<T> {
     }
 
     /// Returns the page with this number, made once for each revision.
-    pub(crate) fn page(&self, page: usize, revision: Revision, make: impl FnOnce() -> Raw) -> Raw {
+    pub(crate) fn page(&self, page: usize, revision: Revision, make: &dyn Fn() -> Raw) -> Raw {
         match self.pages.get(page) {
-            Some(texts) => texts[index(revision)].get_or_init(make).clone(),
+            Some(texts) => texts.text(revision, make).clone(),
             None => make(),
         }
     }
@@ -227,7 +243,6 @@ impl<T> Clone for Section<T> {
             names: self.names.clone(),
             next: self.next,
             listed: Vec::new(),
-            by_name: HashMap::new(),
             pages: Vec::new(),
             has_rules: false,
         }
@@ -237,8 +252,4 @@ impl<T> Clone for Section<T> {
 /// Returns the place of a registration for messages.
 pub(super) fn at(place: Option<&'static Location<'static>>) -> String {
     place.map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()))
-}
-
-fn index(revision: Revision) -> usize {
-    Revision::ALL.iter().position(|known| *known == revision).unwrap_or_default()
 }

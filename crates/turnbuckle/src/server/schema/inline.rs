@@ -1,7 +1,7 @@
 //! Owns which definitions of a schema are written in place and which stay in `$defs`.
 //! Does not own what the definitions say.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
@@ -78,7 +78,7 @@ pub(super) fn merge(members: &mut Map<String, Value>, other: Value) {
 struct Plan {
     /// Each definition; those in `resolved` have no reference left that is to be written in place.
     definitions: BTreeMap<String, Value>,
-    uses: BTreeMap<String, usize>,
+    uses: HashMap<String, usize>,
     recursive: BTreeSet<String>,
     in_place: BTreeSet<String>,
     resolved: BTreeSet<String>,
@@ -86,7 +86,7 @@ struct Plan {
 
 impl Plan {
     fn new(root: &Value, definitions: BTreeMap<String, Value>) -> Plan {
-        let mut uses = BTreeMap::new();
+        let mut uses = HashMap::new();
         let mut waiting = references(root);
         while let Some(name) = waiting.pop() {
             let count: &mut usize = uses.entry(name.clone()).or_default();

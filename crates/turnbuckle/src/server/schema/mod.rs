@@ -24,6 +24,7 @@ mod tests;
 
 pub(super) use inline::definition_name;
 pub(super) use portable::mark_order;
+pub(super) use text::put_in_order;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

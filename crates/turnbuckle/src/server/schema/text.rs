@@ -71,9 +71,14 @@ fn order<'a>(schema: &'a Map<String, Value>, properties: &'a Map<String, Value>)
     let mut names: Vec<&str> = properties.keys().map(String::as_str).collect();
     names.sort_unstable();
     let known = schema.get(ORDER).or_else(|| schema.get("required")).and_then(Value::as_array);
-    let place = |name: &str| known?.iter().position(|field| field == name);
-    names.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
+    put_in_order(&mut names, known);
     names
+}
+
+/// Moves the names of a list to the front, in its order.
+pub(crate) fn put_in_order(names: &mut [&str], order: Option<&Vec<Value>>) {
+    let place = |name: &str| order?.iter().position(|field| field == name);
+    names.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
 }
 
 fn write_data(out: &mut String, data: &Value) {

@@ -14,8 +14,11 @@ pub(super) fn as_json(nodes: &[Node], values: &[(String, TextValue)]) -> Value {
         let members = objects.flat_map(|object| object.nodes_of(name));
         Checked(nodes, with_others(nodes, members.collect())).value(value)
     };
-    let members = values.iter().map(|(name, text)| (name.clone(), value(name, text)));
-    Value::Object(members.collect::<Map<_, _>>())
+    let mut members = Map::new();
+    for (name, text) in values {
+        members.insert(name.clone(), value(name, text));
+    }
+    Value::Object(members)
 }
 
 /// These nodes, and those that check the same value.

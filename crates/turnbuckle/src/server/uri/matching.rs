@@ -4,13 +4,13 @@
 //! parts fit at which position, then gives each value the longest text that leaves a match. Both
 //! passes look at each character once per part, so no URI takes more than linear time.
 
-use std::collections::{HashSet, btree_map::Entry};
+use std::collections::HashSet;
 
 use super::{
     characters::{AsciiSet, Token, decode, tokens},
     syntax::{Expression, Modifier, Operator, Piece, Variable, variables},
     template::TemplateError,
-    variables::{TextValue, VariableValue, Variables},
+    variables::Variables,
 };
 
 /// The most bytes of a URI that can match.
@@ -220,20 +220,13 @@ fn is(byte: u8) -> impl FnMut(&Token) -> bool {
 /// Adds a value, unless it is not UTF-8, is too long, or the variable has one already.
 fn insert(variable: &Variable, text: &[Token], variables: &mut Variables) -> Option<()> {
     let text = decode(text)?;
-    match (variable.modifier, variables.entry(&variable.name)) {
-        (Modifier::Prefix(longest), _) if text.chars().nth(longest).is_some() => None,
-        (Modifier::Explode, entry) => {
-            let value = entry.or_insert(VariableValue::Text(TextValue::Many(Vec::new())));
-            if let VariableValue::Text(TextValue::Many(texts)) = value {
-                texts.push(text);
-            }
+    match variable.modifier {
+        Modifier::Prefix(longest) if text.chars().nth(longest).is_some() => None,
+        Modifier::Explode => {
+            variables.push(&variable.name, text);
             Some(())
         }
-        (_, Entry::Occupied(_)) => None,
-        (_, Entry::Vacant(entry)) => {
-            entry.insert(VariableValue::Text(TextValue::One(text)));
-            Some(())
-        }
+        _ => variables.add(&variable.name, text),
     }
 }
 

@@ -1,7 +1,5 @@
 //! The values of the variables of a template.
 
-use std::collections::{BTreeMap, btree_map};
-
 /// A text, or several.
 ///
 /// ```
@@ -64,7 +62,10 @@ impl<const N: usize> From<[&str; N]> for TextValue {
 /// # Ok::<(), turnbuckle::server::TemplateError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Variables(BTreeMap<String, VariableValue>);
+pub struct Variables(
+    /// Invariant: sorted by name, and no name appears twice.
+    Vec<(String, VariableValue)>,
+);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum VariableValue {
@@ -81,7 +82,7 @@ impl Variables {
     /// Sets the value of a variable, replacing an earlier one.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<TextValue>) -> Variables {
-        self.0.insert(name.into(), VariableValue::Text(value.into()));
+        self.set(name.into(), VariableValue::Text(value.into()));
         self
     }
 
@@ -94,13 +95,13 @@ impl Variables {
         pairs: impl IntoIterator<Item = (K, V)>,
     ) -> Variables {
         let pairs = pairs.into_iter().map(|(key, value)| (key.into(), value.into()));
-        self.0.insert(name.into(), VariableValue::Pairs(pairs.collect()));
+        self.set(name.into(), VariableValue::Pairs(pairs.collect()));
         self
     }
 
     /// Returns the value of a variable.
     pub fn value(&self, name: &str) -> Option<&TextValue> {
-        match self.0.get(name)? {
+        match self.any(name)? {
             VariableValue::Text(value) => Some(value),
             VariableValue::Pairs(_) => None,
         }
@@ -128,11 +129,41 @@ impl Variables {
     }
 
     pub(super) fn any(&self, name: &str) -> Option<&VariableValue> {
-        self.0.get(name)
+        self.position(name).ok().map(|at| &self.0[at].1)
     }
 
-    pub(super) fn entry(&mut self, name: &str) -> btree_map::Entry<'_, String, VariableValue> {
-        self.0.entry(name.to_owned())
+    /// Adds the text of a variable, unless it has one already.
+    pub(super) fn add(&mut self, name: &str, text: String) -> Option<()> {
+        let at = self.position(name).err()?;
+        self.0.insert(at, (name.to_owned(), VariableValue::Text(TextValue::One(text))));
+        Some(())
+    }
+
+    /// Adds one of the texts of a variable with `*`.
+    pub(super) fn push(&mut self, name: &str, text: String) {
+        match self.position(name) {
+            Ok(at) => {
+                if let VariableValue::Text(TextValue::Many(texts)) = &mut self.0[at].1 {
+                    texts.push(text);
+                }
+            }
+            Err(at) => {
+                let texts = TextValue::Many(vec![text]);
+                self.0.insert(at, (name.to_owned(), VariableValue::Text(texts)));
+            }
+        }
+    }
+
+    fn set(&mut self, name: String, value: VariableValue) {
+        match self.position(&name) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (name, value)),
+        }
+    }
+
+    /// Returns the index of a variable, or the one where it belongs.
+    fn position(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| known.as_str().cmp(name))
     }
 
     /// Returns the variables that have texts, for [`from_text`](super::from_text).

@@ -4,18 +4,20 @@
 //! read or written. Does not own: that this happens once.
 
 use std::{
-    fs::File,
+    fs::{File, Metadata},
     io,
     net::TcpStream as StdTcpStream,
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::net::UnixStream as StdUnixStream,
+        unix::{
+            fs::{FileTypeExt, MetadataExt},
+            net::UnixStream as StdUnixStream,
+        },
     },
     pin::Pin,
 };
 
 use rustix::{
-    fs::{FileType, fstat},
     io::fcntl_dupfd_cloexec,
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
 };
@@ -68,12 +70,12 @@ enum Noise {
 
 impl Noise {
     fn of(output: BorrowedFd<'_>) -> Self {
-        let (Ok(error), Ok(output)) = (fstat(stderr()), fstat(output)) else {
+        let (Ok(error), Ok(output)) = (metadata(stderr()), metadata(output)) else {
             // There is no standard error.
             return Self::Discarded;
         };
-        let is_same = (error.st_dev, error.st_ino) == (output.st_dev, output.st_ino);
-        let is_device = FileType::from_raw_mode(output.st_mode) == FileType::CharacterDevice;
+        let is_same = (error.dev(), error.ino()) == (output.dev(), output.ino());
+        let is_device = output.file_type().is_char_device();
         if is_same && !is_device { Self::Discarded } else { Self::StandardError }
     }
 }
@@ -157,16 +159,22 @@ enum Kind {
 
 impl Kind {
     fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
-        Ok(match FileType::from_raw_mode(fstat(fd)?.st_mode) {
-            FileType::Fifo => Self::Pipe,
-            FileType::Socket => {
-                let fd = fd.try_clone_to_owned()?;
-                // Asking for an address of the other family is an error.
-                if StdUnixStream::from(fd).local_addr().is_ok() { Self::Unix } else { Self::Tcp }
-            }
-            _ => Self::Other,
+        let kind = metadata(fd)?.file_type();
+        Ok(if kind.is_fifo() {
+            Self::Pipe
+        } else if kind.is_socket() {
+            let fd = fd.try_clone_to_owned()?;
+            // Asking for an address of the other family is an error.
+            if StdUnixStream::from(fd).local_addr().is_ok() { Self::Unix } else { Self::Tcp }
+        } else {
+            Self::Other
         })
     }
+}
+
+/// Returns the metadata of the file behind a descriptor. The standard library asks an owned one.
+fn metadata(fd: BorrowedFd<'_>) -> io::Result<Metadata> {
+    File::from(fd.try_clone_to_owned()?).metadata()
 }
 
 fn unix_stream(fd: OwnedFd) -> io::Result<UnixStream> {

@@ -6,7 +6,7 @@ pub(crate) mod form;
 pub(crate) mod roots;
 pub(crate) mod sampling;
 
-use turnbuckle_types::{Method, Raw, Revision};
+use turnbuckle_types::{Decode, Method, Raw, Revision};
 
 /// Something that a handler can ask the client with [`Ctx::ask`](crate::Ctx::ask).
 ///
@@ -69,6 +69,6 @@ pub(super) mod sealed {
 }
 
 /// Decodes an answer of the protocol's own shape.
-pub(super) fn decoded<T: serde::de::DeserializeOwned>(answer: &Raw) -> Result<T, AnswerMismatch> {
-    answer.decode().map_err(|error| AnswerMismatch::Unfit(error.to_string()))
+pub(super) fn decoded<T: Decode>(answer: &Raw) -> Result<T, AnswerMismatch> {
+    T::decode(answer).map_err(|error| AnswerMismatch::Unfit(error.to_string()))
 }

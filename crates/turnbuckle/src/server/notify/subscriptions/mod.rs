@@ -13,7 +13,7 @@ use super::{
     listeners::{BACKLOG, ListenerHandle},
 };
 use crate::{
-    rpc::{Note, Peer},
+    rpc::{Note, Peer, spawn_boxed},
     server::shared::App,
 };
 use tokio::task::AbortHandle;
@@ -102,8 +102,8 @@ impl ConnectionSubscriptions {
         if lists(app).is_empty() && !offered(app) {
             return;
         }
-        let start = || tokio::spawn(tell(self.listener(app).clone(), peer.clone(), revision));
-        self.teller.get_or_init(|| Teller(start().abort_handle()));
+        let telling = || tell(self.listener(app).clone(), peer.clone(), revision);
+        self.teller.get_or_init(|| Teller(spawn_boxed(Box::pin(telling())).abort_handle()));
     }
 
     fn listener(&self, app: &App) -> &Arc<ListenerHandle> {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use turnbuckle_types::{ListResourcesResult, Method, Raw, Resource, ResourceTemplate, RpcError};
+use turnbuckle_types::{
+    Decode, ListResourcesResult, Method, Raw, Resource, ResourceTemplate, RpcError,
+};
 
 use super::{
     PageBuilder,
@@ -105,8 +107,9 @@ async fn members(visit: &HandlerRequest, family: &Arc<Entry<TemplateDef>>) -> Ve
         };
         let layered = layers.reply(request, move || Reply::Later(Box::pin(answer)));
         caught(async move {
+            let listed = layered.await.map_err(Failure::internal)?;
             let ListResourcesResult { resources, .. } =
-                layered.await.map_err(Failure::internal)?.decode().map_err(Failure::internal)?;
+                ListResourcesResult::decode(&listed).map_err(Failure::internal)?;
             Ok(resources)
         })
         .await

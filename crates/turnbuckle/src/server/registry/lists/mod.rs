@@ -8,7 +8,7 @@ mod place;
 use std::sync::Arc;
 
 use crate::{
-    rpc::{Outcome, Reply},
+    rpc::{BoxFuture, Outcome, Reply},
     server::{
         handler::run::FireOnDrop,
         items::{ItemKind, ResourceDef},
@@ -48,8 +48,31 @@ pub(crate) fn list<T: Definition>(
         return plain::<T>(app, &snapshot, &asked, visit).map(|page| Reply::Now(Ok(page)));
     }
     let visit = visit()?;
-    Ok(Reply::Later(Box::pin(assembled::<T>(visit, snapshot, asked, audience))))
+    let parts = ListParts {
+        kind: T::KIND,
+        fill: |page, visit, snapshot, after, revision| {
+            page.fill(visit, snapshot.section::<T>(), after, revision);
+        },
+        fill_with_members: if has_members::<T>(&snapshot) { Some(T::fill) } else { None },
+    };
+    Ok(Reply::Later(Box::pin(assembled(visit, snapshot, asked, audience, parts))))
 }
+
+/// The parts of a list that depend on the kind of its items.
+struct ListParts {
+    kind: ItemKind,
+    /// Adds the items after a number that are visible to the caller.
+    fill: fn(&mut PageBuilder, &HandlerRequest, &RegistrySnapshot, u64, Revision),
+    /// [`Definition::fill`], if templates list items of this kind.
+    fill_with_members: Option<FillWithMembers>,
+}
+
+type FillWithMembers = for<'a> fn(
+    &'a mut PageBuilder,
+    &'a HandlerRequest,
+    &'a RegistrySnapshot,
+    PageStart,
+) -> BoxFuture<'a, ()>;
 
 /// A page whose items are the same for everyone. So is its text, unless it has a cursor and it is
 /// known who asks: then the page is put together for them, from items that were written before.
@@ -84,41 +107,43 @@ fn plain<T: Definition>(
     // A page that starts anywhere else was begun before something was removed.
     let is_regular = start.is_multiple_of(size) && (start == 0 || start < section.listed().len());
     if is_regular && owner == CursorOwner::Anyone {
-        return Ok(section.page(start / size, *revision, make));
+        return Ok(section.page(start / size, *revision, &make));
     }
     Ok(make())
 }
 
 /// A page for one caller.
-async fn assembled<T: Definition>(
+async fn assembled(
     visit: HandlerRequest,
     snapshot: Arc<RegistrySnapshot>,
     asked: ListRequest,
     audience: ListAudience,
+    parts: ListParts,
 ) -> Outcome {
+    let ListParts { kind, fill, fill_with_members } = parts;
     let (app, ctx, revision) = (visit.app.clone(), visit.ctx.clone(), asked.revision);
     let owner = match audience {
         ListAudience::Everyone => CursorOwner::sharing(&ctx),
         ListAudience::Caller => CursorOwner::of(&ctx),
     };
-    let place = cursor::open(&app, T::KIND, asked.cursor.as_deref(), || CursorOwner::of(&ctx))?;
+    let place = cursor::open(&app, kind, asked.cursor.as_deref(), || CursorOwner::of(&ctx))?;
     let armed = FireOnDrop::new(&ctx);
     let mut filling = PageBuilder { texts: Vec::new(), size: snapshot.page_size, next: None };
     if let PageStart::After(number) = place {
-        filling.fill(&visit, snapshot.section::<T>(), number, revision);
+        fill(&mut filling, &visit, &snapshot, number, revision);
     }
     let mut nature = app.nature();
-    if has_members::<T>(&snapshot) {
+    if let Some(fill) = fill_with_members {
         nature = Nature::Made;
-        T::fill(&mut filling, &visit, &snapshot, place).await;
+        fill(&mut filling, &visit, &snapshot, place).await;
     }
     armed.disarm();
-    let next = filling.next.map(|place| cursor::seal(&app, T::KIND, &owner, place));
+    let next = filling.next.map(|place| cursor::seal(&app, kind, &owner, place));
     let is_one_page = next.is_none() && asked.cursor.is_none();
     let audience = if is_one_page { audience } else { owner.audience() };
-    let hint = app.caching.of_list(T::KIND, nature, audience);
+    let hint = app.caching.of_list(kind, nature, audience);
     let texts: Vec<&Raw> = filling.texts.iter().collect();
-    Ok(page(&frame(&app, T::KIND, next, hint, revision), &texts))
+    Ok(page(&frame(&app, kind, next, hint, revision), &texts))
 }
 
 /// A page that is being filled.

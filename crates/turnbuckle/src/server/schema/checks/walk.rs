@@ -150,8 +150,8 @@ impl Run<'_> {
         node: &Node,
         kind: Kinds,
         place: &InstancePath<'_>,
-        is: impl Fn(&Value) -> bool,
-        shown: impl Fn() -> String,
+        is: &dyn Fn(&Value) -> bool,
+        shown: &dyn Fn() -> String,
     ) -> bool {
         let everything = self.scope == Scope::Everything;
         if let Some(choices) =
@@ -172,7 +172,7 @@ impl Run<'_> {
 
     fn number(&mut self, node: &Node, number: Number, place: &InstancePath<'_>) {
         let is = |choice: &Value| Number::of(choice) == Some(number);
-        if !self.fits(node, Kinds::of_number(number), place, is, || number.to_string()) {
+        if !self.fits(node, Kinds::of_number(number), place, &is, &|| number.to_string()) {
             return;
         }
         let Some(rule) = &node.number else { return };
@@ -217,7 +217,7 @@ impl Run<'_> {
 
     fn text(&mut self, node: &Node, text: &str, place: &InstancePath<'_>) {
         let shown = || shorten(&Value::from(text).to_string());
-        if !self.fits(node, Kinds::STRING, place, |choice| choice == text, shown) {
+        if !self.fits(node, Kinds::STRING, place, &|choice| choice == text, &shown) {
             return;
         }
         let Some(rule) = &node.text else { return };
@@ -307,7 +307,7 @@ impl<'de> Visitor<'de> for PendingCheck<'_, '_> {
 
     fn visit_bool<E>(self, value: bool) -> Result<(), E> {
         let is = |choice: &Value| *choice == value;
-        self.run.fits(self.rules(), Kinds::BOOLEAN, self.place, is, || value.to_string());
+        self.run.fits(self.rules(), Kinds::BOOLEAN, self.place, &is, &|| value.to_string());
         Ok(())
     }
 
@@ -334,7 +334,7 @@ impl<'de> Visitor<'de> for PendingCheck<'_, '_> {
     fn visit_unit<E>(self) -> Result<(), E> {
         if !(self.takes_null && self.run.scope == Scope::Everything) {
             let shown = || "null".to_owned();
-            self.run.fits(self.rules(), Kinds::NULL, self.place, Value::is_null, shown);
+            self.run.fits(self.rules(), Kinds::NULL, self.place, &Value::is_null, &shown);
         }
         Ok(())
     }
@@ -342,7 +342,7 @@ impl<'de> Visitor<'de> for PendingCheck<'_, '_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let node = self.rules();
         let shown = || Kinds::ARRAY.words();
-        match (self.run.fits(node, Kinds::ARRAY, self.place, |_| false, shown), &node.array) {
+        match (self.run.fits(node, Kinds::ARRAY, self.place, &|_| false, &shown), &node.array) {
             (true, Some(rule)) => walk_array(self.run, rule, items, self.place),
             _ => {
                 while items.next_element::<IgnoredAny>()?.is_some() {}
@@ -362,7 +362,7 @@ impl<'de> Visitor<'de> for PendingCheck<'_, '_> {
             return Ok(());
         }
         let shown = || Kinds::OBJECT.words();
-        match (self.run.fits(node, Kinds::OBJECT, self.place, |_| false, shown), &node.object) {
+        match (self.run.fits(node, Kinds::OBJECT, self.place, &|_| false, &shown), &node.object) {
             (true, Some(rule)) => walk_object(self.run, rule, first, members, self.place),
             _ => {
                 if first.is_some() {

@@ -30,7 +30,10 @@ pub(crate) fn as_object(values: &[(String, TextValue)]) -> Raw {
         TextValue::One(text) => Json::from(text.as_str()),
         TextValue::Many(texts) => Json::from(texts.clone()),
     };
-    let object: Map<_, _> = values.iter().map(|(name, text)| (name.clone(), value(text))).collect();
+    let mut object = Map::new();
+    for (name, text) in values {
+        object.insert(name.clone(), value(text));
+    }
     Json::Object(object).into()
 }
 

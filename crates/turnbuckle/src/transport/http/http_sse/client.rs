@@ -9,7 +9,7 @@ use std::{
 use crate::{
     error::{AuthorizationRequired, Closed, Error, ErrorKind, Executed, Result},
     limits::Limits,
-    protocol::params::decode,
+    protocol::params::decode_as,
     rpc::{
         Line, Lines, Transport,
         connection::{Duplex, id_of},
@@ -272,7 +272,8 @@ impl MessageInfo {
             },
             Ok(Message::Single(Frame::Notification(note))) => {
                 let is_cancel = Method::from_name(&note.method) == Some(Method::Cancelled);
-                let cancels = is_cancel.then(|| decode::<Cancelled>(&note.params).ok()).flatten();
+                let cancels =
+                    is_cancel.then(|| decode_as::<Cancelled>(&note.params).ok()).flatten();
                 let cancels = cancels.map(|cancelled| cancelled.request_id);
                 MessageInfo { opens: opens(&note.method), request: None, cancels }
             }

@@ -12,7 +12,7 @@ use turnbuckle_types::{
     TitledSelect,
 };
 
-use crate::server::schema::{ORDER, SchemaError, mark_order};
+use crate::server::schema::{ORDER, SchemaError, mark_order, put_in_order};
 
 /// The form that asks for a value of type `T`: a struct whose fields are text, numbers, `bool`, enums
 /// without data, and lists of such enums.
@@ -81,9 +81,7 @@ fn form(root: &Value) -> Result<ElicitSchema, String> {
         _ => &empty,
     };
     let mut names: Vec<&str> = properties.keys().map(String::as_str).collect();
-    let order = root.get(ORDER).and_then(Value::as_array);
-    let place = |name: &str| order?.iter().position(|field| field == name);
-    names.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
+    put_in_order(&mut names, root.get(ORDER).and_then(Value::as_array));
     let mut fields = Named::new();
     for name in &names {
         let field = field(&properties[*name]).map_err(|why| format!("`{name}` {why}"))?;
