@@ -28,13 +28,13 @@ const COUNTED: usize = 1024;
 pub(crate) struct MemoryBudget {
     used: AtomicUsize,
     limit: usize,
-    owner: BudgetOwner,
+    owner: MemoryOwner,
     within: Vec<Arc<MemoryBudget>>,
 }
 
 /// The messages that a budget counts.
 #[derive(Debug)]
-enum BudgetOwner {
+enum MemoryOwner {
     /// All messages of a server or a client.
     Program,
     /// Those of a connection, or of all connections of an address.
@@ -49,15 +49,15 @@ enum BudgetOwner {
 impl MemoryBudget {
     /// Creates the budget of a server or a client.
     pub(crate) fn new(limit: usize) -> Arc<MemoryBudget> {
-        MemoryBudget::of(BudgetOwner::Program, limit, Vec::new())
+        MemoryBudget::of(MemoryOwner::Program, limit, Vec::new())
     }
 
     /// Creates the share of a connection or a peer address, which is half of the budget.
     pub(crate) fn share(self: &Arc<Self>) -> Arc<MemoryBudget> {
-        MemoryBudget::of(BudgetOwner::Peer, self.limit / 2, vec![self.clone()])
+        MemoryBudget::of(MemoryOwner::Peer, self.limit / 2, vec![self.clone()])
     }
 
-    fn of(owner: BudgetOwner, limit: usize, within: Vec<Arc<MemoryBudget>>) -> Arc<MemoryBudget> {
+    fn of(owner: MemoryOwner, limit: usize, within: Vec<Arc<MemoryBudget>>) -> Arc<MemoryBudget> {
         Arc::new(MemoryBudget { used: AtomicUsize::new(0), limit, owner, within })
     }
 
@@ -78,12 +78,12 @@ impl MemoryBudget {
     /// Returns the sentence that refuses a message.
     pub(crate) fn message(&self) -> String {
         let (whose, part) = match self.owner {
-            BudgetOwner::Program => ("", ""),
-            BudgetOwner::Peer => (" of this peer", "half of "),
+            MemoryOwner::Program => ("", ""),
+            MemoryOwner::Peer => (" of this peer", "half of "),
             #[cfg(all(feature = "http", feature = "server"))]
-            BudgetOwner::Principal => (" of this principal", "half of "),
+            MemoryOwner::Principal => (" of this principal", "half of "),
             #[cfg(all(feature = "http", feature = "server"))]
-            BudgetOwner::Request => (" of this request", ""),
+            MemoryOwner::Request => (" of this request", ""),
         };
         let limit = self.limit;
         format!(
@@ -156,11 +156,11 @@ impl PrincipalShares {
             if shares.len() == shares.capacity() {
                 shares.retain(|_, share| share.strong_count() > 0);
             }
-            let share = MemoryBudget::of(BudgetOwner::Principal, memory_bytes / 2, Vec::new());
+            let share = MemoryBudget::of(MemoryOwner::Principal, memory_bytes / 2, Vec::new());
             shares.insert(principal.to_owned(), Arc::downgrade(&share));
             share
         });
-        MemoryBudget::of(BudgetOwner::Request, usize::MAX, vec![connection.clone(), share])
+        MemoryBudget::of(MemoryOwner::Request, usize::MAX, vec![connection.clone(), share])
     }
 }
 

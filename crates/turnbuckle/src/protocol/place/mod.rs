@@ -5,6 +5,7 @@
 //! when the error passed the array or object around the value that failed. See [`Culprit`] for the cases
 //! in which a position does not tell two values apart.
 
+#[cfg(any(feature = "server", feature = "validate"))]
 mod unique;
 mod walk;
 
@@ -16,6 +17,7 @@ use std::fmt::Write as _;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Deserializer, Error, de::StrRead, error::Category};
 
+#[cfg(any(feature = "server", feature = "validate"))]
 pub(crate) use unique::check_unique_members;
 #[cfg(feature = "server")]
 pub(crate) use walk::end_of_string;

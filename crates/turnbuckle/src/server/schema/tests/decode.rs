@@ -123,7 +123,7 @@ fn an_integer_that_does_not_fit_is_told_the_range() {
     assert_says!(
         Strict,
         r#"{"query":"\ud800"}"#,
-        "`query` is not JSON that can be read: lone leading surrogate in hex escape"
+        "`query` is not JSON that can be read: unexpected end of hex escape"
     );
     assert_says!(Point, r#"{"x":1e999}"#, "`x` is not JSON that can be read: number out of range");
 }

@@ -16,7 +16,7 @@ pub(crate) trait Expire: Send + 'static {
 
 /// A shared collection. A task removes expired entries for as long as there are entries.
 #[derive(Default)]
-pub(crate) struct Expiring<T>(Arc<Mutex<Watched<T>>>);
+pub(crate) struct ExpiringStore<T>(Arc<Mutex<Watched<T>>>);
 
 #[derive(Default)]
 struct Watched<T> {
@@ -24,9 +24,9 @@ struct Watched<T> {
     has_task: bool,
 }
 
-impl<T: Expire> Expiring<T> {
-    pub(crate) fn new(entries: T) -> Expiring<T> {
-        Expiring(Arc::new(Mutex::new(Watched { entries, has_task: false })))
+impl<T: Expire> ExpiringStore<T> {
+    pub(crate) fn new(entries: T) -> ExpiringStore<T> {
+        ExpiringStore(Arc::new(Mutex::new(Watched { entries, has_task: false })))
     }
 
     /// Reads or changes the collection. Outside of a runtime no task is started.

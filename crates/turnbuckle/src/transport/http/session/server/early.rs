@@ -11,12 +11,12 @@ use turnbuckle_types::{Key, RequestId};
 use super::super::super::timing::{EARLY_CANCEL, EARLY_CANCELS, EARLY_CANCELS_OF_SESSION};
 use crate::{
     http::SessionId,
-    transport::http::session::expiring::{Expire, Expiring},
+    transport::http::session::expiring::{Expire, ExpiringStore},
 };
 
 /// The early cancels of all sessions.
 #[derive(Default)]
-pub(super) struct EarlyCancels(Expiring<State>);
+pub(super) struct EarlyCancels(ExpiringStore<State>);
 
 #[derive(Default)]
 struct State {
@@ -148,13 +148,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn cancels_and_ends_are_freed_when_their_time_is_over() {
         let early = EarlyCancels::default();
-        early.add(ONE, &(1).into());
-        early.ended(ONE, &(2).into());
-        tokio::time::sleep(EARLY_CANCEL * 2).await;
-        early.0.with(|state| assert!(state.is_empty()));
-        early.add(ONE, &(3).into());
-        tokio::time::sleep(EARLY_CANCEL * 2).await;
-        early.0.with(|state| assert!(state.is_empty(), "a second time"));
+        for id in [1, 2] {
+            early.add(ONE, &(id).into());
+            early.ended(ONE, &(-id).into());
+            for _ in 0..3 {
+                // The task runs before this goes on.
+                tokio::task::yield_now().await;
+                tokio::time::advance(EARLY_CANCEL).await;
+            }
+            early.0.with(|state| assert!(state.is_empty(), "{id}"));
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use lru::LruCache;
 
 use super::{SessionId, SessionRecord, SessionStore, StoreError, StoreFuture};
 use crate::transport::http::{
-    session::expiring::{Expire, Expiring},
+    session::expiring::{Expire, ExpiringStore},
     timing::{
         LONGEST_SWEEP, SESSION_ENDS, SESSION_RECORD_BYTES, SESSION_RECORD_IDLE, SESSION_RECORDS,
         SHORTEST_SWEEP,
@@ -35,7 +35,7 @@ const OVERHEAD: usize = 128;
 /// ```
 #[doc(alias = "LocalSessionManager")]
 pub struct MemorySessions {
-    book: Expiring<SessionBook>,
+    book: ExpiringStore<SessionBook>,
 }
 
 impl MemorySessions {
@@ -47,7 +47,7 @@ impl MemorySessions {
             bytes: SESSION_RECORD_BYTES,
             idle: SESSION_RECORD_IDLE,
         };
-        MemorySessions { book: Expiring::new(SessionBook::new(limits)) }
+        MemorySessions { book: ExpiringStore::new(SessionBook::new(limits)) }
     }
 
     /// For how long a record is kept that nobody looks at.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{EventStore, StoredEvent, StreamKey};
 use crate::transport::http::{
     session::{
-        expiring::{Expire, Expiring},
+        expiring::{Expire, ExpiringStore},
         store::{SessionId, StoreFuture},
     },
     timing::{
@@ -33,7 +33,7 @@ const OVERHEAD: usize = 64;
 /// # let _ = events;
 /// ```
 pub struct MemoryEvents {
-    book: Expiring<EventBook>,
+    book: ExpiringStore<EventBook>,
 }
 
 impl MemoryEvents {
@@ -45,7 +45,7 @@ impl MemoryEvents {
             streams: EVENT_STREAMS,
             retention: EVENT_RETENTION,
         };
-        MemoryEvents { book: Expiring::new(EventBook::new(limits)) }
+        MemoryEvents { book: ExpiringStore::new(EventBook::new(limits)) }
     }
 
     /// How many bytes one stream may have. Its last event is kept even if it is longer.
