@@ -31,6 +31,10 @@ const FIRST_SCHEDULES: usize = 20_000;
 /// Runs a model under many schedules.
 pub fn check(model: impl Fn() + Send + Sync + 'static) {
     on_switch(switch);
+    // A writer that waits for its peer sets a timer, which never runs out here.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.expect("a runtime without I/O");
+    let _entered = runtime.enter();
     let model = Arc::new(model);
     let same = model.clone();
     shuttle::check_dfs(move || same(), Some(FIRST_SCHEDULES));
