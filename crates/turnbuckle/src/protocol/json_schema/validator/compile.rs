@@ -6,7 +6,7 @@ use crate::protocol::{
         SchemaError,
         rewrite::{Inside, rewrite},
     },
-    place::shorten,
+    place::{check_unique_members, shorten},
 };
 use jsonschema::{
     Draft, PatternOptions, ReferencingError, ValidationError, Validator, error::ValidationErrorKind,
@@ -42,6 +42,9 @@ pub(crate) fn read(schema: &Raw) -> Result<Value, SchemaError> {
              make it flatter, or use `$defs` and `$ref`"
         ))
     };
+    if let Err(problem) = check_unique_members(text) {
+        return Err(SchemaError::new(format!("in the schema {problem}: remove one of the two")));
+    }
     // The text is JSON, so all that can stop the parser is its own limit on nesting.
     let tree: Value = serde_json::from_str(text).map_err(|_| too_deep())?;
     if depth(&tree) > DEEPEST {
@@ -92,9 +95,10 @@ fn draft_of(schema: &Raw, tree: &Value) -> Result<Draft, SchemaError> {
         unknown = unknown.take().or(named);
         Inside::Changes
     });
+    let draft = Draft::default().detect(tree);
     match unknown {
-        Some(named) => Err(unknown_dialect(&named)),
-        None => Ok(Draft::default().detect(tree)),
+        None if KNOWN.contains(&draft) => Ok(draft),
+        unknown => Err(unknown_dialect(&unknown.unwrap_or_default())),
     }
 }
 

@@ -28,6 +28,13 @@ fn assert_says_of_v(schema: Value, value: &str, sentence: &str) {
 }
 
 #[test]
+fn a_schema_with_a_member_twice_is_refused() {
+    let schema = r#"{"$schema":"https://example.com/","type":"a","type":"object"}"#;
+    let error = HandWritten::compile(&Raw::from_json(schema).unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "in the schema `type` is given twice: remove one of the two");
+}
+
+#[test]
 fn a_member_that_is_given_twice_is_refused() {
     let schema = json!({"type": "object", "properties": {"v": {"minimum": 1}}});
     assert_says(schema.clone(), r#"{"v":0,"v":2}"#, "`v` is given twice");

@@ -219,8 +219,6 @@ pub(crate) fn only(
     }
 }
 
-/// Which host the request is for. Where the request line (or `:authority`) says it, the Host
-/// header does not count: RFC 9112 §3.2.2.
 /// Judges whether a request of HTTP/2 names two hosts. Over HTTP/1.1 the request target goes before the
 /// Host header, as RFC 9112 §3.2.2 says.
 pub(crate) fn judge_authority(head: &request::Parts) -> Result<(), Refusal> {
@@ -236,6 +234,8 @@ pub(crate) fn judge_authority(head: &request::Parts) -> Result<(), Refusal> {
     Err(refuse(StatusCode::BAD_REQUEST, message))
 }
 
+/// Returns the host that a request is for. If the request target names one, the Host header does not
+/// count.
 fn asked_host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Result<Authority<&'r str>, Refusal> {
     let bad = |message| refuse(StatusCode::BAD_REQUEST, message);
     let text = match uri.authority() {
