@@ -1,7 +1,10 @@
 //! `cargo xtask hostile` and `cargo xtask soak`: build the `turnbuckle` command and the program in
 //! `hostile/` that attacks it or puts it under load, and run them.
 
-use std::process::Command;
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use crate::{
     common::{
@@ -10,6 +13,9 @@ use crate::{
     },
     workspace,
 };
+
+/// The longest run.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
@@ -79,6 +85,11 @@ fn prepare(task: &str, release: bool) -> Result<Command, String> {
 /// Runs the command; everything that it started ends with it.
 fn finish(command: &mut Command) -> Result<(), String> {
     let mut family = Family::start(command)?;
-    let status = family.child().wait().map_err(|error| format!("a child is lost: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("it failed: {status}")) }
+    // Not `Child::wait`: it closes the standard input of the child, which ends with it.
+    let ended = family.wait_until(Instant::now() + LONGEST);
+    match ended.map_err(|error| format!("a child is lost: {error}"))? {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => Err(format!("it failed: {status}")),
+        None => Err(format!("it runs for more than {} s", LONGEST.as_secs())),
+    }
 }

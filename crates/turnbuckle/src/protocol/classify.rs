@@ -167,6 +167,7 @@ impl EnvelopeCache {
 }
 
 /// Reads the `_meta` of a request that is not modern, or has not been classified yet.
+#[cfg(any(test, feature = "http"))]
 pub(super) fn meta_of(params: &Params) -> Result<Meta, RpcError> {
     params.meta.as_ref().map_or_else(|| Ok(Meta::new()), read_meta)
 }
