@@ -138,10 +138,27 @@ pub(crate) fn members() -> Result<Vec<Package>, String> {
 pub(crate) fn package_published() -> Result<(), String> {
     let members = members()?;
     let published = members.iter().filter(|package| package.is_published());
+    published.clone().for_each(remove_unpacked);
     let mut command = cargo();
     command.args(["package", "--quiet", "--allow-dirty", "--locked"]);
     command.args(published.flat_map(|package| ["--package", &package.name]));
     run(&mut command)
+}
+
+/// Removes the copies that cargo has unpacked from earlier packages of this version. cargo does not notice
+/// that the content of a package has changed.
+fn remove_unpacked(package: &Package) {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo")));
+    let registries = home.and_then(|home| std::fs::read_dir(home.join("registry/src")).ok());
+    for registry in registries.into_iter().flatten().flatten() {
+        // A registry in a directory has no name before its hash.
+        if registry.file_name().to_string_lossy().starts_with('-') {
+            let copy = format!("{}-{}", package.name, package.version);
+            // There may be none.
+            let _ = std::fs::remove_dir_all(registry.path().join(copy));
+        }
+    }
 }
 
 fn could_not_start(command: &Command, error: &std::io::Error) -> String {
