@@ -38,6 +38,9 @@ pub(crate) struct Options {
     /// Only these targets
     #[arg(long = "target")]
     targets: Vec<String>,
+    /// The seed of all targets, so that a run can be repeated; a random one if it is missing
+    #[arg(long)]
+    seed: Option<u32>,
     /// The number of targets that run at a time
     #[arg(long, default_value_t = 2)]
     jobs: usize,
@@ -58,6 +61,9 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let chosen: Vec<&str> = known.into_iter().filter(is_chosen).collect();
     let seconds = (options.minutes * 60.0 / chosen.len() as f64).ceil().max(1.0) as u64;
     println!("{} targets, {seconds} s each", chosen.len());
+    // libFuzzer chooses a seed for 0.
+    let limits =
+        [format!("-max_total_time={seconds}"), format!("-seed={}", options.seed.unwrap_or(0))];
     let waiting = Mutex::new(chosen.iter());
     let outcomes = Mutex::new(Vec::new());
     let next = || waiting.lock().ok()?.next().copied();
@@ -65,7 +71,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         for _ in 0..options.jobs.max(1) {
             scope.spawn(|| {
                 while let Some(name) = next() {
-                    let outcome = fuzz(&program, &home, name, seconds);
+                    let outcome = fuzz(&program, &home, name, &limits);
                     outcomes.lock().expect("no thread panics").push(outcome);
                 }
             });
@@ -97,7 +103,7 @@ struct Fuzzed {
     again: String,
 }
 
-fn fuzz(program: &Path, home: &Path, name: &str, seconds: u64) -> Result<Fuzzed, String> {
+fn fuzz(program: &Path, home: &Path, name: &str, limits: &[String]) -> Result<Fuzzed, String> {
     let [corpus, artifacts, logs] =
         ["corpus", "artifacts", "logs"].map(|kind| home.join(kind).join(name));
     // New inputs stay out of the checkout; the first directory takes them.
@@ -108,7 +114,7 @@ fn fuzz(program: &Path, home: &Path, name: &str, seconds: u64) -> Result<Fuzzed,
     let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let mut command = Command::new(program);
     command.env("FUZZ_TARGET", name).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
-    command.arg(format!("-max_total_time={seconds}"));
+    command.args(limits);
     command.args(["-timeout=20", "-rss_limit_mb=1024", "-max_len=4096", "-print_final_stats=1"]);
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
     command.arg(&corpus).arg(workspace::root().join("fuzz/corpus").join(name));
