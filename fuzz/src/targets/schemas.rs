@@ -23,12 +23,13 @@ pub fn run(data: &[u8]) {
     let mut result = CallToolResult::new([]);
     result.structured_content = Some(value.clone());
     let found = output.check(&result);
-    let is_bounded = |sentence: &str| sentence.contains("too many steps");
+    let is_ours =
+        |sentence: &str| sentence.contains("too many steps") || sentence.contains("is given twice");
     if let Ok(input) = HandWritten::compile(&schema) {
         assert_eq!(input.validate(value.as_str()).is_ok(), found.is_ok(), "the sides differ");
     }
-    // The steps have a bound: beyond it only they say that the value does not fit.
-    if found.as_ref().is_err_and(|sentence| is_bounded(sentence)) {
+    // The other validator has no bound of steps, and accepts a member that is given twice.
+    if found.as_ref().is_err_and(|sentence| is_ours(sentence)) {
         return;
     }
     let Ok(value) = serde_json::from_str::<Value>(value.as_str()) else { return };
